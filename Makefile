@@ -1,0 +1,44 @@
+# Everything sets itself up: Python 3.11 or newer, pip and make are enough. No root needed.
+#   make demo    see a run survive kill -9, in about a minute
+#   make test    every test, under ten minutes
+#   make check   lint, format, types, layers
+#   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
+#   make proof   the long tests with full counts
+#   make clean   remove what the above made
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test check bench proof clean
+.DELETE_ON_ERROR:
+
+# The stamp is written last: an interrupted set-up is started again from nothing, not believed.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "surefoot needs Python 3.11 or newer; try: make PYTHON=python3.11 ...")'
+	@echo "setting up $(VENV) (once; about half a minute)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/surefoot demo
+
+test: $(READY)
+	@$(BIN)/python -m pytest
+
+check: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+bench: $(READY)
+	@$(BIN)/python -m bench
+
+proof: $(READY)
+	@$(BIN)/python -m pytest tests/proof -m proof --timeout=3600 -rA
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist .surefoot
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

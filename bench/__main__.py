@@ -1,0 +1,232 @@
+"""Five rounds of every measurement, `ref` before and after each, medians and spread. `make bench`.
+
+python -m bench            measure and write docs/performance.md, docs/performance.json, README.md's table
+python -m bench --quick    one round, nothing written: does it still work?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench import report
+
+ROOT = Path(__file__).resolve().parent.parent
+AGAINST_REF = ("w1", "w1e", "w2", "w2b_waits", "w2b_threads")
+STARTS = 10
+"""How often each program of W5 is started per round."""
+
+SMALL_RUN = """
+import surefoot as sf
+
+@sf.step
+def double(n: int) -> int:
+    return 2 * n
+
+@sf.workflow
+def small(count: int) -> int:
+    return sum(double(n) for n in range(count))
+
+small.using(store="sqlite:///small.db").run("small", 10)
+print([line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")][0])
+"""
+
+
+class Bench:
+    """Collects samples per figure. A figure's samples come from different rounds."""
+
+    def __init__(self, folder: Path, progress: Progress, rounds: int) -> None:
+        self.folder = folder
+        self.rounds = rounds
+        self.samples: dict[str, list[float]] = defaultdict(list)
+        self.rates: dict[str, list[float]] = defaultdict(list)
+        self._progress = progress
+        self._task = progress.add_task("preparing", total=2 + rounds * (2 * len(AGAINST_REF) + 6))
+
+    def run(self) -> None:
+        with self._fresh() as folder:
+            self._work("record", folder)
+            self.body_bytes = round(self._work("read_rows", folder)["body"])
+        with self._fresh() as many:
+            self._work("record_many", many)
+            for _ in range(self.rounds):
+                self._round(many)
+        self._count_fsyncs()
+
+    def _round(self, many: Path) -> None:
+        before = self._ref()
+        for name in AGAINST_REF:
+            with self._fresh() as folder:
+                figures = self._work(name, folder)
+            after = self._ref()
+            ref = (before + after) / 2
+            self.samples[name].append(figures["rate"] / ref)
+            self.rates[name].append(figures["rate"])
+            self.rates["ref"].append(ref)
+            if name == "w2":
+                self.samples["w2_cpu"].append(figures["cpu"] * 1e6)
+            before = after
+        self._resume(many)
+        self._lone_step()
+        self._starts()
+
+    def _ref(self) -> float:
+        with self._fresh() as folder:
+            return self._work("ref", folder, str(self.body_bytes))["rate"]
+
+    def _resume(self, many: Path) -> None:
+        with self._fresh() as folder:
+            self._work("record", folder, shown=False)
+            base = self._work("read_rows", folder)["seconds"]
+            resumed = self._work("record", folder)["seconds"]
+        resumed_many = self._work("record_many", many)["seconds"]
+        self.samples["w3"].append(resumed / base)
+        self.samples["w3b"].append(resumed_many / resumed)
+        self.rates["w3_ms"].append(resumed * 1e3)
+        self.rates["w3b_ms"].append(resumed_many * 1e3)
+
+    def _lone_step(self) -> None:
+        with self._fresh() as folder:
+            figures = self._work("lone_step", folder)
+        self.samples["async_step"].append(figures["async"] / figures["blocking"])
+        self.rates["blocking_step_us"].append(figures["blocking"] * 1e6)
+        self.rates["async_step_us"].append(figures["async"] * 1e6)
+
+    def _starts(self) -> None:
+        """Programs are started in turn, so that a slow moment of the machine hits all of them."""
+        self._say("W5")
+        surefoot = str(Path(sys.executable).with_name("surefoot"))
+        commands = {
+            "bare": [sys.executable, "-c", "pass"],
+            "import": [sys.executable, "-c", "import surefoot"],
+            "help": [surefoot, "--help"],
+        }
+        seconds: dict[str, list[float]] = defaultdict(list)
+        for _ in range(STARTS):
+            for name, command in commands.items():
+                started = perf_counter()
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=_environment())
+                seconds[name].append(perf_counter() - started)
+        median = {name: statistics.median(values) for name, values in seconds.items()}
+        self.samples["w5_import"].append(median["import"] / median["bare"])
+        self.samples["w5_help"].append(median["help"] / median["bare"])
+        self.rates["import_ms"].append(median["import"] * 1e3)
+        with self._fresh() as folder:
+            done = subprocess.run(
+                [sys.executable, "-c", SMALL_RUN],
+                check=True, capture_output=True, text=True, cwd=folder, env=_environment(),
+            )  # fmt: skip
+        self.samples["w5_rss"].append(int(done.stdout) / 1024)
+
+    def _count_fsyncs(self) -> None:
+        """Under strace everything is slower, so this is a run of its own. Opening the store is counted too."""
+        self._say("fsyncs")
+        if shutil.which("strace") is None:
+            return
+        for name, steps in (("w1", 1_020), ("w1e", 1_020), ("w2", 2_010)):
+            with self._fresh() as folder:
+                trace = folder / "trace"
+                self._work(
+                    name,
+                    folder,
+                    shown=False,
+                    under=["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(trace)],
+                )
+                calls = sum(1 for line in trace.read_text().splitlines() if "sync(" in line)
+            self.samples[f"{name}_fsyncs"].append(calls / steps)
+
+    def _work(self, name: str, folder: Path, *more: str, shown: bool = True, under: list[str] | None = None) -> Any:
+        if shown:
+            self._say(name)
+        command = [*(under or []), sys.executable, "-m", "bench.work", name, str(folder), *more]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=_environment(), check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"{name} failed:\n{done.stderr}")
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def _say(self, name: str) -> None:
+        self._progress.update(self._task, description=name, advance=1)
+
+    @contextmanager
+    def _fresh(self) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            yield Path(folder)
+
+
+def _environment() -> dict[str, str]:
+    """The caller's, without settings that would move the store."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("SUREFOOT_")}
+
+
+def _machine(folder: Path) -> dict[str, str]:
+    import apsw
+
+    return {
+        "cores": str(os.cpu_count()),
+        "system": platform.system(),
+        "filesystem": _filesystem(folder),
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+    }
+
+
+def _filesystem(folder: Path) -> str:
+    """The type of the filesystem: on one in memory a sync costs nothing and the ratios mean nothing."""
+    where, best = folder.resolve(), ("", "unknown")
+    mounts = Path("/proc/mounts")
+    for line in mounts.read_text().splitlines() if mounts.exists() else []:
+        _, point, kind, *_ = line.split()
+        if where.is_relative_to(point) and len(point) > len(best[0]):
+            best = (point, kind)
+    return best[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description="Measure surefoot against a bare SQLite loop.")
+    parser.add_argument("--quick", action="store_true", help="one round, nothing written")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=ROOT / ".bench", help="where to measure: a real disk")
+    options = parser.parse_args()
+    options.folder.mkdir(exist_ok=True)
+    console = Console()
+
+    columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bench = Bench(options.folder, progress, 1 if options.quick else options.rounds)
+        bench.run()
+
+    figures = report.figures(
+        samples=bench.samples,
+        rates=bench.rates,
+        rounds=bench.rounds,
+        body_bytes=bench.body_bytes,
+        machine=_machine(options.folder),
+        made=datetime.now(UTC).date().isoformat(),
+    )
+    report.show(figures, console)
+    if options.quick:
+        console.print("one round only: nothing was written")
+        return
+    report.write(figures, ROOT)
+    console.print("written: docs/performance.json, docs/performance.md, README.md")
+
+
+if __name__ == "__main__":
+    main()

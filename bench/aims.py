@@ -1,0 +1,54 @@
+"""What was promised, one line each. A figure is judged here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["aim met", "at least met", "missed", "not measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure: what it is, and the bounds it is held to (None: no such bound)."""
+
+    key: str
+    what: str
+    unit: str
+    least: float | None
+    aim: float | None
+    more_is_better: bool = False
+
+    def verdict(self, median: float | None) -> Verdict:
+        if median is None:
+            return "not measured"
+        if self._reaches(median, self.aim if self.aim is not None else self.least):
+            return "aim met"
+        return "at least met" if self._reaches(median, self.least) else "missed"
+
+    def bound(self, value: float | None) -> str:
+        if value is None:
+            return "–"
+        return f"{'≥' if self.more_is_better else '≤'} {value:g} {self.unit}"
+
+    def _reaches(self, median: float, bound: float | None) -> bool:
+        if bound is None:
+            return False
+        return median >= bound if self.more_is_better else median <= bound
+
+
+LINES = (
+    Line("w1", "W1: 1,000 sequential steps, one blocking run", "× ref", 0.70, 0.85, more_is_better=True),
+    Line("w1e", "W1e: 1,000 sequential effects (intent + outcome)", "× ref", 0.36, 0.45, more_is_better=True),
+    Line("w2", "W2: 200 concurrent async runs × 10 steps", "× ref", 2.5, 5, more_is_better=True),
+    Line("w2_fsyncs", "W2: fsyncs per step, counted with strace", "per step", 0.1, None),
+    Line("w2_cpu", "W2: CPU per step", "µs", None, 35),
+    Line("w2b_waits", "W2b: W2 with random waits of 0–5 ms in the steps", "× ref", 2, 3, more_is_better=True),
+    Line("w2b_threads", "W2b: 16 blocking threads × 60 steps", "× ref", 2, 3, more_is_better=True),
+    Line("w3", "W3: resume after 1,000 recorded steps, to the first new call", "× read, hash, decode", 4, 2.5),
+    Line("w3b", "W3b: the same after 20,000 recorded steps", "× W3", 25, 21),
+    Line("w5_import", "W5: `import surefoot`", "× `python -c pass`", 13, 8),
+    Line("w5_help", "W5: `surefoot --help`", "× `python -c pass`", 25, None),
+    Line("w5_rss", "W5: memory of a small run", "MB", 45, 35),
+    Line("async_step", "one async step alone, median", "× a blocking one", 2, 1.6),
+)

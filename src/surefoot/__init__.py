@@ -1,0 +1,70 @@
+"""surefoot: long-running agent workflows that survive crashes. Never silently twice, never silently wrong.
+
+`import surefoot as sf` for blocking code, `import surefoot.aio as sf` for async code: the same words.
+"""
+
+from surefoot.core.retry import Backoff
+from surefoot.core.values import Secret, register, upcast
+from surefoot.engine.config import configure
+from surefoot.engine.events import send_event
+from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run, get_run, runs
+from surefoot.engine.verbs import (
+    MapResult,
+    attempt,
+    continue_as_new,
+    gather,
+    key,
+    map,  # noqa: A004 - the settled public name
+    now,
+    outside,
+    patched,
+    progress,
+    publish,
+    random,
+    run_id,
+    scope,
+    sleep,
+    sleep_until,
+    uuid4,
+    wait_event,
+)
+from surefoot.engine.workflow import AsyncWorkflow, Workflow, effect, step, workflow
+from surefoot.errors import (
+    Cancelled,
+    CodecMissing,
+    CodeChanged,
+    CorruptCheckpoint,
+    Drifted,
+    Fatal,
+    Fenced,
+    InDoubt,
+    JournalCorrupt,
+    JournalRegressed,
+    NotDone,
+    NotFound,
+    Quarantined,
+    RetryAfter,
+    RunConflict,
+    SchemaMismatch,
+    StepFailed,
+    Stopped,
+    StoreFull,
+    StoreNotDurable,
+    StoreUnavailable,
+    SurefootError,
+    UsageError,
+    ValueRejected,
+    WaitingForAnswer,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncWorkflow", "Backoff", "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Drifted", "Fatal",
+    "Fenced", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound",
+    "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret",
+    "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError",
+    "ValueRejected", "WaitingForAnswer", "Workflow", "attempt", "configure", "continue_as_new", "effect", "gather",
+    "get_run", "key", "map", "now", "outside", "patched", "progress", "publish", "random", "register", "run_id",
+    "runs", "scope", "send_event", "sleep", "sleep_until", "step", "upcast", "uuid4", "wait_event", "workflow",
+]  # fmt: skip

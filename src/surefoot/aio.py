@@ -1,0 +1,73 @@
+"""The same words as `surefoot`, for async code: awaitable where they wait.
+
+`import surefoot.aio as sf`. Decorators are the very same objects; they look at the function's colour.
+"""
+
+from surefoot.core.retry import Backoff
+from surefoot.core.values import Secret, register, upcast
+from surefoot.engine.config import configure
+from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run
+from surefoot.engine.verbs import (
+    MapResult,
+    attempt,
+    continue_as_new,
+    key,
+    now,
+    outside,
+    patched,
+    progress,
+    publish,
+    random,
+    run_id,
+    scope,
+    uuid4,
+)
+from surefoot.engine.verbs_async import (
+    AsyncRun,
+    gather,
+    get_run,
+    map,  # noqa: A004 - the settled public name
+    runs,
+    send_event,
+    sleep,
+    sleep_until,
+    wait_event,
+)
+from surefoot.engine.workflow import AsyncWorkflow, Workflow, effect, step, workflow
+from surefoot.errors import (
+    Cancelled,
+    CodecMissing,
+    CodeChanged,
+    CorruptCheckpoint,
+    Drifted,
+    Fatal,
+    Fenced,
+    InDoubt,
+    JournalCorrupt,
+    JournalRegressed,
+    NotDone,
+    NotFound,
+    Quarantined,
+    RetryAfter,
+    RunConflict,
+    SchemaMismatch,
+    StepFailed,
+    Stopped,
+    StoreFull,
+    StoreNotDurable,
+    StoreUnavailable,
+    SurefootError,
+    UsageError,
+    ValueRejected,
+    WaitingForAnswer,
+)
+
+__all__ = [
+    "AsyncRun", "AsyncWorkflow", "Backoff", "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Drifted", "Fatal",
+    "Fenced", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound",
+    "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret",
+    "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError",
+    "ValueRejected", "WaitingForAnswer", "Workflow", "attempt", "configure", "continue_as_new", "effect", "gather",
+    "get_run", "key", "map", "now", "outside", "patched", "progress", "publish", "random", "register", "run_id",
+    "runs", "scope", "send_event", "sleep", "sleep_until", "step", "upcast", "uuid4", "wait_event", "workflow",
+]  # fmt: skip

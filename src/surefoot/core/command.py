@@ -1,0 +1,81 @@
+"""The closed list of wishes a program may yield, and what it gets back.
+
+Programs decide; they never touch a clock, a store or the user's function. A driver performs each wish
+and sends the answer back in. Failures of user code come back as values, never thrown in, so a program
+can be read from top to bottom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from surefoot.core.entry import Due, Entry, Stop
+
+
+class Append(Struct, frozen=True):
+    """Make this entry durable. Everything lazy that came before it goes first."""
+
+    entry: Entry
+
+
+class Execute(Struct, frozen=True):
+    """Call the user's function. Answer: an Outcome."""
+
+    attempt: int
+
+
+class After(Struct, frozen=True):
+    """Which moment is so many seconds from now? Answer: a Due."""
+
+    seconds: float
+    jitter: bool = False
+
+
+class Pause(Struct, frozen=True):
+    """Wait until then."""
+
+    due: Due
+
+
+Wish = Append | Execute | After | Pause
+
+
+class Returned(Struct, frozen=True):
+    raw: Raw
+    started: int
+
+
+class Raised(Struct, frozen=True):
+    error: BaseException
+    raw: Raw
+
+
+class Unstorable(Struct, frozen=True):
+    """The function returned something that cannot be recorded."""
+
+    why: str
+
+
+Outcome = Returned | Raised | Unstorable
+
+
+class Done(Struct, frozen=True):
+    raw: Raw
+
+
+class Failed(Struct, frozen=True):
+    raw: Raw
+    cause: BaseException | None = None
+
+
+class Halted(Struct, frozen=True):
+    """The call cannot go on without a person."""
+
+    stop: Stop
+
+
+Ending = Done | Failed | Halted
+Program = Generator[Wish, Any, Ending]

@@ -1,0 +1,57 @@
+"""The question an in-doubt effect puts to a person: what is known, and which answers there are."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+
+from msgspec import Raw, Struct
+
+from surefoot.core import values
+from surefoot.core.entry import Stop
+from surefoot.core.history import Past
+from surefoot.errors import StepFailed
+
+EXAMPLE_VALUE = "'JSON'"
+
+
+class Question(Struct, frozen=True):
+    """What is known about an effect whose outcome is not."""
+
+    run: str
+    address: str
+    known: str
+
+    def stop(self, why_now: str) -> Stop:
+        message = f"run {self.run}, {self.address}: {self.known}, and {why_now}."
+        return Stop("InDoubt", message, self.address, {"known": self.known}, _answers(self.run, self.address))
+
+    def failure(self) -> Raw:
+        """For `on_crash="fail"`: the call fails, and says that its outcome is unknown."""
+        return Raw(values.encode_error(StepFailed("InDoubt", f"{self.address}: {self.known}")))
+
+
+def recorded(run: str, past: Past) -> Question:
+    """An earlier process left it so."""
+    started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    known = f"started {started} by {past.claimant}, "
+    if past.error is None:
+        return Question(run, past.address, known + "no outcome recorded")
+    kind, text = values.error_summary(past.error)
+    return Question(run, past.address, known + f"ended with {kind}: {text}, which proves nothing")
+
+
+def raised(run: str, address: str, error: BaseException) -> Question:
+    return Question(run, address, f"raised {type(error).__name__}: {error}, which does not tell whether it happened")
+
+
+def unstorable(run: str, address: str, why: str) -> Stop:
+    """It happened, so there is nothing to ask but the value; it is never run again."""
+    message = f"run {run}, {address}: it happened, but its result could not be stored: {why}"
+    cure = (f"surefoot settle {shlex.quote(run)} {shlex.quote(address)} --happened {EXAMPLE_VALUE}",)
+    return Stop("InDoubt", message, address, {"happened": "yes"}, (("give its value", *cure),))
+
+
+def _answers(run: str, address: str) -> tuple[tuple[str, str], ...]:
+    settle = f"surefoot settle {shlex.quote(run)} {shlex.quote(address)}"
+    return (("happened?", f"{settle} --happened {EXAMPLE_VALUE}"), ("did not?", f"{settle} --not-happened"))

@@ -1,0 +1,99 @@
+"""What earlier processes recorded about each call, and whether the code still asks for the same.
+
+A recorded value is only ever given to the call it was recorded for: same address, same kind of call,
+same arguments. Anything else is `CodeChanged`, with both sides shown.
+"""
+
+from __future__ import annotations
+
+import shlex
+from enum import Enum
+
+from msgspec import Raw
+
+from surefoot.core.entry import Due, Stop
+
+
+class PastState(Enum):
+    STARTED = "started"
+    """A step that was cut off, or is running now."""
+    RETRYING = "retrying"
+    IN_DOUBT = "in doubt"
+    CLEARED = "cleared"
+    """In doubt once, then settled as not happened: it may run again, with the same key."""
+    UNSTORABLE = "unstorable"
+    OPEN = "open"
+    """A timer that has not fired, a wait that has not ended."""
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Past:
+    """One recorded call, folded from its entries."""
+
+    __slots__ = (
+        "address", "args", "asked", "at", "attempt", "claimant", "digest", "due", "ended", "epoch", "error",
+        "key", "kind", "learned_by", "name", "policy", "state", "value", "why",
+    )  # fmt: skip
+
+    def __init__(self, address: str, kind: str, state: PastState, at: int) -> None:
+        self.address = address
+        self.kind = kind
+        """`step`, `effect`, `value`, `timer`, `wait` or `note`."""
+        self.state = state
+        self.at = at
+        """When it started, microseconds since 1970."""
+        self.ended = 0
+        self.digest = ""
+        self.args: Raw | None = None
+        self.value: Raw | None = None
+        self.error: Raw | None = None
+        self.attempt = 0
+        self.due: Due | None = None
+        self.key = ""
+        self.policy = ""
+        self.name = ""
+        self.why = ""
+        self.learned_by = ""
+        self.claimant = ""
+        self.epoch = 0
+        self.asked = False
+        """Whether the code, replayed, has asked for this call."""
+
+
+def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop | None:
+    """Why a recorded call is not the one that is asked for now; None if it is."""
+    if past.kind != kind:
+        return _changed(run, past.address, f"a {past.kind}", f"a {kind}")
+    if past.digest and past.digest != digest:
+        return _changed(run, past.address, _text(past.args), _text(args))
+    return None
+
+
+def no_longer_asked(run: str, pasts: list[Past]) -> Stop:
+    """Recorded effects which the code, now at its end, did not ask for."""
+    names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")  # noqa: PLR2004
+    message = (
+        f"run {run}: the code came to its end without asking for {names}, "
+        f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
+    )
+    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, cures(run))
+
+
+def cures(run: str) -> tuple[tuple[str, str], ...]:
+    return (
+        ("old code:", f"put it back and run {shlex.quote(run)} again"),
+        ("new code:", 'keep the old way for runs in flight: if sf.patched("what-changed"): … else: …'),
+    )
+
+
+def _changed(run: str, address: str, recorded: str, asked: str) -> Stop:
+    message = (
+        f"run {run}, {address}: the code no longer matches the journal.\n  recorded: {recorded}\n  asked now: {asked}"
+    )
+    return Stop("CodeChanged", message, address, {"recorded": recorded, "asked": asked}, cures(run))
+
+
+def _text(raw: Raw | bytes | None) -> str:
+    text = bytes(raw or b"").decode("utf-8", "replace")
+    return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"  # noqa: PLR2004

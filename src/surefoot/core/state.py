@@ -1,0 +1,385 @@
+"""What a run has been through, folded from its journal.
+
+Every legal transition of a run is in TRANSITIONS below and nowhere else. Stores and drivers may move
+entries; only this file may say what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from surefoot.core.entry import (
+    VISITORS,
+    CallsUnclaimed,
+    CancelRequested,
+    Due,
+    EffectDone,
+    EffectDoubted,
+    EffectIntended,
+    EffectRaised,
+    EffectSettled,
+    EffectUnstorable,
+    Entry,
+    EventSent,
+    EventTaken,
+    Progressed,
+    Published,
+    RunAdopted,
+    RunCancelled,
+    RunContinued,
+    RunCreated,
+    RunDone,
+    RunFailed,
+    RunReleased,
+    RunStopped,
+    StepDone,
+    StepRaised,
+    StepStarted,
+    Stop,
+    TimerFired,
+    TimerSet,
+    ValueNoted,
+    WaitExpired,
+    WaitStarted,
+)
+from surefoot.core.history import Past, PastState
+from surefoot.core.seal import Record, from_record
+from surefoot.errors import JournalCorrupt
+
+NONE: Final = ""
+QUEUED: Final = "queued"
+RUNNING: Final = "running"
+SLEEPING: Final = "sleeping"
+WAITING: Final = "waiting"
+STOPPED: Final = "stopped"
+DONE: Final = "done"
+FAILED: Final = "failed"
+CANCELLED: Final = "cancelled"
+
+ENDED: Final = frozenset({DONE, FAILED, CANCELLED})
+OPEN: Final = frozenset({QUEUED, RUNNING, SLEEPING, WAITING, STOPPED})
+DRIVEN: Final = frozenset({RUNNING, SLEEPING})
+STATUSES: Final = (QUEUED, RUNNING, SLEEPING, WAITING, STOPPED, DONE, FAILED, CANCELLED)
+
+TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
+    RunCreated: (frozenset({NONE}), QUEUED),
+    RunAdopted: (OPEN, RUNNING),
+    RunReleased: (DRIVEN, QUEUED),
+    RunStopped: (DRIVEN, STOPPED),  # or WAITING, when all it needs is an answer
+    RunContinued: (DRIVEN, RUNNING),
+    RunDone: (DRIVEN, DONE),
+    RunFailed: (DRIVEN, FAILED),
+    RunCancelled: (DRIVEN, CANCELLED),
+    TimerSet: (DRIVEN, SLEEPING),
+}
+"""Entry -> (from which statuses, to which). Any other entry of the claimant means RUNNING, from DRIVEN."""
+
+
+def status_after_stop(stops: Iterable[Stop]) -> str:
+    return WAITING if all(stop.reason == "WaitingForAnswer" for stop in stops) else STOPPED
+
+
+class Event:
+    """An event that was sent to the run; at most one wait takes it."""
+
+    __slots__ = ("by", "id", "name", "taken", "value")
+
+    def __init__(self, sent: EventSent) -> None:
+        self.id = sent.id
+        self.name = sent.name
+        self.value = sent.value
+        self.by = sent.by
+        self.taken = False
+
+
+class RunState:
+    """A run as its journal tells it. Calls and events are those of the current segment; results stay."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.status = NONE
+        self.seq = 0
+        self.epoch = 0
+        self.segment = 1
+        self.created: RunCreated | None = None
+        self.created_at = 0
+        self.newest_at = 0
+        self.args: Any = None
+        self.digest = ""
+        self.claimant: RunAdopted | None = None
+        """Who drives it, or did when it was cut off; None: nobody claims it."""
+        self.stops: tuple[Stop, ...] = ()
+        """What still needs an answer."""
+        self.calls: dict[str, Past] = {}
+        self.events: list[Event] = []
+        self.value: Any = None
+        self.error: Any = None
+        self.cancel: CancelRequested | None = None
+        self.progress: Progressed | None = None
+        self.published: dict[str, Any] = {}
+        self._who = ""
+        self._event_ids: set[str] = set()
+
+    def fold(self, record: Record) -> Entry:
+        """Take in one verified record. Raises JournalCorrupt if it cannot follow what came before."""
+        entry = from_record(record)
+        kind = type(entry)
+        self.seq = record.seq
+        self.newest_at = max(self.newest_at, record.at)
+        if kind not in VISITORS:
+            self._move(kind, record)
+        elif self.status == NONE:
+            raise self._impossible(record, kind)
+        handler = _HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, entry, record)
+        return entry
+
+    def needs_answer(self, now_due: Callable[[Due], bool]) -> bool:
+        """Whether a resume would meet the same open questions and nothing else."""
+        if self.status not in (STOPPED, WAITING) or not self.stops or self.cancel is not None:
+            return False
+        return all(self._unanswered(stop, now_due) for stop in self.stops)
+
+    def in_doubt(self) -> list[Past]:
+        doubtful = (PastState.IN_DOUBT, PastState.UNSTORABLE)
+        return [past for past in self.calls.values() if past.kind == "effect" and past.state in doubtful]
+
+    def _unanswered(self, stop: Stop, now_due: Callable[[Due], bool]) -> bool:
+        past = self.calls.get(stop.address)
+        if past is None:
+            return False
+        if stop.reason == "InDoubt":
+            asks = past.policy not in ("retry", "fail") or past.state is PastState.UNSTORABLE
+            return asks and past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)
+        if stop.reason == "WaitingForAnswer":
+            expired = past.due is not None and now_due(past.due)
+            return past.state is PastState.OPEN and not expired and not self.event_for(past.name)
+        return False
+
+    def event_for(self, name: str) -> Event | None:
+        return next((event for event in self.events if event.name == name and not event.taken), None)
+
+    def has_event(self, event_id: str) -> bool:
+        return event_id in self._event_ids
+
+    def _move(self, kind: type[Entry], record: Record) -> None:
+        sources, target = TRANSITIONS.get(kind, (DRIVEN, RUNNING))
+        if self.status not in sources or record.epoch < self.epoch or (kind is RunAdopted) != (record.epoch > self.epoch):
+            raise self._impossible(record, kind)
+        self.status = target
+        self.epoch = record.epoch
+
+    def _impossible(self, record: Record, kind: type[Entry]) -> JournalCorrupt:
+        return JournalCorrupt(
+            f"run {self.run}: entry {record.seq} ({kind.__name__}, epoch {record.epoch}) cannot follow a run that is "
+            f"{self.status or 'not created'} in epoch {self.epoch}.",
+            run_id=self.run,
+        )
+
+    def _past(self, address: str, kind: str, state: PastState, record: Record) -> Past:
+        past = self.calls.get(address)
+        if past is None:
+            past = self.calls[address] = Past(address, kind, state, record.at)
+        else:
+            past.state = state
+        past.epoch = record.epoch
+        past.claimant = self._who
+        return past
+
+
+def _created(state: RunState, entry: RunCreated, record: Record) -> None:
+    state.created, state.created_at = entry, record.at
+    state.args, state.digest = entry.args, entry.digest
+
+
+def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
+    state.claimant = entry
+    state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
+    state.stops = ()
+
+
+def _released(state: RunState, entry: Entry, record: Record) -> None:
+    state.claimant = None
+
+
+def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
+    state.claimant = None
+    state.stops = entry.stops
+    state.status = status_after_stop(entry.stops)
+
+
+def _done(state: RunState, entry: RunDone, record: Record) -> None:
+    state.claimant = None
+    state.value = entry.value
+
+
+def _failed(state: RunState, entry: RunFailed, record: Record) -> None:
+    state.claimant = None
+    state.error = entry.error
+
+
+def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
+    state.cancel = entry
+
+
+def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
+    state.segment += 1
+    state.calls = {}
+    state.args, state.digest = entry.args, entry.digest
+
+
+def _step_started(state: RunState, entry: StepStarted, record: Record) -> None:
+    past = state._past(entry.address, "step", PastState.STARTED, record)
+    past.digest, past.args = entry.digest, entry.args
+    # The attempt that was cut off does not count: a crash must not use up retries.
+    past.attempt = entry.attempt - 1
+
+
+def _step_done(state: RunState, entry: StepDone, record: Record) -> None:
+    past = state._past(entry.address, "step", PastState.DONE, record)
+    past.at, past.ended = entry.started, record.at
+    past.digest, past.args, past.value, past.attempt = entry.digest, entry.args, entry.value, entry.attempt
+
+
+def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
+    final = entry.due is None
+    past = state._past(entry.address, "step", PastState.FAILED if final else PastState.RETRYING, record)
+    past.digest, past.args, past.attempt = entry.digest, entry.args, entry.attempt
+    past.error, past.due, past.ended = entry.error, entry.due, record.at
+
+
+def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> None:
+    past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
+    past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
+    past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
+
+
+def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
+    past = state._past(entry.address, "effect", PastState.DONE, record)
+    past.value, past.ended, past.error = entry.value, record.at, None
+
+
+def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None:
+    final = entry.due is None
+    past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
+    past.error, past.due, past.ended = entry.error, entry.due, record.at
+
+
+def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
+    past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
+    past.error = entry.error
+
+
+def _effect_unstorable(state: RunState, entry: EffectUnstorable, record: Record) -> None:
+    past = state._past(entry.address, "effect", PastState.UNSTORABLE, record)
+    past.why = entry.why
+
+
+def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> None:
+    past = state.calls.get(entry.address)
+    if past is None or past.attempt != entry.attempt:
+        return  # It answers an attempt that is no longer the open one: used up, or never asked.
+    if past.state not in (PastState.IN_DOUBT, PastState.UNSTORABLE):
+        return
+    past.learned_by = entry.learned_by + (f" {entry.by}" if entry.by else "")
+    past.ended = record.at
+    if entry.happened:
+        past.state, past.value = PastState.DONE, entry.value
+    elif past.state is PastState.IN_DOUBT:
+        past.state = PastState.CLEARED
+    _answered(state, entry.address)
+
+
+def _answered(state: RunState, *addresses: str) -> None:
+    """Once nothing is open any more, the run is ready to go on."""
+    state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
+    if state.status in (STOPPED, WAITING) and not state.stops:
+        state.status = QUEUED
+
+
+def _value_noted(state: RunState, entry: ValueNoted, record: Record) -> None:
+    state._past(entry.address, "value", PastState.DONE, record).value = entry.value
+
+
+def _progressed(state: RunState, entry: Progressed, record: Record) -> None:
+    state.progress = entry
+    state._past(entry.address, "note", PastState.DONE, record)
+
+
+def _published(state: RunState, entry: Published, record: Record) -> None:
+    state.published[entry.name] = entry.value
+    state._past(entry.address, "note", PastState.DONE, record)
+
+
+def _timer_set(state: RunState, entry: TimerSet, record: Record) -> None:
+    state._past(entry.address, "timer", PastState.OPEN, record).due = entry.due
+
+
+def _timer_fired(state: RunState, entry: TimerFired, record: Record) -> None:
+    state._past(entry.address, "timer", PastState.DONE, record).ended = record.at
+
+
+def _wait_started(state: RunState, entry: WaitStarted, record: Record) -> None:
+    past = state._past(entry.address, "wait", PastState.OPEN, record)
+    past.name, past.due = entry.name, entry.due
+
+
+def _event_sent(state: RunState, entry: EventSent, record: Record) -> None:
+    if entry.id in state._event_ids:
+        return
+    state._event_ids.add(entry.id)
+    state.events.append(Event(entry))
+    waiting = next((stop for stop in state.stops if stop.facts.get("event") == entry.name), None)
+    if waiting is not None:
+        _answered(state, waiting.address)
+
+
+def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
+    event = next((event for event in state.events if event.id == entry.id), None)
+    if event is None:
+        raise state._impossible(record, EventTaken)
+    event.taken = True
+    past = state._past(entry.address, "wait", PastState.DONE, record)
+    past.name, past.value, past.ended = event.name, event.value, record.at
+
+
+def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
+    state._past(entry.address, "wait", PastState.FAILED, record).ended = record.at
+
+
+def _nothing(state: RunState, entry: Entry, record: Record) -> None:
+    """A fact for people; it changes nothing."""
+
+
+_HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
+    RunCreated: _created,
+    RunAdopted: _adopted,
+    RunReleased: _released,
+    RunStopped: _stopped,
+    RunDone: _done,
+    RunFailed: _failed,
+    CancelRequested: _cancel_requested,
+    RunCancelled: _released,
+    RunContinued: _continued,
+    CallsUnclaimed: _nothing,
+    StepStarted: _step_started,
+    StepDone: _step_done,
+    StepRaised: _step_raised,
+    EffectIntended: _effect_intended,
+    EffectDone: _effect_done,
+    EffectRaised: _effect_raised,
+    EffectDoubted: _effect_doubted,
+    EffectSettled: _effect_settled,
+    EffectUnstorable: _effect_unstorable,
+    ValueNoted: _value_noted,
+    Progressed: _progressed,
+    Published: _published,
+    TimerSet: _timer_set,
+    TimerFired: _timer_fired,
+    WaitStarted: _wait_started,
+    EventSent: _event_sent,
+    EventTaken: _event_taken,
+    WaitExpired: _wait_expired,
+}

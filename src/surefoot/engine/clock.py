@@ -1,0 +1,64 @@
+"""The only place that reads time and randomness. Everything else is given a Clock, so it can be simulated."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from pathlib import Path
+from typing import Protocol
+
+from surefoot.core.timer import Moment
+
+
+LOOK_SECONDS = 0.25
+"""How often a sleeping run looks for a cancellation or an answer."""
+
+
+class Clock(Protocol):
+    def read(self) -> Moment: ...
+
+    def now(self) -> int:
+        """Wall clock, microseconds since 1970."""
+
+    def random(self) -> float: ...
+
+    def uuid4(self) -> uuid.UUID: ...
+
+    def nap(self, left: float) -> float:
+        """How many seconds to really wait before looking again, when so many are left."""
+
+
+class SystemClock:
+    """The clocks of this machine."""
+
+    def __init__(self) -> None:
+        self._boot = _boot_id()
+
+    def read(self) -> Moment:
+        return Moment(self.now(), self._boot, _boot_micros())
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def random(self) -> float:
+        return random.random()  # noqa: S311 - recorded luck for workflows, not a secret
+
+    def uuid4(self) -> uuid.UUID:
+        return uuid.uuid4()
+
+    def nap(self, left: float) -> float:
+        return min(left, LOOK_SECONDS)
+
+
+def _boot_id() -> str:
+    """Which boot this is; empty where the system does not tell, then the wall clock has to do."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _boot_micros() -> int:
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1000

@@ -1,0 +1,132 @@
+"""Which run, branch and call the code at hand is in. The only context variable.
+
+Control flow that surefoot opened (`gather`, `map`, `scope`) has a Place of its own. Code that merely
+inherited somebody's Place (a bare task, a thread) is told so instead of being numbered by luck.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from surefoot.core.address import Scope
+from surefoot.errors import UsageError
+
+if TYPE_CHECKING:
+    from surefoot.engine.session import Session
+
+
+class Inside:
+    """The call whose body is being executed."""
+
+    __slots__ = ("address", "attempt", "key", "kind")
+
+    def __init__(self, kind: str, address: str, key: str, attempt: int) -> None:
+        self.kind = kind
+        self.address = address
+        self.key = key
+        self.attempt = attempt
+
+
+class Place:
+    """A point in a run from which calls are made, by one thread or task at a time."""
+
+    __slots__ = ("inside", "owner", "parent", "scope", "session", "stop")
+
+    def __init__(
+        self, session: Session, scope: Scope, owner: object, *, parent: Place | None = None, inside: Inside | None = None
+    ) -> None:
+        self.session = session
+        self.scope = scope
+        self.owner = owner
+        self.parent = parent
+        """Where a stop of this place is also felt at once, because nobody joins it later."""
+        self.inside = inside
+        self.stop: BaseException | None = None
+
+    def require_owner(self) -> None:
+        """Refuse to count calls for a task or thread that only inherited this place."""
+        me = whoami()
+        if me is self.owner or me == self.owner:
+            return
+        if isinstance(me, int) and not isinstance(self.owner, int) and self.scope.user in (None, me):
+            return  # A blocking call handed to a thread with asyncio.to_thread; its task waits for it.
+        raise self._foreign(me)
+
+    def lend(self) -> bool:
+        """Note the thread that a task has lent this place to, so that a second one is refused."""
+        me = whoami()
+        if me is self.owner or me == self.owner:
+            return False
+        self.scope.user = me
+        return True
+
+    def _foreign(self, me: object) -> Exception:
+        return self.session.misused(
+            UsageError(
+                f"run {self.session.run}: a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
+                "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "
+                "twice. Use sf.gather(...) or sf.map(..., key=...) instead of asyncio.gather, TaskGroup or a pool, "
+                'or open a scope first: with sf.scope("a name of its own"): ...'
+            )
+        )
+
+
+OUTSIDE: Any = object()
+"""Set by `sf.outside()`: "I mean it"."""
+
+_place: ContextVar[Any] = ContextVar("surefoot_place", default=None)
+get = _place.get
+set_place = _place.set
+reset = _place.reset
+
+
+def whoami() -> object:
+    """The task that runs here, else the number of the thread."""
+    asyncio = sys.modules.get("asyncio.events")
+    loop = None if asyncio is None else asyncio._get_running_loop()
+    if loop is None:
+        return threading.get_ident()
+    return sys.modules["asyncio"].current_task(loop) or threading.get_ident()
+
+
+def require_place(verb: str) -> Place:
+    """The place of a verb that makes sense only inside a run."""
+    place = get()
+    if place is None or place is OUTSIDE:
+        raise UsageError(f"sf.{verb}() works only inside a run: call it from a workflow started with .run or .start")
+    return place  # type: ignore[no-any-return]
+
+
+def require_branch(verb: str) -> Place:
+    """The place of a verb that may not be used inside a step or an effect."""
+    place = require_place(verb)
+    if place.inside is not None:
+        raise place.session.misused(
+            UsageError(
+                f"run {place.session.run}: sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
+                f"A {place.inside.kind} is one recorded call; move sf.{verb}() out into the workflow."
+            )
+        )
+    return place
+
+
+class Driven:
+    """How many runs this process is driving: the reason why a stray effect is refused."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.count -= 1
+
+
+driven = Driven()

@@ -1,0 +1,172 @@
+"""Performs wishes in blocking code. Its twin for tasks is `drive_async.py`; neither decides anything."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, assert_never
+
+from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned, Wish
+from surefoot.core.timer import after, remaining
+from surefoot.engine import current
+from surefoot.engine.session import Attempt, Session
+from surefoot.engine.signals import CancelSignal
+from surefoot.errors import SurefootError
+
+if TYPE_CHECKING:
+    from surefoot.core.entry import Due
+    from surefoot.engine.commit import Ticket
+    from surefoot.engine.spec import CallSpec
+
+
+def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A decorated blocking function is called."""
+    place = current.get()
+    if place is None:
+        return spec.stray(args, kwargs)
+    if place is current.OUTSIDE or place.inside is not None:
+        return spec.nested(place, args, kwargs)
+    session = place.session
+    begun = session.begin(place, spec, args, kwargs)
+    if type(begun) is Attempt:
+        lent = place.lend()
+        try:
+            begun = drive(begun)
+        finally:
+            if lent:
+                place.scope.user = None
+    return session.finish(place, begun)
+
+
+def drive(attempt: Attempt) -> Ending:
+    session = attempt.session
+    if not session.live:
+        go_live(session)
+    program = attempt.program
+    answer: Any = None
+    try:
+        while True:
+            answer = perform(attempt, program.send(answer))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def perform(attempt: Attempt, wish: Wish) -> Any:
+    kind = type(wish)
+    if kind is Execute:
+        return execute(attempt, wish.attempt)  # type: ignore[union-attr]
+    if kind is Append:
+        return append(attempt.session, wish.entry)  # type: ignore[union-attr]
+    match wish:
+        case After(seconds, jitter):
+            return moment(attempt.session, seconds, jitter=jitter)
+        case Pause(due):
+            return pause(attempt.session, due)
+        case Execute() | Append():
+            raise AssertionError(wish)
+        case _:
+            assert_never(wish)
+
+
+def execute(attempt: Attempt, number: int) -> Outcome:
+    place = attempt.enter(number)
+    started = attempt.session.clock.now()
+    token = current.set_place(place)
+    try:
+        if attempt.spec.timeout is None:
+            value = attempt.spec.fn(*attempt.args, **attempt.kwargs)
+        else:
+            value = in_time(lambda: attempt.spec.fn(*attempt.args, **attempt.kwargs), attempt.spec.timeout)
+    except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
+        return attempt.raised(error)
+    finally:
+        current.reset(token)
+        attempt.left()
+    return attempt.returned(value, started)
+
+
+def in_time(fn: Callable[[], Any], seconds: float) -> Any:
+    """Run in a daemon thread with a copied context; after the time-out its late result is dropped."""
+    box: list[tuple[Any, BaseException | None]] = []
+    ready = threading.Event()
+
+    def work() -> None:
+        try:
+            box.append((fn(), None))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
+            box.append((None, error))
+        ready.set()
+
+    threading.Thread(target=contextvars.copy_context().run, args=(work,), name="surefoot-timed", daemon=True).start()
+    if not ready.wait(seconds):
+        raise TimeoutError(f"did not return within {seconds:g} s")
+    value, error = box[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def append(session: Session, *entries: Any) -> None:
+    try:
+        session.journal.append(*entries)
+    except SurefootError as error:
+        raise session.misused(error) from None
+
+
+def go_live(session: Session) -> None:
+    """Claim the run: from here on, things happen."""
+    with session.claim_lock:
+        if not session.live:
+            claim(session, session.claim())
+
+
+def claim(session: Session, ticket: Ticket) -> None:
+    try:
+        session.journal.commit(ticket)
+    except SurefootError as error:
+        raise session.misused(error) from None
+    finally:
+        if ticket.done and ticket.error is None:
+            session.claimed()  # Also when we are being interrupted: the claim is durable and has to be released.
+
+
+def moment(session: Session, seconds: float, *, jitter: bool) -> Due:
+    if jitter:
+        seconds *= 0.5 + session.clock.random() / 2
+    return after(session.now(), seconds)
+
+
+def pause(session: Session, due: Due) -> None:
+    """Sleep in the process; cancellation is noticed on the way."""
+    nap = threading.Event()
+    while (left := remaining(due, session.now())) > 0:
+        nap.wait(session.clock.nap(left))
+        notice(session)
+
+
+def notice(session: Session) -> None:
+    """Read what visitors wrote, if anybody wrote anything."""
+    changes = session.runtime.store.changes()
+    if changes != session.seen_changes:
+        session.seen_changes = changes
+        try:
+            session.journal.look()
+        except SurefootError as error:
+            raise session.misused(error) from None
+    session.check_trouble()
+    if session.state.cancel is not None:
+        raise CancelSignal
+
+
+def invoke(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:
+    """Run the workflow function itself, at the root of a run."""
+    place = session.root_place()
+    token = current.set_place(place)
+    try:
+        with current.driven:
+            return session.result(fn())
+    except BaseException as error:  # noqa: BLE001 - what it means is decided by Session.conclude
+        return error
+    finally:
+        current.reset(token)

@@ -1,0 +1,272 @@
+"""Performs wishes in tasks. Its twin for blocking code is `drive.py`; neither decides anything.
+
+Stores block, so commits go to the committer's writer thread: what the tasks of one turn of the loop
+have to write goes over together and comes back with one wake-up. The future they wait on cannot be
+cancelled: an append always completes before a cancellation is delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar, assert_never
+from weakref import WeakKeyDictionary
+
+from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned, Wish
+from surefoot.core.entry import Due
+from surefoot.core.timer import remaining
+from surefoot.engine import current, drive
+from surefoot.engine.commit import Committer, Ticket
+from surefoot.engine.session import Attempt, Session
+from surefoot.engine.spec import CallSpec
+from surefoot.errors import SurefootError, UsageError
+
+T = TypeVar("T")
+
+
+async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A decorated coroutine function is awaited."""
+    place = current.get()
+    if place is None:
+        return await spec.stray(args, kwargs)
+    if place is current.OUTSIDE or place.inside is not None:
+        return await spec.nested(place, args, kwargs)
+    session = place.session
+    if isinstance(place.owner, int):
+        raise session.misused(
+            UsageError(
+                f"run {session.run}: async {spec.kind} {spec.name} inside a blocking workflow. "
+                "Make the workflow `async def` and await the call, or make the call blocking."
+            )
+        )
+    begun = session.begin(place, spec, args, kwargs)
+    if type(begun) is Attempt:
+        begun = await run_attempt(begun)
+    return session.finish(place, begun)
+
+
+async def run_attempt(attempt: Attempt) -> Ending:
+    if not attempt.session.live:
+        await go_live(attempt.session)
+    program = attempt.program
+    answer: Any = None
+    cancelled: asyncio.CancelledError | None = None
+    try:
+        while True:
+            wish = program.send(answer)
+            try:
+                answer = await perform(attempt, wish)
+            except asyncio.CancelledError as error:
+                # What was appended is durable; what it belongs to is finished before the cancellation
+                # is passed on. Cancelled while the function ran or a back-off passed: nothing to finish.
+                if type(wish) is not Append:
+                    raise
+                cancelled, answer = error, None
+            except EffectCancelled as late:
+                cancelled, answer = late.cancelled, late.outcome
+    except StopIteration as end:
+        if cancelled is not None:
+            raise cancelled from None
+        return end.value  # type: ignore[no-any-return]
+
+
+async def perform(attempt: Attempt, wish: Wish) -> Any:
+    kind = type(wish)
+    if kind is Execute:
+        return await execute(attempt, wish.attempt)  # type: ignore[union-attr]
+    if kind is Append:
+        return await append(attempt.session, wish.entry)  # type: ignore[union-attr]
+    match wish:
+        case After(seconds, jitter):
+            return drive.moment(attempt.session, seconds, jitter=jitter)
+        case Pause(due):
+            return await pause(attempt.session, due)
+        case Execute() | Append():
+            raise AssertionError(wish)
+        case _:
+            assert_never(wish)
+
+
+class EffectCancelled(Exception):  # noqa: N818 - carries an outcome, is no error
+    """An effect was cancelled while in flight; it was waited for, and this is its outcome."""
+
+    def __init__(self, outcome: Outcome, cancelled: asyncio.CancelledError) -> None:
+        super().__init__()
+        self.outcome = outcome
+        self.cancelled = cancelled
+
+
+async def execute(attempt: Attempt, number: int) -> Outcome:
+    place = attempt.enter(number)
+    started = attempt.session.clock.now()
+    token = current.set_place(place)
+    cancelled: asyncio.CancelledError | None = None
+    outcome: Outcome
+    try:
+        if attempt.spec.kind == "effect":
+            value, cancelled = await shielded(attempt.spec.fn(*attempt.args, **attempt.kwargs), attempt.spec.timeout)
+        elif attempt.spec.timeout is None:
+            value = await attempt.spec.fn(*attempt.args, **attempt.kwargs)
+        else:
+            async with asyncio.timeout(attempt.spec.timeout):
+                value = await attempt.spec.fn(*attempt.args, **attempt.kwargs)
+        outcome = attempt.returned(value, started)
+    except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
+        if error is attempt.session.trouble:
+            raise
+        outcome = attempt.raised(error)
+    except asyncio.CancelledError as error:
+        if attempt.spec.kind == "step":
+            raise
+        outcome = attempt.raised(error)  # The effect cancelled itself: in doubt.
+    finally:
+        current.reset(token)
+        attempt.left()
+    if cancelled is not None:
+        raise EffectCancelled(outcome, cancelled)
+    return outcome
+
+
+async def shielded(
+    body: Coroutine[Any, Any, T], timeout: float | None  # noqa: ASYNC109 - recorded with the intent, so it is ours to keep
+) -> tuple[T, asyncio.CancelledError | None]:
+    """Await an effect to its end even if its caller is cancelled meanwhile; then say so."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(body)
+    deadline = None if timeout is None else loop.time() + timeout
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        left = None if deadline is None else deadline - loop.time()
+        if left is not None and left <= 0:
+            task.cancel()
+            await asyncio.wait({task}, timeout=1.0)
+            if task.done() and not task.cancelled() and task.exception() is None:
+                break
+            raise TimeoutError(f"did not return within {timeout:g} s")
+        try:
+            await asyncio.wait({task}, timeout=left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return task.result(), cancelled
+
+
+async def go_live(session: Session) -> None:
+    if session.async_claim_lock is None:
+        session.async_claim_lock = asyncio.Lock()
+    async with session.async_claim_lock:
+        if not session.live:
+            await claim(session, session.claim())
+
+
+async def claim(session: Session, ticket: Ticket) -> None:
+    try:
+        await commit(session, ticket)
+    finally:
+        if ticket.done and ticket.error is None:
+            session.claimed()  # Also when we are being cancelled: the claim is durable and has to be released.
+
+
+async def append(session: Session, *entries: Any) -> None:
+    try:
+        ticket = session.journal.ticket(*entries)
+    except SurefootError as error:
+        raise session.misused(error) from None
+    await commit(session, ticket)
+
+
+async def commit(session: Session, ticket: Ticket) -> None:
+    try:
+        await _gate(session.runtime.committer).ride(ticket)
+    finally:
+        if ticket.done and ticket.error is not None:
+            raise session.misused(ticket.error) from None
+
+
+async def pause(session: Session, due: Due) -> None:
+    while (left := remaining(due, session.now())) > 0:
+        await asyncio.sleep(session.clock.nap(left))
+        await hop(drive.notice, session)
+
+
+async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
+    """Run the workflow function itself, at the root of a run."""
+    token = current.set_place(session.root_place())
+    try:
+        with current.driven:
+            return session.result(await fn())
+    except BaseException as error:  # noqa: BLE001 - what it means is decided by Session.conclude
+        return error
+    finally:
+        current.reset(token)
+
+
+# -- the way to the writer thread and back --------------------------------------------------------
+
+
+class _Durable(asyncio.Future[None]):
+    """Cannot be cancelled: one task's cancellation must not cut off the others that ride along."""
+
+    def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002 - asyncio's signature
+        return False
+
+
+class _Gate:
+    """Collects the tickets of one turn of one loop."""
+
+    def __init__(self, committer: Committer, loop: asyncio.AbstractEventLoop) -> None:
+        self._committer = committer
+        self._loop = loop
+        self._tickets: list[Ticket] = []
+        self._future: _Durable | None = None
+
+    def ride(self, ticket: Ticket) -> asyncio.Future[None]:
+        if self._future is None:
+            self._future = _Durable(loop=self._loop)
+            self._loop.call_soon(self._send)
+        self._tickets.append(ticket)
+        return self._future
+
+    def _send(self) -> None:
+        tickets, future = self._tickets, self._future
+        self._tickets, self._future = [], None
+        missing = list(tickets)
+
+        def one_done() -> None:
+            missing.pop()
+            if not missing:
+                with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+                    self._loop.call_soon_threadsafe(_finish, future)
+
+        for ticket in tickets:
+            ticket.notify = one_done
+        self._committer.submit(tickets)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Committer, _Gate]] = WeakKeyDictionary()
+
+
+def _gate(committer: Committer) -> _Gate:
+    loop = asyncio.get_running_loop()
+    gates = _gates.setdefault(loop, {})
+    gate = gates.get(committer)
+    if gate is None:
+        gate = gates[committer] = _Gate(committer, loop)
+    return gate
+
+
+_io: ThreadPoolExecutor | None = None
+
+
+async def hop(fn: Callable[..., T], *args: Any) -> T:
+    """Blocking I/O of our own, in threads that no user code can fill."""
+    global _io  # noqa: PLW0603 - made at first use, so that importing starts no thread
+    if _io is None:
+        _io = ThreadPoolExecutor(max_workers=4, thread_name_prefix="surefoot-io")
+    return await asyncio.get_running_loop().run_in_executor(_io, fn, *args)

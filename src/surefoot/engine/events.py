@@ -1,0 +1,32 @@
+"""Sending an event to another run: idempotent, so a repeated sending is the same event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surefoot.engine import config, current, drive, verbs
+from surefoot.engine.handle import Run
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.spec import CallSpec
+
+
+def deliver(run_id: str, name: str, value: Any) -> None:
+    """The effect behind `send_event` inside a run: its key is the event's id."""
+    runtime = current.require_place("send_event").session.runtime
+    Run(runtime, run_id).send_event(name, value, id=verbs.key(), by=f"run {verbs.run_id()}")
+
+
+SEND = CallSpec(
+    deliver, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
+    on_crash="retry",
+)  # fmt: skip
+
+
+def send_event(run_id: str, name: str, value: Any = None, *, store: str | None = None) -> None:
+    """Deliver an event to a run; `sf.wait_event(name)` there gets the value."""
+    place = current.get()
+    if place is None or place is current.OUTSIDE:
+        runtime: Runtime = config.runtime(store, create=False)
+        Run(runtime, run_id).send_event(name, value, id=str(runtime.clock.uuid4()))
+    else:
+        drive.call(SEND, (run_id, name, value), {})

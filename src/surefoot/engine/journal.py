@@ -1,0 +1,275 @@
+"""The one writer of a run, and the one reader. Only this file hands out positions.
+
+Nothing is decoded, folded or replayed before its seal, its chain and the run's head were found to
+agree. "Unreadable" is never turned into "nothing there".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from surefoot.core.entry import KIND_OF, VISITORS, Entry, RunAdopted, RunCreated, StepStarted
+from surefoot.core.seal import GENESIS, Record, Sealer, to_body, verify
+from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after_stop
+from surefoot.engine.commit import Committer, Packed, Ticket
+from surefoot.errors import Fenced, JournalCorrupt
+from surefoot.store.contract import Append, Head, IndexRow, Store
+
+if TYPE_CHECKING:
+    from surefoot.engine.clock import Clock
+
+
+def load(store: Store, run: str) -> tuple[RunState, Head] | None:
+    """A run as recorded, every record verified. None only if the store has never heard of it."""
+    stored = store.read(run)
+    if not stored.records and stored.head is None:
+        return None
+    sealer = Sealer(store.id, run)
+    _verified(sealer, stored.records, stored.head, after=None)
+    state = RunState(run)
+    for record in stored.records:
+        state.fold(record)
+    last = stored.records[-1]
+    return state, Head(last.seq, last.seal)
+
+
+def records(store: Store, run: str) -> list[Record]:
+    """All verified records of a run; empty if it is unknown."""
+    stored = store.read(run)
+    if stored.records or stored.head is not None:
+        _verified(Sealer(store.id, run), stored.records, stored.head, after=None)
+    return stored.records
+
+
+def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: Head | None) -> None:
+    """Raise JournalCorrupt unless the records continue `after` without a flaw and end at `head`."""
+    seq, seal = (0, GENESIS) if after is None else (after.seq, after.seal)
+    good = verify(sealer, found, seq=seq, seal=seal)
+    if good < len(found):
+        bad = found[good]
+        raise JournalCorrupt(
+            f"run {sealer.run}: entry {seq + good + 1} of {head.seq if head else '?'} is damaged "
+            f"(found as number {bad.seq}, {len(bad.body)} bytes): its seal does not hold. Nothing was changed.",
+            run_id=sealer.run,
+            facts={"entry": seq + good + 1, "valid": seq + good},
+        )
+    newest = (found[-1].seq, found[-1].seal) if found else (seq, seal)
+    if head is None or newest != (head.seq, head.seal):
+        raise JournalCorrupt(
+            f"run {sealer.run}: the journal ends at entry {newest[0]}, but its head says "
+            f"{'nothing' if head is None else head.seq}: entries are missing. Nothing was changed.",
+            run_id=sealer.run,
+            facts={"found": newest[0], "expected": 0 if head is None else head.seq},
+        )
+
+
+class Journal:
+    """Appends for one run in one process. Entries become durable in the order they were handed over."""
+
+    def __init__(self, committer: Committer, clock: Clock, state: RunState, head: Head | None) -> None:
+        self.run = state.run
+        self.epoch = state.epoch
+        self.on_visit: Callable[[Record], None] = state.fold
+        """Called (from whichever thread commits) for each visitor's record met on the way."""
+        self._committer = committer
+        self._clock = clock
+        self._sealer = Sealer(committer.store.id, state.run)
+        self._state = state
+        self._head = head
+        self._status = state.status
+        self._lazy: dict[object, tuple[Entry, int]] = {}
+        self._lock = threading.Lock()
+        self._proposed: Append | None = None
+        self._closed = False
+
+    # -- handing entries over ------------------------------------------------------------------
+
+    def lazily(self, entry: Entry) -> None:
+        """Keep for the next append of anything: durable no later than what follows it."""
+        with self._lock:
+            self._lazy[entry.address if type(entry) is StepStarted else object()] = entry, self._clock.now()
+
+    def forget_start(self, address: str) -> None:
+        """A step that left no outcome (it was interrupted) is not in flight any more."""
+        with self._lock:
+            self._lazy.pop(address, None)
+
+    def append(self, *entries: Entry) -> None:
+        """Blocking: durable on return."""
+        self.commit(self.ticket(*entries))
+
+    def commit(self, ticket: Ticket) -> None:
+        self._committer.commit(ticket)
+
+    def flush(self, older_than: int) -> None:
+        """Write down what has been kept lazily since before that time, and all that was kept with it."""
+        with self._lock:
+            due = any(at <= older_than for _, at in self._lazy.values())
+        if due:
+            self.append()
+
+    def look(self) -> None:
+        """Read what visitors wrote meanwhile."""
+        self._committer.commit(Ticket(self, []))
+
+    def claim(self, adopted: RunAdopted, created: RunCreated | None = None) -> Ticket:
+        """A ticket for taking the run over (or for creating it). Only one process can win it."""
+        first = [] if created is None else [self._pack(created, self._clock.now())]
+        self.epoch += 1
+        return Ticket(self, [*first, self._pack(adopted, self._clock.now())])
+
+    def close(self) -> None:
+        """Nothing more is written through this journal: late results of abandoned calls are refused."""
+        self._closed = True
+
+    def ticket(self, *entries: Entry) -> Ticket:
+        """A ticket for these entries, everything lazy before them."""
+        if self._closed:
+            raise Fenced(f"run {self.run}: this process no longer drives it; a late outcome was not recorded.")
+        now = self._clock.now()
+        packed = [self._pack(entry, now) for entry in entries]
+        if self._lazy:
+            with self._lock:
+                for entry in entries:
+                    # A step that ends before its start was written needs no line of its own for it.
+                    self._lazy.pop(getattr(entry, "address", None), None)
+                packed[:0] = [self._pack(entry, at) for entry, at in self._lazy.values()]
+                self._lazy.clear()
+        return Ticket(self, packed)
+
+    def _pack(self, entry: Entry, at: int) -> Packed:
+        kind, body = to_body(entry)
+        return entry, kind, body, at, self.epoch
+
+    # -- called by the committer, one thread at a time ------------------------------------------
+
+    def propose(self, tickets: list[Ticket]) -> Append:
+        """Seal what the tickets hold, behind the head as we know it."""
+        head = self._head
+        seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
+        sealed: list[Record] = []
+        status = self._status
+        for ticket in tickets:
+            for entry, kind, body, at, epoch in ticket.entries:
+                seq += 1
+                record = self._sealer.seal(seq=seq, epoch=epoch, at=at, kind=kind, body=body, previous=seal)
+                seal = record.seal
+                sealed.append(record)
+                status = _next_status(status, entry)
+                if type(entry) is RunCreated:
+                    self._state.created, self._state.created_at = entry, at
+        row = self._row(status, seq) if status != self._status else None
+        self._proposed = Append(self.run, head, sealed, row)
+        return self._proposed
+
+    def accepted(self) -> None:
+        done = self._proposed
+        if done is None or not done.records:
+            return
+        last = done.records[-1]
+        self._head = Head(last.seq, last.seal)
+        if done.row is not None:
+            self._status = done.row.status
+
+    def catch_up(self, tickets: list[Ticket]) -> None:
+        """Read what others wrote. Drops from the tickets what turns out to be written already.
+
+        A record of our own epoch is ours: a commit that we never heard back from.
+        """
+        stored = self._committer.store.read(self.run, self._head.seq if self._head else 0)
+        _verified(self._sealer, stored.records, stored.head, after=self._head)
+        if self._head is None and not _holds_claim(stored.records, tickets):
+            raise Fenced(f"run {self.run} exists already")
+        for record in stored.records:
+            self._meet(record, tickets)
+            self._head = Head(record.seq, record.seal)
+
+    def _meet(self, record: Record, tickets: list[Ticket]) -> None:
+        first = next((ticket for ticket in tickets if ticket.entries), None)
+        ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
+        if record.epoch > self.epoch or (record.kind in _CLAIM_KINDS and not ours):
+            raise Fenced(
+                f"run {self.run}: another process has taken over (epoch {record.epoch}, ours was {self.epoch}). "
+                "Nothing of ours was written after that."
+            )
+        if ours and first is not None:
+            first.entries = first.entries[1:]
+        if record.kind in _VISITOR_KINDS:
+            self.on_visit(record)
+            self._status = self._state.status if self._status not in DRIVEN else self._status
+
+    def _row(self, status: str, seq: int) -> IndexRow:
+        return msgspec.structs.replace(index_row(self._state), status=status, seq=seq)
+
+
+def _next_status(status: str, entry: Entry) -> str:
+    kind = type(entry)
+    if kind in TRANSITIONS:
+        stops = getattr(entry, "stops", None)
+        return TRANSITIONS[kind][1] if stops is None else status_after_stop(stops)
+    return status if status == RUNNING or kind in VISITORS else RUNNING
+
+
+def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
+    """Whether a run that we meant to create is there because we did create it."""
+    bodies = {record.body for record in found if record.kind == KIND_OF[RunAdopted]}
+    return any(packed[2] in bodies for ticket in tickets for packed in ticket.entries)
+
+
+def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Entry | None]) -> RunState | None:
+    """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is.
+
+    `decide` sees the run as it is right before the append and may raise, or return None for "nothing to
+    say"; it is asked again whenever somebody else was quicker. None: there is no such run.
+    """
+    while True:
+        found = load(store, run)
+        if found is None:
+            return None
+        state, head = found
+        entry = decide(state)
+        if entry is None:
+            return state
+        if type(entry) not in VISITORS:
+            raise AssertionError(entry)
+        kind, body = to_body(entry)
+        record = Sealer(store.id, run).seal(
+            seq=head.seq + 1, epoch=state.epoch, at=clock.now(), kind=kind, body=body, previous=head.seal
+        )
+        before = state.status
+        state.fold(record)
+        row = index_row(state) if state.status != before else None
+        if store.append([Append(run, head, [record], row)]) == [None]:
+            return state
+
+
+def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunState:
+    """Record a run that somebody else will drive; or find the one that has the id already."""
+    kind, body = to_body(created)
+    record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
+    state = RunState(run)
+    state.fold(record)
+    if store.append([Append(run, None, [record], index_row(state))]) != [None]:
+        found = load(store, run)
+        if found is None:
+            raise JournalCorrupt(f"run {run}: the store has its head, but not its journal", run_id=run)
+        state, _ = found
+    return state
+
+
+def index_row(state: RunState) -> IndexRow:
+    """The line of the run list that a folded run deserves."""
+    created = state.created
+    if created is None:
+        raise AssertionError(state.run)
+    return IndexRow(
+        state.run, created.workflow, state.status, created.queue, created.labels, state.created_at, state.seq
+    )
+
+
+_VISITOR_KINDS = frozenset(KIND_OF[cls] for cls in VISITORS)
+_CLAIM_KINDS = frozenset({KIND_OF[RunCreated], KIND_OF[RunAdopted]})

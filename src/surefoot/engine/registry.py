@@ -1,0 +1,82 @@
+"""The workflows this process knows. Code is named by people, never imported because stored data says so."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from surefoot.core import values
+from surefoot.engine.spec import Binder
+from surefoot.engine.start import Plan, check_id
+from surefoot.errors import UsageError, ValueRejected
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """By the code's own flag: asking asyncio would import it."""
+    return inspect.iscoroutinefunction(fn)
+
+
+class Definition:
+    """A workflow as it was defined in this process."""
+
+    def __init__(self, fn: Callable[..., Any], name: str | None, version: int) -> None:
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise UsageError(f"@sf.workflow(version={version!r}): must be a whole number, one or more")
+        self.fn = fn
+        self.name = name or fn.__name__
+        self.version = version
+        self.binder = Binder(fn)
+        self.is_async = is_async(fn)
+        self.origin = f"{fn.__module__}:{fn.__qualname__}"
+        values.register_annotations(fn)
+
+    def plan(self, run: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+        check_id(run)
+        try:
+            raw, digest = values.encode_args(self.binder.bind(args, kwargs))
+        except ValueRejected as error:
+            raise ValueRejected(f"run {run}: an argument cannot be stored: {error}", path=error.path) from error
+        return Plan(self.name, self.version, self.fn, self.binder, raw, digest)
+
+    def resume_plan(self) -> Plan:
+        return Plan(self.name, self.version, self.fn, self.binder, None)
+
+
+class Registry:
+    """The workflows this process knows by name. Code is named by people, never by stored data."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Definition]] = {}
+
+    def add(self, definition: Definition) -> None:
+        self._known.setdefault(definition.name, {})[definition.origin] = definition
+
+    def known(self, name: str) -> Definition | None:
+        """The only workflow of that name, if there is just one."""
+        found = self._known.get(name, {})
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def find(self, name: str) -> Definition:
+        found = self._known.get(name, {})
+        if not found:
+            raise UsageError(
+                f"no workflow {name!r} is defined in this process: import the module that defines it first, "
+                "or name it: surefoot runs resume ID --app module"
+            )
+        if len(found) > 1:
+            raise UsageError(
+                f"several workflows are called {name!r}: {', '.join(sorted(found))}. Give each a name= of its own."
+            )
+        return next(iter(found.values()))
+
+
+registry = Registry()
+
+
+def definition_of(workflow_: Any) -> Definition:
+    """The definition behind a decorated function."""
+    found = getattr(workflow_, "definition", None)
+    if not isinstance(found, Definition):
+        raise UsageError(f"{workflow_!r} is not a workflow: decorate it with @sf.workflow")
+    return found

@@ -1,0 +1,84 @@
+"""What this process keeps for an open store: its committer, and the runs it drives there."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from surefoot.engine.clock import Clock, SystemClock
+from surefoot.engine.commit import Committer
+from surefoot.errors import SurefootError
+
+if TYPE_CHECKING:
+    from surefoot.engine.session import Session
+    from surefoot.store.contract import Store
+
+VISIBLE_AFTER_MICROS = 1_000_000
+"""A step that runs longer than this has its start written down by itself."""
+TICK_SECONDS = 0.5
+
+
+class Runtime:
+    """One per open store and process."""
+
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        self.store = store
+        self.clock = clock or SystemClock()
+        self.committer = Committer(store)
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._live: set[Session] = set()
+        self._busy = threading.Event()
+        self._ticker: threading.Thread | None = None
+
+    def enlist(self, session: Session) -> bool:
+        """Whether this process was not driving the run already."""
+        with self._lock:
+            return self._sessions.setdefault(session.run, session) is session
+
+    def discharge(self, session: Session) -> None:
+        session.journal.close()
+        with self._lock:
+            if self._sessions.get(session.run) is session:
+                del self._sessions[session.run]
+            self._live.discard(session)
+            if not self._live:
+                self._busy.clear()
+
+    def drives(self, run: str) -> bool:
+        with self._lock:
+            return run in self._sessions
+
+    def watch(self, session: Session) -> None:
+        """Make its long steps visible while they run."""
+        with self._lock:
+            self._live.add(session)
+            self._busy.set()
+            if self._ticker is None:
+                self._ticker = threading.Thread(target=self._tick, name="surefoot-ticker", daemon=True)
+                self._ticker.start()
+
+    def _tick(self) -> None:
+        pause = threading.Event()
+        while self._busy.wait():
+            pause.wait(TICK_SECONDS)
+            with self._lock:
+                sessions = list(self._live)
+            for session in sessions:
+                try:
+                    session.journal.flush(self.clock.now() - VISIBLE_AFTER_MICROS)
+                except SurefootError:
+                    # Visibility only. Whatever is wrong with the store meets the run at its next append.
+                    continue
+
+
+_runtimes: dict[int, Runtime] = {}
+_runtimes_lock = threading.Lock()
+
+
+def runtime_of(store: Store) -> Runtime:
+    with _runtimes_lock:
+        found = _runtimes.get(id(store))
+        if found is None or found.store is not store:
+            found = _runtimes[id(store)] = Runtime(store)
+        return found

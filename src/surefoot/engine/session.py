@@ -1,0 +1,355 @@
+"""One process driving one run: where calls are looked up, made, recorded and brought to an end.
+
+Replay needs nothing but the folded journal. The run is claimed only when something new has to happen
+(*going live*), so looking, planning and meeting the same stop again leave no trace in the journal.
+A stop is a state first: once a branch has stopped, every further verb of it raises the same stop, and
+a value that is returned anyway is discarded.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Raw
+
+from surefoot.core import values
+from surefoot.core.address import Scope
+from surefoot.core.command import Append, Done, Ending, Failed, Halted, Outcome, Program, Raised, Returned, Unstorable
+from surefoot.core.entry import (
+    NOTHING,
+    CallsUnclaimed,
+    Entry,
+    RunAdopted,
+    RunCancelled,
+    RunContinued,
+    RunCreated,
+    RunDone,
+    RunFailed,
+    RunReleased,
+    RunStopped,
+    StepStarted,
+    Stop,
+)
+from surefoot.core.history import PastState, mismatch, no_longer_asked
+from surefoot.core.key import idempotency_key
+from surefoot.core.programs.calls import Call, effect, step
+from surefoot.core.state import RUNNING, Event, RunState
+from surefoot.engine.current import Inside, Place, whoami
+from surefoot.engine.journal import Journal
+from surefoot.engine.signals import CancelSignal, ContinueSignal, HaltSignal, InterruptSignal, PlanSignal, RunSignal, StopSignal
+from surefoot.errors import Cancelled, SurefootError, UsageError, ValueRejected
+
+if TYPE_CHECKING:
+    from surefoot.core.history import Past
+    from surefoot.core.timer import Moment
+    from surefoot.engine.clock import Clock
+    from surefoot.engine.commit import Ticket
+    from surefoot.engine.runtime import Runtime
+    from surefoot.engine.spec import CallSpec
+    from surefoot.store.contract import Head
+
+S = TypeVar("S", bound=RunSignal)
+
+
+class Attempt:
+    """A call that is not answered by the journal: what the drivers carry out."""
+
+    __slots__ = ("args", "call", "kwargs", "place", "program", "session", "spec")
+
+    def __init__(
+        self, session: Session, place: Place, spec: CallSpec, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any],
+        program: Program,
+    ) -> None:  # fmt: skip
+        self.session = session
+        self.place = place
+        self.spec = spec
+        self.call = call
+        self.args = args
+        self.kwargs = kwargs
+        self.program = program
+
+    def enter(self, attempt: int) -> Place:
+        """The place in which the user's function is executed."""
+        call, session = self.call, self.session
+        if self.spec.kind == "step":
+            session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
+        else:
+            session.effects_in_flight.add(call.address)
+        inside = Inside(self.spec.kind, call.address, call.key, attempt)
+        return Place(session, self.place.scope, self.place.owner, inside=inside)
+
+    def returned(self, value: object, started: int) -> Outcome:
+        self.session.check_trouble()
+        try:
+            return Returned(Raw(values.encode(value)), started)
+        except ValueRejected as error:
+            if self.spec.kind == "effect":
+                return Unstorable(str(error))
+            where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
+            raise self.session.misused(ValueRejected(where, path=error.path)) from error
+
+    def raised(self, error: BaseException) -> Outcome:
+        self.session.check_trouble()
+        return Raised(error, Raw(values.encode_error(error)))
+
+    def left(self) -> None:
+        self.session.effects_in_flight.discard(self.call.address)
+
+
+class Session:
+    """The embedded engine's Context: everything a running workflow reaches the world through."""
+
+    def __init__(
+        self, runtime: Runtime, state: RunState, head: Head | None, *, wait_seconds: float = 0.0, dry: bool = False
+    ) -> None:
+        self.run = state.run
+        self.runtime = runtime
+        self.clock: Clock = runtime.clock
+        self.state = state
+        self.journal = Journal(runtime.committer, self.clock, state, head)
+        self.wait_seconds = wait_seconds
+        self.dry = dry
+        self.live = False
+        """Whether this process has claimed the run."""
+        self.claim_lock = threading.Lock()
+        self.async_claim_lock: Any = None
+        self.trouble: SurefootError | None = None
+        self.stops: list[Stop] = []
+        self.effects_in_flight: set[str] = set()
+        self.planned: list[tuple[str, str]] = []
+        """In a dry replay: (kind, address) of the calls that would be executed next."""
+        self.seen_changes = 0
+        self.interrupted = False
+        self._scope = Scope()
+        self._earlier_stops = state.stops
+        self._lock = threading.Lock()
+
+    # -- claiming ---------------------------------------------------------------------------------
+
+    def claim(self, created: RunCreated | None = None) -> Ticket:
+        store = self.runtime.store
+        adopted = RunAdopted(store.worker, socket.gethostname(), os.getpid(), self.clock.uuid4().hex)
+        return self.journal.claim(adopted, created)
+
+    def claimed(self) -> None:
+        self.live = True
+        self.state.status, self.state.epoch = RUNNING, self.journal.epoch
+        self.runtime.watch(self)
+
+    def root_place(self) -> Place:
+        self._scope = Scope()
+        return Place(self, self._scope, whoami())
+
+    def result(self, value: object) -> Returned:
+        """The workflow's own result, encoded. Refused: the run stays resumable, the code can be mended."""
+        if not self.stops and self.trouble is None:
+            try:
+                return Returned(Raw(values.encode(value)), 0)
+            except ValueRejected as error:
+                where = f"run {self.run}: the workflow's result cannot be stored: {error}"
+                raise self.misused(ValueRejected(where, path=error.path)) from error
+        return Returned(NOTHING, 0)
+
+    # -- the life of a call -----------------------------------------------------------------------
+
+    def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
+        """What the journal answers; or else the attempt that has to be made."""
+        self.enter_verb(place)
+        address = place.scope.take(spec.name)
+        try:
+            raw_args, digest = values.encode_args(spec.binder.bind(args, kwargs))
+        except ValueRejected as error:
+            where = f"run {self.run}, {address}: an argument cannot be stored: {error}"
+            raise self.misused(ValueRejected(where, path=error.path)) from error
+        past = self.state.calls.get(address)
+        if past is not None:
+            answer = self._from_journal(past, spec.kind, digest, raw_args)
+            if answer is not None:
+                return answer
+        self.would_do(spec.kind, address)
+        key = ""
+        if spec.kind == "effect":
+            key = idempotency_key(self.namespace, self.run, self.state.segment, address)
+        call = Call(
+            self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure
+        )
+        program = step(call, past) if spec.kind == "step" else effect(call, past)
+        return Attempt(self, place, spec, call, args, kwargs, program)
+
+    def _from_journal(self, past: Past, kind: str, digest: str, raw_args: bytes) -> Ending | None:
+        past.asked = True
+        stop = mismatch(self.run, past, kind, digest, raw_args)
+        if stop is not None:
+            return Halted(stop)
+        if past.state is PastState.DONE and past.value is not None:
+            return Done(past.value)
+        if past.state is PastState.FAILED and past.error is not None:
+            return Failed(past.error)
+        return None
+
+    def finish(self, place: Place, ending: Ending) -> Any:
+        """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
+        if type(ending) is Done:
+            return values.decode(ending.raw)
+        if type(ending) is Failed:
+            raise self.revive(ending)
+        if type(ending) is Halted:
+            raise self.stopped(place, ending.stop)
+        raise AssertionError(ending)
+
+    def revive(self, ending: Failed) -> BaseException:
+        error = values.decode_error(ending.raw)
+        if ending.cause is not None:
+            error.__cause__ = ending.cause
+        return error
+
+    def enter_verb(self, place: Place) -> None:
+        """Every verb starts here: what has stopped stays stopped."""
+        if place.stop is not None:
+            raise place.stop
+        if self.trouble is not None:
+            raise HaltSignal(self.trouble)
+        if self.interrupted:
+            raise InterruptSignal
+        if self.state.cancel is not None and not self.dry:
+            raise self._felt(place, CancelSignal())
+        place.require_owner()
+
+    # -- values and notes, all lazy -----------------------------------------------------------------
+
+    def note(self, place: Place, name: str, make: Callable[[], object], entry: Callable[[str, Raw], Entry]) -> Any:
+        """A recorded value (now, random, …): made once, then the same for ever."""
+        self.enter_verb(place)
+        address = place.scope.take(name)
+        past = self.state.calls.get(address)
+        if past is not None:
+            past.asked = True
+            return None if past.value is None else values.decode(past.value)
+        if self.dry:
+            return make()
+        raw = Raw(values.encode(make()))
+        self.journal.lazily(entry(address, raw))
+        return values.decode(raw)
+
+    def unasked_below(self, scope: Scope) -> bool:
+        """Whether earlier processes recorded calls in this scope which the code has not asked for yet."""
+        return any(
+            not past.asked and address.startswith(scope.path) for address, past in self.state.calls.items()
+        )
+
+    # -- trouble and stops --------------------------------------------------------------------------
+
+    def misused(self, error: SurefootError) -> SurefootError:
+        """Remember: user code may catch it, but the run does not go on with what came of it."""
+        with self._lock:
+            if self.trouble is None:
+                self.trouble = error
+        return error
+
+    def check_trouble(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+
+    def stopped(self, place: Place, stop: Stop) -> StopSignal:
+        with self._lock:
+            if stop not in self.stops:
+                self.stops.append(stop)
+        return self._felt(place, StopSignal(stop))
+
+    def _felt(self, place: Place, signal: S) -> S:
+        at: Place | None = place
+        while at is not None:
+            at.stop = at.stop or signal
+            at = at.parent
+        return signal
+
+    def would_do(self, kind: str, address: str) -> None:
+        """In a dry replay: note what a resume would do next, and go no further in this branch."""
+        if self.dry:
+            with self._lock:
+                self.planned.append((kind, address))
+            raise PlanSignal
+
+    def take_event(self, name: str) -> Event | None:
+        with self._lock:
+            event = self.state.event_for(name)
+            if event is not None:
+                event.taken = True
+            return event
+
+    # -- the end ------------------------------------------------------------------------------------
+
+    @property
+    def namespace(self) -> str:
+        created = self.state.created
+        return created.namespace if created is not None else ""
+
+    def conclude(self, outcome: Returned | BaseException) -> Generator[Append, Any, Ending | BaseException]:
+        """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
+        if self.trouble is None and self.effects_in_flight and not self.stops:
+            self.misused(
+                UsageError(
+                    f"run {self.run}: the workflow ended while {', '.join(sorted(self.effects_in_flight))} was still "
+                    "running in a task or thread of its own. Wait for it, or use sf.gather."
+                )
+            )
+        unasked = [past for past in self.state.calls.values() if not past.asked]
+        if self.trouble is not None:
+            yield from self._release(f"{type(self.trouble).__name__}: {self.trouble}")
+            return self.trouble
+        if self.stops:
+            return (yield from self._stop())
+        if self.state.cancel is not None or isinstance(outcome, CancelSignal):
+            yield Append(RunCancelled())
+            return Cancelled(f"run {self.run} was cancelled{_by(self.state)}")
+        if isinstance(outcome, ContinueSignal):
+            return outcome
+        if not isinstance(outcome, Returned | Exception):
+            yield from self._release(f"interrupted by {type(outcome).__name__}")
+            return outcome
+        if isinstance(outcome, UsageError):
+            yield from self._release(f"UsageError: {outcome}")
+            return outcome
+        if any(past.kind == "effect" for past in unasked):
+            self.stops.append(no_longer_asked(self.run, [past for past in unasked if past.kind == "effect"]))
+            return (yield from self._stop())
+        if unasked_steps := tuple(past.address for past in unasked if past.kind == "step"):
+            yield Append(CallsUnclaimed(unasked_steps))
+        if isinstance(outcome, Returned):
+            yield Append(RunDone(outcome.raw))
+            return Done(outcome.raw)
+        raw = Raw(values.encode_error(outcome))
+        yield Append(RunFailed(raw))
+        return Failed(raw, outcome)
+
+    def _stop(self) -> Generator[Append, Any, Ending | BaseException]:
+        same = {(stop.reason, stop.address) for stop in self._earlier_stops}
+        if self.live or same != {(stop.reason, stop.address) for stop in self.stops}:
+            yield Append(RunStopped(tuple(self.stops)))
+        return Halted(self.stops[0])
+
+    def _release(self, why: str) -> Generator[Append, Any, None]:
+        """Let go of the claim, so that others need not wait for a process that has given up."""
+        if self.live:
+            yield Append(RunReleased(why))
+
+    def continued(self, raw_args: bytes, digest: str) -> RunContinued:
+        """Begin the next segment: nothing of the last one is replayed into it."""
+        self.state.segment += 1
+        self.state.calls = {}
+        self.state.args, self.state.digest = Raw(raw_args), digest
+        return RunContinued(self.state.args, digest)
+
+    def now(self) -> Moment:
+        return self.clock.read()
+
+
+def _by(state: RunState) -> str:
+    cancel = state.cancel
+    if cancel is None:
+        return ""
+    return f" by {cancel.by}" + (f": {cancel.note}" if cancel.note else "")

@@ -1,0 +1,48 @@
+"""How the end of a run travels through user code.
+
+These are BaseExceptions: tools and agent frameworks catch `Exception` and would take a stop for the
+failure of a tool. They never leave surefoot; the caller of `.run` sees ordinary exceptions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surefoot.core.entry import Stop
+from surefoot.errors import SurefootError
+
+
+class RunSignal(BaseException):
+    """Unwinds a branch of a run."""
+
+
+class StopSignal(RunSignal):
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.message)
+        self.stop = stop
+
+
+class HaltSignal(RunSignal):
+    """surefoot was misused, or its store failed: the run cannot go on in this process."""
+
+    def __init__(self, error: SurefootError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class CancelSignal(RunSignal):
+    pass
+
+
+class ContinueSignal(RunSignal):
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        super().__init__("continue as new")
+        self.args_, self.kwargs_ = args, kwargs
+
+
+class InterruptSignal(RunSignal):
+    """Another branch was interrupted (Ctrl-C): this one starts nothing more."""
+
+
+class PlanSignal(RunSignal):
+    """A dry replay has come to the first call that would really be executed."""

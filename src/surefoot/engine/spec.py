@@ -1,0 +1,143 @@
+"""What a decorator was told about a function: how to name, bind, retry and time it."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from surefoot.core import values
+from surefoot.core.address import escape
+from surefoot.core.retry import Backoff, RetryPolicy
+from surefoot.core.timer import Duration, seconds
+from surefoot.engine import current
+from surefoot.errors import UsageError
+
+ON_CRASH = ("ask", "retry", "fail")
+
+
+class Binder:
+    """Arguments as passed, by parameter name. Defaults are left out: a new one is no change."""
+
+    def __init__(self, fn: Callable[..., Any], ignore: tuple[str, ...] = ()) -> None:
+        self._signature = inspect.signature(fn)
+        parameters = self._signature.parameters.values()
+        kinds = inspect.Parameter
+        self._names = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD))
+        self._keywords = frozenset(p.name for p in parameters if p.kind in (kinds.KEYWORD_ONLY, kinds.POSITIONAL_OR_KEYWORD))
+        self._ignore = ignore
+        unknown = [name for name in ignore if name not in self._signature.parameters]
+        if unknown:
+            raise UsageError(f"{fn.__name__}: ignore={ignore!r} names no parameter of it: {', '.join(unknown)}")
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        if len(args) <= len(self._names):
+            bound = dict(zip(self._names, args, strict=False))
+            if kwargs:
+                if not self._keywords.issuperset(kwargs) or not bound.keys().isdisjoint(kwargs):
+                    bound = dict(self._signature.bind(*args, **kwargs).arguments)
+                else:
+                    bound.update(kwargs)
+        else:
+            bound = dict(self._signature.bind(*args, **kwargs).arguments)
+        for name in self._ignore:
+            bound.pop(name, None)
+        return bound
+
+    def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and keyword arguments that bind to the same again."""
+        arguments = inspect.BoundArguments(self._signature, dict(bound))  # type: ignore[arg-type]
+        return arguments.args, arguments.kwargs
+
+
+class CallSpec:
+    """A step or an effect."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        kind: str,
+        *,
+        name: str | None,
+        retries: int | None,
+        backoff: Backoff | None,
+        timeout: Duration | None,
+        retry_on: type[BaseException] | tuple[type[BaseException], ...] | None,
+        ignore: str | tuple[str, ...],
+        on_crash: str = "",
+        unsure: type[BaseException] | tuple[type[BaseException], ...] = (),
+    ) -> None:
+        if not callable(fn):
+            raise UsageError(f"@sf.{kind} decorates functions, not {fn!r}")
+        self.fn = fn
+        self.kind = kind
+        self.name = escape(name or fn.__name__)
+        self.on_crash = on_crash
+        self.timeout = None if timeout is None else seconds(timeout)
+        self.retry = RetryPolicy(_checked_retries(retries), backoff or Backoff(), _types(retry_on))
+        self.unsure = _types(unsure) or ()
+        self.binder = Binder(fn, (ignore,) if isinstance(ignore, str) else tuple(ignore))
+        self._warned = False
+        values.register_annotations(fn)
+        if kind == "effect":
+            self._check_effect()
+
+    def _check_effect(self) -> None:
+        if self.on_crash not in ON_CRASH:
+            raise UsageError(
+                f"effect {self.name}: on_crash={self.on_crash!r} is none of {', '.join(map(repr, ON_CRASH))}"
+            )
+        if self.retry.retries and self.on_crash != "retry" and self.retry.retry_on is None:
+            raise UsageError(
+                f"effect {self.name}: retries={self.retry.retries} could repeat it. Say why that is safe: "
+                'on_crash="retry" (the other side knows the key), or retry_on=(…) with exceptions that prove that '
+                "nothing happened."
+            )
+
+    def stray(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called where there is no run: just the function, unless that would hide an effect from a run."""
+        if current.driven.count:
+            if self.kind == "effect":
+                raise UsageError(
+                    f"effect {self.name} was called from a thread or task that belongs to no run while a run is being "
+                    "driven in this process, so it would not be recorded. Use sf.map or sf.gather instead of a pool, "
+                    "asyncio.to_thread in async code, or `with sf.outside():` if it really is not part of a run."
+                )
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"step {self.name} was called from a thread or task that belongs to no run while a run is being "
+                    "driven in this process; it is not recorded. Use sf.map or sf.gather, or sf.outside().",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+        return self.fn(*args, **kwargs)
+
+    def nested(self, place: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called inside another call, whose record covers it; an effect must have one of its own."""
+        if place is not current.OUTSIDE and self.kind == "effect":
+            inside = place.inside
+            raise place.session.misused(
+                UsageError(
+                    f"run {place.session.run}: effect {self.name} was called inside {inside.kind} {inside.address}, "
+                    "where it would have no intent of its own on record. Call it from the workflow instead."
+                )
+            )
+        return self.fn(*args, **kwargs)
+
+
+def _checked_retries(retries: int | None) -> int | None:
+    if retries is not None and (not isinstance(retries, int) or isinstance(retries, bool) or retries < 0):
+        raise UsageError(f"retries={retries!r}: must be a whole number, zero or more")
+    return retries
+
+
+def _types(given: Any) -> Any:
+    if given is None:
+        return None
+    types = given if isinstance(given, tuple) else (given,)
+    for cls in types:
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            raise UsageError(f"not an exception class: {cls!r}")
+    return types

@@ -1,0 +1,310 @@
+"""Starting is resuming: the way from `.run(id, …)` to a result, a failure or a stop.
+
+First try to create the run; if it is there already, look at it: ended runs give their result, runs with
+an open question give the same stop, runs that a living process drives are waited for, all others are
+taken up. Logic once, as a generator; blocking and async drivers perform it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+import unicodedata
+from collections.abc import Callable, Generator
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from surefoot.core import values
+from surefoot.core.command import Append, Done, Failed, Halted
+from surefoot.core.entry import RunCreated, Stop
+from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
+from surefoot.core.timer import remaining
+from surefoot.engine import current, drive, journal
+from surefoot.engine.config import DEFAULT_STORE, log, settings
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.session import Session
+from surefoot.engine.signals import ContinueSignal
+from surefoot.engine.spec import Binder
+from surefoot.errors import STOPS, Cancelled, Fenced, NotFound, RunConflict, Stopped, UsageError
+
+LONGEST_ID = 200
+FIRST_NAP, LONGEST_NAP = 0.01, 0.25
+
+
+class Options(Struct, frozen=True):
+    """What `.using(...)` sets, apart from the workflow's own parameters."""
+
+    store: str | None = None
+    queue: str = ""
+    labels: dict[str, str] = {}
+    delay_seconds: float | None = None
+    wait_seconds: float | None = None
+
+
+class Plan(Struct, frozen=True):
+    """The workflow to run and the arguments to run it with, encoded."""
+
+    workflow: str
+    version: int
+    fn: Callable[..., Any]
+    binder: Binder
+    args: bytes | None
+    """None: those on record (a resume)."""
+    digest: str = ""
+
+
+# -- wishes of the loop below ---------------------------------------------------------------------------
+
+
+class Do(Struct, frozen=True):
+    """Blocking I/O of our own."""
+
+    fn: Callable[[], Any]
+
+
+class Nap(Struct, frozen=True):
+    seconds: float
+
+
+class Claim(Struct, frozen=True):
+    """Take the run over (or create it). Raises what the journal says."""
+
+    session: Session
+    created: RunCreated | None
+
+
+class Invoke(Struct, frozen=True):
+    session: Session
+    fn: Callable[[], Any]
+
+
+class Write(Struct, frozen=True):
+    session: Session
+    append: Append
+
+
+Loop = Generator[Do | Nap | Claim | Invoke | Write, Any, Any]
+
+
+def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
+    """Everything `.run` does, from the first look to the result."""
+    check_id(run)
+    _refuse_self(run)
+    if plan.args is not None:
+        session = Session(runtime, RunState(run), None, wait_seconds=options.wait_seconds or 0.0)
+        if runtime.enlist(session):
+            try:
+                created = yield from _create(session, plan, options)
+                if created:
+                    return (yield from _drive(session, plan))
+            finally:
+                runtime.discharge(session)
+    return (yield from _resuming(runtime, plan, run, options))
+
+
+def _create(session: Session, plan: Plan, options: Options) -> Loop:
+    created = created_entry(plan, options)
+    try:
+        yield Claim(session, created)
+    except Fenced:
+        return False  # It exists already: that is the ordinary way of a resume, not a fault.
+    session.state.args = created.args
+    return True
+
+
+def _resuming(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
+    patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
+    nap = FIRST_NAP
+    while True:
+        found = yield Do(lambda: journal.load(runtime.store, run))
+        if found is None:
+            raise not_found(run, runtime.store.url)
+        state, head = found
+        require_same(plan, state, runtime.store.url)
+        if state.status in ENDED:
+            return recorded_end(state)
+        now = runtime.clock.read()
+        if state.newest_at > now.wall + 60_000_000:
+            log.warning("run %s: the clock is behind the newest recorded time; order does not depend on it", run)
+        if state.needs_answer(lambda due: remaining(due, now) <= 0) and not options.wait_seconds:
+            raise revive(state.stops, run, runtime.store.url)
+        if not driven_elsewhere(runtime, state):
+            session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
+            if runtime.enlist(session):
+                try:
+                    return (yield from _drive(session, plan))
+                except LostClaim:
+                    pass  # Another process was quicker: it drives the run now, we wait for it.
+                finally:
+                    runtime.discharge(session)
+        if patience is not None and time.monotonic() > patience:
+            raise UsageError(f"run {run} is still driven by {claimant(state)}; waited {options.wait_seconds:g} s for it")
+        yield Nap(nap)
+        nap = min(nap * 1.5, LONGEST_NAP)
+
+
+class LostClaim(Exception):  # noqa: N818 - a turn of the loop, not an error
+    """The run was claimed by another process before anything was executed here."""
+
+
+def _drive(session: Session, plan: Plan) -> Loop:
+    """Run the function, record how it ended; again and again while it continues as new."""
+    while True:
+        bound = values.decode(session.state.args)
+        args, kwargs = plan.binder.call_with(bound)  # type: ignore[arg-type]
+        outcome = yield Invoke(session, lambda args=args, kwargs=kwargs: plan.fn(*args, **kwargs))
+        if isinstance(session.trouble, Fenced) and not session.live:
+            raise LostClaim
+        ending = yield from _concluding(session, outcome)
+        if not isinstance(ending, ContinueSignal):
+            return answer(session, ending)
+        raw, digest = values.encode_args(plan.binder.bind(ending.args_, ending.kwargs_))
+        yield Write(session, Append(session.continued(raw, digest)))
+
+
+def _concluding(session: Session, outcome: Any) -> Loop:
+    program = session.conclude(outcome)
+    try:
+        wish = next(program)
+        while True:
+            yield Write(session, wish)
+            wish = program.send(None)
+    except StopIteration as end:
+        return end.value
+
+
+def answer(session: Session, ending: Any) -> Any:
+    match ending:
+        case Done(raw):
+            return values.decode(raw)
+        case Failed():
+            raise session.revive(ending)
+        case Halted():
+            raise revive(tuple(session.stops), session.run, session.runtime.store.url)
+        case _:
+            raise ending
+
+
+def created_entry(plan: Plan, options: Options, due: Any = None) -> RunCreated:
+    return RunCreated(
+        plan.workflow, Raw(plan.args or b"{}"), plan.digest, plan.version, settings.namespace, options.queue,
+        dict(options.labels), due,
+    )  # fmt: skip
+
+
+def driven_elsewhere(runtime: Runtime, state: RunState) -> bool:
+    """Whether a living process drives the run: this one, or another whose lock is held."""
+    if runtime.drives(state.run):
+        return True
+    holder = state.claimant
+    if holder is None or state.status not in DRIVEN:
+        return False
+    return holder.worker != runtime.store.worker and runtime.store.alive(holder.worker)
+
+
+def claimant(state: RunState) -> str:
+    holder = state.claimant
+    return "nobody" if holder is None else f"worker {holder.worker[:8]} on host {holder.host} (pid {holder.pid})"
+
+
+def recorded_end(state: RunState) -> Any:
+    if state.status == DONE:
+        return values.decode(state.value)
+    if state.status == FAILED:
+        raise values.decode_error(state.error)
+    raise Cancelled(f"run {state.run} was cancelled")
+
+
+def revive(stops: tuple[Stop, ...], run: str, where: str) -> Stopped:
+    """The exception for recorded stops: the first, with all of them in `.stops`."""
+    revived = tuple(
+        STOPS[stop.reason](
+            stop.message, run_id=run, address=stop.address, facts=stop.facts, cures=_pasteable(stop.cures, where)
+        )
+        for stop in stops
+    )
+    revived[0].stops = revived
+    return revived[0]
+
+
+def _pasteable(cures: tuple[tuple[str, str], ...], where: str) -> tuple[tuple[str, str], ...]:
+    """Commands that work when pasted, also where the store is not the default one."""
+    if where == DEFAULT_STORE:
+        return cures
+    extra = f" --store {shlex.quote(where)}"
+    return tuple((when, line + extra if line.startswith("surefoot ") else line) for when, line in cures)
+
+
+def require_same(plan: Plan, state: RunState, where: str) -> None:
+    created = state.created
+    if created is None:
+        raise AssertionError(state.run)
+    if created.workflow != plan.workflow:
+        raise RunConflict(
+            f"run {state.run} in {where} belongs to workflow {created.workflow!r}, not {plan.workflow!r}. "
+            "Choose another run id."
+        )
+    if plan.args is not None and created.digest != plan.digest:
+        raise RunConflict(
+            f"run {state.run} in {where} was started with other arguments.\n"
+            f"  recorded: {bytes(created.args).decode()[:400]}\n  given now: {plan.args.decode()[:400]}\n"
+            "  Use another run id for another task, or the same arguments to go on with this one."
+        )
+
+
+def check_id(run: object) -> None:
+    if not isinstance(run, str):
+        raise UsageError(f"a run id is a string, not {type(run).__name__}: wf.run('task-42', ...)")
+    if not run or len(run) > LONGEST_ID or run != run.strip():
+        raise UsageError(f"a run id has 1 to {LONGEST_ID} characters and no space at its ends: {run[:40]!r}")
+    if not run.isprintable() or unicodedata.normalize("NFC", run) != run:
+        raise UsageError(f"a run id holds printable characters only, in Unicode's NFC form: {run[:40]!r}")
+
+
+def _refuse_self(run: str) -> None:
+    place = current.get()
+    if place is not None and place is not current.OUTSIDE and place.session.run == run:
+        raise place.session.misused(UsageError(f"run {run} was started from inside itself; it would wait for ever"))
+
+
+def not_found(run: str, where: str) -> NotFound:
+    return NotFound(f"there is no run {run!r} in {where}. `surefoot runs` lists those that are there.")
+
+
+# -- the blocking driver ---------------------------------------------------------------------------------
+
+
+def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options) -> Any:
+    loop = running(runtime, plan, run, options)
+    pause = threading.Event()
+    reply: Any = None
+    error: BaseException | None = None
+    try:
+        while True:
+            wish = loop.send(reply) if error is None else loop.throw(error)
+            reply, error = None, None
+            try:
+                reply = _perform(wish, pause)
+            except BaseException as failure:  # noqa: BLE001 - the loop decides
+                error = failure
+    except StopIteration as end:
+        return end.value
+
+
+def _perform(wish: Any, pause: Any) -> Any:
+    match wish:
+        case Invoke(session, fn):
+            return drive.invoke(session, fn)
+        case Do(fn):
+            return fn()
+        case Nap(length):
+            return pause.wait(length)
+        case Claim(session, created):
+            return drive.claim(session, session.claim(created))
+        case Write(session, append):
+            drive.go_live(session)
+            return drive.append(session, append.entry)
+        case _:
+            raise AssertionError(wish)

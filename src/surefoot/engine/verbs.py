@@ -1,0 +1,381 @@
+"""The verbs of blocking code inside a run. Those that do not wait serve async code too (`aio.py`)."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import uuid
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal, NoReturn, TypeVar, overload
+
+from msgspec import Raw
+
+from surefoot.core import values
+from surefoot.core.address import Scope
+from surefoot.core.command import Append, Pause
+from surefoot.core.entry import (
+    Due,
+    EventTaken,
+    Progressed,
+    Published,
+    Stop,
+    TimerFired,
+    TimerSet,
+    ValueNoted,
+    WaitExpired,
+    WaitStarted,
+)
+from surefoot.core.history import PastState
+from surefoot.core.timer import Duration, after, remaining, seconds, until
+from surefoot.engine import branches, current, drive
+from surefoot.engine.branches import Ends, MapResult
+from surefoot.engine.current import Place
+from surefoot.engine.session import Session
+from surefoot.engine.signals import ContinueSignal, RunSignal
+from surefoot.errors import UsageError
+
+T = TypeVar("T")
+R = TypeVar("R")
+Wait = Generator[Append | Pause, Any, Any]
+
+# -- about the call at hand -------------------------------------------------------------------------
+
+
+def key() -> str:
+    """The idempotency key of the effect being executed: the same over attempts, resumes and workers."""
+    place = current.require_place("key")
+    if place.inside is None or place.inside.kind != "effect":
+        raise UsageError("sf.key() belongs to an effect: call it inside one")
+    return place.inside.key
+
+
+def run_id() -> str:
+    """The id of the run this code is part of."""
+    return current.require_place("run_id").session.run
+
+
+def attempt() -> int:
+    """Which attempt of the step or effect this is, counted from 1 over all crashes."""
+    place = current.require_place("attempt")
+    if place.inside is None:
+        raise UsageError("sf.attempt() belongs to a step or an effect: call it inside one")
+    return place.inside.attempt
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """Calls in this block are no part of any run: "I mean it"."""
+    token = current.set_place(current.OUTSIDE)
+    try:
+        yield
+    finally:
+        current.reset(token)
+
+
+# -- recorded values -----------------------------------------------------------------------------------
+
+
+def _noted(name: str, make: Callable[[Session], object]) -> Any:
+    place = current.require_branch(name)
+    session = place.session
+    return session.note(place, name, lambda: make(session), ValueNoted)
+
+
+def now() -> datetime:
+    """The time, recorded: replay gets the same."""
+    found = _noted("now", lambda session: datetime.fromtimestamp(session.clock.now() / 1e6, UTC))
+    return found  # type: ignore[no-any-return]
+
+
+def random() -> float:
+    """A number from 0 to 1, recorded."""
+    return _noted("random", lambda session: session.clock.random())  # type: ignore[no-any-return]
+
+
+def uuid4() -> uuid.UUID:
+    """A random id, recorded."""
+    return _noted("uuid4", lambda session: session.clock.uuid4())  # type: ignore[no-any-return]
+
+
+def patched(change: str) -> bool:
+    """Whether this run takes the new way: false for runs that had passed this point with the old code."""
+    place = current.require_branch("patched")
+    session = place.session
+    name = f"patched({change})"
+    found = session.note(place, name, lambda: not session.unasked_below(place.scope), ValueNoted)
+    return bool(found)
+
+
+def progress(done: float, total: float | None = None, note: str = "") -> None:
+    """Tell people how far the run is. Costs no write of its own."""
+    place = current.require_place("progress")
+    if place.inside is None:
+        place.session.note(place, "progress", lambda: None, lambda address, _: Progressed(address, done, total, note))
+
+
+def publish(name: str, value: object) -> None:
+    """Let others see a value of the run while it goes on."""
+    place = current.require_branch("publish")
+    place.session.note(place, "publish", lambda: value, lambda address, raw: Published(address, name, raw))
+
+
+# -- scopes and branches ------------------------------------------------------------------------------
+
+
+@contextmanager
+def scope(label: str) -> Iterator[None]:
+    """Calls in this block are counted under a name of their own: `[label]/write#1`."""
+    place = current.require_branch("scope")
+    me = current.whoami()
+    inner = place.scope.labelled(str(label))
+    if inner.user is not None and inner.user != me:
+        raise place.session.misused(
+            UsageError(f"run {place.session.run}: the scope {inner.path} is open in another task or thread already")
+        )
+    before, inner.user = inner.user, me
+    opened = Place(place.session, inner, me, parent=place)
+    opened.stop = place.stop
+    token = current.set_place(opened)
+    try:
+        yield
+    finally:
+        current.reset(token)
+        inner.user = before
+
+
+def gather(*thunks: Callable[[], Any]) -> list[Any]:
+    """Run functions without arguments side by side, each in a branch of its own. Results in order."""
+    place = _branching("gather")
+    for thunk in thunks:
+        if not callable(thunk):
+            raise place.session.misused(
+                UsageError("sf.gather takes functions: sf.gather(lambda: a(1), lambda: b(2)); in async code use surefoot.aio")
+            )
+    scopes = branches.gather_scopes(place, len(thunks))
+    ends = _side_by_side(place, list(thunks), scopes, len(thunks))
+    ends.raise_first()
+    return ends.values
+
+
+@overload
+def map(fn: Callable[[T], R], items: Iterable[T], *, key: Callable[[T], object] | None = ..., concurrency: int | None = ..., on_error: Literal["raise"] = ...) -> list[R]: ...  # noqa: A001, E501
+@overload
+def map(fn: Callable[[T], R], items: Iterable[T], *, key: Callable[[T], object] | None = ..., concurrency: int | None = ..., on_error: Literal["collect"]) -> MapResult[R]: ...  # noqa: A001, E501
+def map(  # noqa: A001 - the settled public name
+    fn: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    key: Callable[[T], object] | None = None,
+    concurrency: int | None = None,
+    on_error: Literal["raise", "collect"] = "raise",
+) -> list[R] | MapResult[R]:
+    """Call `fn` for each item, some side by side, each in a branch of its own. Results in order."""
+    place = _branching("map")
+    width = branches.checked_width(concurrency, on_error)
+    todo = list(items)
+    scopes, names = branches.map_scopes(place, todo, key)
+    ends = _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width)  # type: ignore[misc]
+    return branches.collected(ends, names, on_error)  # type: ignore[no-any-return]
+
+
+def _branching(verb: str) -> Place:
+    place = current.require_branch(verb)
+    _refuse_in_async(place, verb)
+    place.session.enter_verb(place)
+    return place
+
+
+def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Scope], width: int) -> Ends:
+    ends = Ends(len(thunks))
+    numbers = iter(range(len(thunks)))
+    taking = threading.Lock()
+
+    def branch(index: int) -> None:
+        scope_ = scopes[index]
+        scope_.user = threading.get_ident()
+        token = current.set_place(Place(place.session, scope_, threading.get_ident()))
+        try:
+            ends.values[index] = thunks[index]()
+        except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
+            ends.errors[index] = error
+        finally:
+            current.reset(token)
+            scope_.user = None
+
+    def work() -> None:
+        while True:
+            with taking:
+                index = next(numbers, None)
+            if index is None:
+                return
+            branch(index)
+
+    threads = [
+        threading.Thread(target=contextvars.copy_context().run, args=(work,), name="surefoot-branch", daemon=True)
+        for _ in range(min(width, len(thunks)))
+    ]
+    for thread in threads:
+        thread.start()
+    _join(place.session, threads)
+    ends.join(place)
+    return ends
+
+
+def _join(session: Session, threads: list[threading.Thread]) -> None:
+    """Wait for all. Interrupted: no branch starts another call, but those in flight are let finish."""
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        session.interrupted = True
+        for thread in threads:
+            thread.join()
+        raise
+
+
+# -- waiting: the logic once, as generators ------------------------------------------------------------
+
+
+def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
+    session = place.session
+    session.enter_verb(place)
+    address = place.scope.take("sleep")
+    past = session.state.calls.get(address)
+    if past is not None:
+        past.asked = True
+        if past.state is PastState.DONE:
+            return
+    session.would_do("sleep", address)
+    due = past.due if past is not None else None
+    if due is None:
+        due = make_due(session)
+        yield Append(TimerSet(address, due))
+    yield Pause(due)
+    session.journal.lazily(TimerFired(address))
+
+
+def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
+    session = place.session
+    session.enter_verb(place)
+    address = place.scope.take("wait_event")
+    past = session.state.calls.get(address)
+    due: Due | None
+    if past is None:
+        session.would_do("wait_event", address)
+        due = None if timeout is None else after(session.now(), seconds(timeout))
+        yield Append(WaitStarted(address, name, due))
+    else:
+        past.asked = True
+        due = past.due
+        if past.state is PastState.DONE and past.value is not None:
+            return past.value
+        if past.state is PastState.FAILED:
+            raise _expired(name)
+    patience = after(session.now(), session.wait_seconds)
+    while True:
+        event = session.take_event(name)
+        if event is not None:
+            session.would_do("wait_event", address)
+            session.journal.lazily(EventTaken(address, event.id))
+            return event.value
+        if due is not None and remaining(due, session.now()) <= 0:
+            session.would_do("wait_event", address)
+            yield Append(WaitExpired(address))
+            raise _expired(name)
+        if remaining(patience, session.now()) <= 0:
+            raise session.stopped(place, _waiting(session.run, address, name))
+        yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
+
+
+def _expired(name: str) -> TimeoutError:
+    return TimeoutError(f"no event {name!r} came in time")
+
+
+def _waiting(run: str, address: str, name: str) -> Stop:
+    message = f"run {run}, {address}: waiting for event {name!r}."
+    send = f'sf.send_event("{run}", "{name}", value), then run it again'
+    return Stop("WaitingForAnswer", message, address, {"event": name}, (("send it:", send),))
+
+
+def perform_wait(place: Place, program: Wait) -> Any:
+    """Drive a waiting verb in blocking code."""
+    session = place.session
+    answer: Any = None
+    try:
+        while True:
+            wish = program.send(answer)
+            if type(wish) is Append:
+                drive.go_live(session)
+                answer = drive.append(session, wish.entry)
+            elif type(wish) is Pause:
+                answer = drive.pause(session, wish.due)
+    except StopIteration as end:
+        return end.value
+
+
+def sleep(duration: Duration) -> None:
+    """Sleep; the deadline is recorded, so a crash does not start the wait again."""
+    wait_seconds = seconds(duration)
+    place = _waiting_place("sleep")
+    perform_wait(place, sleeping(place, lambda session: after(session.now(), wait_seconds)))
+
+
+def sleep_until(moment: datetime) -> None:
+    """Sleep until a moment of the wall clock."""
+    wall = wall_micros(moment)
+    place = _waiting_place("sleep_until")
+    perform_wait(place, sleeping(place, lambda session: until(session.now(), wall)))
+
+
+def wall_micros(moment: datetime) -> int:
+    if moment.tzinfo is None:
+        raise UsageError("sf.sleep_until needs a datetime with a time zone, e.g. datetime(..., tzinfo=UTC)")
+    return round(moment.timestamp() * 1_000_000)
+
+
+def wait_event(name: str, timeout: Duration | None = None) -> Any:
+    """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
+    place = _waiting_place("wait_event")
+    raw = perform_wait(place, waiting_for_event(place, name, timeout))
+    return values.decode(raw)
+
+
+def _waiting_place(verb: str) -> Place:
+    place = current.require_branch(verb)
+    _refuse_in_async(place, verb)
+    return place
+
+
+def _refuse_in_async(place: Place, verb: str) -> None:
+    if not isinstance(place.owner, int):
+        raise place.session.misused(
+            UsageError(
+                f"run {place.session.run}: sf.{verb}() blocks, and this workflow is async. "
+                f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."
+            )
+        )
+
+
+# -- going on ------------------------------------------------------------------------------------------
+
+
+def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
+    """End this segment of the run and start the next with these arguments; history begins anew."""
+    place = current.require_branch("continue_as_new")
+    place.session.enter_verb(place)
+    if place.scope.path:
+        raise place.session.misused(
+            UsageError(
+                f"run {place.session.run}: sf.continue_as_new() inside {place.scope.path.rstrip('/')}: "
+                "call it from the workflow itself, outside of scopes and branches"
+            )
+        )
+    raise ContinueSignal(args, kwargs)
+
+
+__all__ = [
+    "MapResult", "RunSignal", "attempt", "continue_as_new", "gather", "key", "map", "now", "outside", "patched",
+    "progress", "publish", "random", "run_id", "scope", "sleep", "sleep_until", "uuid4", "wait_event",
+]  # fmt: skip

@@ -1,0 +1,205 @@
+"""The waiting verbs for tasks: the same logic as `verbs.py`, driven without blocking the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from typing import Any, Literal, TypeVar, overload
+
+from surefoot.core import values
+from surefoot.core.address import Scope
+from surefoot.core.command import Append, Pause
+from surefoot.core.timer import Duration, after, seconds, until
+from surefoot.engine import branches, current, drive_async, events, handle, verbs
+from surefoot.engine.branches import Ends, MapResult
+from surefoot.engine.current import Place
+from surefoot.engine.spec import CallSpec
+from surefoot.errors import UsageError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def gather(*awaitables: Awaitable[Any]) -> list[Any]:
+    """Await side by side, each in a branch of its own. Results in order."""
+    place = _async_place("gather")
+    for awaitable in awaitables:
+        if isinstance(awaitable, asyncio.Future):
+            raise place.session.misused(
+                UsageError(
+                    f"run {place.session.run}: sf.gather got a task that was started elsewhere. "
+                    "Give it the coroutines themselves: sf.gather(a(), b())"
+                )
+            )
+    scopes = branches.gather_scopes(place, len(awaitables))
+    ends = await _side_by_side(place, [lambda one=one: one for one in awaitables], scopes, len(awaitables))  # type: ignore[misc]
+    ends.raise_first()
+    return ends.values
+
+
+@overload
+async def map(fn: Callable[[T], Awaitable[R]], items: Iterable[T], *, key: Callable[[T], object] | None = ..., concurrency: int | None = ..., on_error: Literal["raise"] = ...) -> list[R]: ...  # noqa: A001, E501
+@overload
+async def map(fn: Callable[[T], Awaitable[R]], items: Iterable[T], *, key: Callable[[T], object] | None = ..., concurrency: int | None = ..., on_error: Literal["collect"]) -> MapResult[R]: ...  # noqa: A001, E501
+async def map(  # noqa: A001 - the settled public name
+    fn: Callable[[T], Awaitable[R]],
+    items: Iterable[T],
+    *,
+    key: Callable[[T], object] | None = None,
+    concurrency: int | None = None,
+    on_error: Literal["raise", "collect"] = "raise",
+) -> list[R] | MapResult[R]:
+    """Await `fn(item)` for each item, some side by side, each in a branch of its own. Results in order."""
+    place = _async_place("map")
+    width = branches.checked_width(concurrency, on_error)
+    todo = list(items)
+    scopes, names = branches.map_scopes(place, todo, key)
+    ends = await _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width)  # type: ignore[misc]
+    return branches.collected(ends, names, on_error)  # type: ignore[no-any-return]
+
+
+def _async_place(verb: str) -> Place:
+    place = current.require_branch(verb)
+    if isinstance(place.owner, int):
+        raise place.session.misused(
+            UsageError(
+                f"run {place.session.run}: surefoot.aio's {verb}() inside a blocking workflow. "
+                f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
+            )
+        )
+    place.session.enter_verb(place)
+    return place
+
+
+async def _side_by_side(
+    place: Place, thunks: list[Callable[[], Awaitable[Any]]], scopes: list[Scope], width: int
+) -> Ends:
+    ends = Ends(len(thunks))
+    numbers = iter(range(len(thunks)))
+
+    async def branch(index: int) -> None:
+        me = asyncio.current_task()
+        scopes[index].user = me
+        token = current.set_place(Place(place.session, scopes[index], me))
+        try:
+            ends.values[index] = await thunks[index]()
+        except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
+            ends.errors[index] = error
+        finally:
+            current.reset(token)
+            scopes[index].user = None
+
+    async def work() -> None:
+        for index in numbers:
+            await branch(index)
+            if isinstance(ends.errors[index], asyncio.CancelledError):
+                return
+
+    tasks = [asyncio.create_task(work()) for _ in range(min(width, len(thunks)))]
+    await _join(tasks)
+    ends.join(place)
+    return ends
+
+
+async def _join(tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for all. Cancelled: cancel the branches, and let effects in flight finish first."""
+    cancelled: asyncio.CancelledError | None = None
+    pending = set(tasks)
+    while pending:
+        try:
+            _, pending = await asyncio.wait(pending)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            for task in tasks:
+                task.cancel()
+    if cancelled is not None:
+        raise cancelled
+
+
+async def _perform(place: Place, program: verbs.Wait) -> Any:
+    """Drive a waiting verb in a task."""
+    session = place.session
+    answer: Any = None
+    try:
+        while True:
+            wish = program.send(answer)
+            if type(wish) is Append:
+                await drive_async.go_live(session)
+                answer = await drive_async.append(session, wish.entry)
+            elif type(wish) is Pause:
+                answer = await drive_async.pause(session, wish.due)
+    except StopIteration as end:
+        return end.value
+
+
+async def sleep(duration: Duration) -> None:
+    """Sleep; the deadline is recorded, so a crash does not start the wait again."""
+    wait_seconds = seconds(duration)
+    place = _async_place("sleep")
+    await _perform(place, verbs.sleeping(place, lambda session: after(session.now(), wait_seconds)))
+
+
+async def sleep_until(moment: datetime) -> None:
+    """Sleep until a moment of the wall clock."""
+    wall = verbs.wall_micros(moment)
+    place = _async_place("sleep_until")
+    await _perform(place, verbs.sleeping(place, lambda session: until(session.now(), wall)))
+
+
+async def wait_event(name: str, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - recorded, survives a crash
+    """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
+    place = _async_place("wait_event")
+    return values.decode(await _perform(place, verbs.waiting_for_event(place, name, timeout)))
+
+
+async def _deliver(run_id: str, name: str, value: Any) -> None:
+    await asyncio.to_thread(events.deliver, run_id, name, value)
+
+
+_SEND = CallSpec(
+    _deliver, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
+    on_crash="retry",
+)  # fmt: skip
+
+
+async def send_event(run_id: str, name: str, value: Any = None, *, store: str | None = None) -> None:
+    """Deliver an event to a run; `sf.wait_event(name)` there gets the value."""
+    place = current.get()
+    if place is None or place is current.OUTSIDE:
+        await drive_async.hop(lambda: events.send_event(run_id, name, value, store=store))
+    else:
+        await drive_async.call(_SEND, (run_id, name, value), {})
+
+
+class AsyncRun:
+    """A handle on one run, awaitable where it waits."""
+
+    def __init__(self, run: handle.Run) -> None:
+        self._run = run
+        self.id = run.id
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._run, name)
+        if not callable(found):
+            return found
+
+        async def awaitable(*args: Any, **kwargs: Any) -> Any:
+            return await asyncio.to_thread(lambda: found(*args, **kwargs))
+
+        return awaitable
+
+    def __repr__(self) -> str:
+        return repr(self._run)
+
+
+async def get_run(run_id: str, *, store: str | None = None) -> AsyncRun:
+    """The run with that id. NotFound names the store that was looked in."""
+    return AsyncRun(await drive_async.hop(lambda: handle.get_run(run_id, store=store)))
+
+
+async def runs(**query: Any) -> list[AsyncRun]:
+    """The runs of a store, newest first."""
+    return [AsyncRun(run) for run in await drive_async.hop(lambda: handle.runs(**query))]
+
+

@@ -1,0 +1,297 @@
+"""The decorators. A decorated function stays a function: same signature, docstring, annotations, colour."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from surefoot.core.retry import Backoff
+from surefoot.core.timer import Duration, after, seconds
+from surefoot.engine import config, drive, journal, start
+from surefoot.engine.handle import Run
+from surefoot.engine.registry import Definition, is_async, registry
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.spec import CallSpec
+from surefoot.engine.start import Options, Plan
+from surefoot.errors import UsageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+F = TypeVar("F", bound=Callable[..., Any])
+Exceptions = type[BaseException] | tuple[type[BaseException], ...]
+
+# -- steps and effects -------------------------------------------------------------------------------------
+
+
+@overload
+def step(fn: F, /) -> F: ...
+@overload
+def step(
+    *,
+    name: str | None = ...,
+    retries: int | None = ...,
+    backoff: Backoff | None = ...,
+    timeout: Duration | None = ...,
+    retry_on: Exceptions | None = ...,
+    ignore: str | tuple[str, ...] = ...,
+) -> Callable[[F], F]: ...
+def step(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    retries: int | None = None,
+    backoff: Backoff | None = None,
+    timeout: Duration | None = None,
+    retry_on: Exceptions | None = None,
+    ignore: str | tuple[str, ...] = (),
+) -> Any:
+    """A call that may be repeated freely: a read, a computation, a model call. Recorded once it returned."""
+
+    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+        return _wrap(
+            CallSpec(
+                fn, "step", name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, ignore=ignore
+            )
+        )
+
+    return decorate if fn is None else decorate(fn)
+
+
+@overload
+def effect(fn: F, /) -> F: ...
+@overload
+def effect(
+    *,
+    name: str | None = ...,
+    on_crash: str = ...,
+    retries: int | None = ...,
+    backoff: Backoff | None = ...,
+    timeout: Duration | None = ...,
+    retry_on: Exceptions | None = ...,
+    unsure: Exceptions = ...,
+    ignore: str | tuple[str, ...] = ...,
+) -> Callable[[F], F]: ...
+def effect(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    on_crash: str = "ask",
+    retries: int | None = None,
+    backoff: Backoff | None = None,
+    timeout: Duration | None = None,
+    retry_on: Exceptions | None = None,
+    unsure: Exceptions = (),
+    ignore: str | tuple[str, ...] = (),
+) -> Any:
+    """A call that changes the outside world. Its intent is durable before it runs, its outcome after.
+
+    `on_crash` says what to do when it was cut off in between: `"ask"` a person, `"retry"` with the same
+    key, or `"fail"` the call.
+    """
+
+    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+        return _wrap(
+            CallSpec(
+                fn, "effect", name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on,
+                ignore=ignore, on_crash=on_crash, unsure=unsure,
+            )  # fmt: skip
+        )
+
+    return decorate if fn is None else decorate(fn)
+
+
+def _wrap(spec: CallSpec) -> Callable[..., Any]:
+    if is_async(spec.fn):
+        from surefoot.engine import drive_async
+
+        call_async = drive_async.call
+
+        @functools.wraps(spec.fn)
+        async def async_call(*args: Any, **kwargs: Any) -> Any:
+            return await call_async(spec, args, kwargs)
+
+        return async_call
+
+    call = drive.call
+
+    @functools.wraps(spec.fn)
+    def blocking_call(*args: Any, **kwargs: Any) -> Any:
+        return call(spec, args, kwargs)
+
+    return blocking_call
+
+
+# -- workflows ---------------------------------------------------------------------------------------------
+
+
+class Bound(Protocol[P, R_co]):
+    """A workflow with options set by `.using(...)`."""
+
+    def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> Run: ...
+
+
+class AsyncBound(Protocol[P, R_co]):
+    async def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    async def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> Run: ...
+
+
+class Workflow(Protocol[P, R_co]):
+    """A blocking function whose progress is recorded."""
+
+    name: str
+    version: int
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> Run: ...
+    def using(
+        self,
+        *,
+        store: str | None = ...,
+        queue: str | None = ...,
+        delay: Duration | None = ...,
+        wait: Duration | None = ...,
+        labels: dict[str, str] | None = ...,
+    ) -> Bound[P, R_co]: ...
+
+
+class AsyncWorkflow(Protocol[P, R_co]):
+    """A coroutine function whose progress is recorded."""
+
+    name: str
+    version: int
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    async def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    async def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> Run: ...
+    def using(
+        self,
+        *,
+        store: str | None = ...,
+        queue: str | None = ...,
+        delay: Duration | None = ...,
+        wait: Duration | None = ...,
+        labels: dict[str, str] | None = ...,
+    ) -> AsyncBound[P, R_co]: ...
+
+
+class _Starter(Generic[P, R]):
+    """`.run` and `.start` of one workflow with one set of options."""
+
+    def __init__(self, definition: Definition, options: Options) -> None:
+        self._definition = definition
+        self._options = options
+
+    def _opened(self, run: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Plan, Runtime]:
+        plan = self._definition.plan(run, args, kwargs)
+        return plan, config.runtime(self._options.store, create=True)
+
+    def _queue(self, run: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+        plan, runtime = self._opened(run, args, kwargs)
+        delay = self._options.delay_seconds
+        due = None if delay is None else after(runtime.clock.read(), delay)
+        state = journal.create(runtime.store, runtime.clock, run, start.created_entry(plan, self._options, due))
+        start.require_same(plan, state, runtime.store.url)
+        return Run(runtime, run)
+
+
+class BlockingStarter(_Starter[P, R]):
+    def run(self, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Start, or resume, or return the recorded result; waits if a living process drives the run."""
+        plan, runtime = self._opened(run_id, args, kwargs)
+        return start.run_blocking(runtime, plan, run_id, self._options)
+
+    def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> Run:
+        """Queue the run for a worker, or for whoever resumes it."""
+        return self._queue(run_id, args, kwargs)
+
+
+class AsyncStarter(_Starter[P, R]):
+    async def run(self, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Start, or resume, or return the recorded result; waits if a living process drives the run."""
+        from surefoot.engine import start_async
+
+        plan, runtime = self._opened(run_id, args, kwargs)
+        return await start_async.run_async(runtime, plan, run_id, self._options)
+
+    async def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> Run:
+        """Queue the run for a worker, or for whoever resumes it."""
+        from surefoot.engine import drive_async
+
+        return await drive_async.hop(self._queue, run_id, args, kwargs)
+
+
+@overload
+def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]: ...
+@overload
+def workflow(fn: Callable[P, R], /) -> Workflow[P, R]: ...
+@overload
+def workflow(*, name: str | None = ..., version: int = ...) -> _WorkflowDecorator: ...
+def workflow(fn: Callable[..., Any] | None = None, /, *, name: str | None = None, version: int = 1) -> Any:
+    """A function whose progress is recorded and which is replayed from its journal after a crash."""
+    if fn is None:
+        return lambda fn: _workflow(fn, name, version)
+    return _workflow(fn, name, version)
+
+
+class _WorkflowDecorator(Protocol):
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Workflow[P, R]: ...
+
+
+def _workflow(fn: Callable[..., Any], name: str | None, version: int) -> Any:
+    definition = Definition(fn, name, version)
+    starter_class = AsyncStarter if definition.is_async else BlockingStarter
+    starter = starter_class(definition, Options())  # type: ignore[var-annotated]
+
+    def using(
+        *,
+        store: str | None = None,
+        queue: str | None = None,
+        delay: Duration | None = None,
+        wait: Duration | None = None,
+        labels: dict[str, str] | None = None,
+    ) -> Any:
+        """Options, kept apart from the workflow's own parameters."""
+        options = Options(
+            store=store,
+            queue=queue or "",
+            labels=_checked_labels(labels),
+            delay_seconds=None if delay is None else seconds(delay),
+            wait_seconds=None if wait is None else seconds(wait),
+        )
+        return starter_class(definition, options)
+
+    # Called as a function it is just the function: inside a run, that inlines it.
+    if definition.is_async:
+
+        @functools.wraps(fn)
+        async def async_inline(*args: Any, **kwargs: Any) -> Any:
+            return await fn(*args, **kwargs)
+
+        inline: Any = async_inline
+    else:
+
+        @functools.wraps(fn)
+        def blocking_inline(*args: Any, **kwargs: Any) -> Any:
+            return fn(*args, **kwargs)
+
+        inline = blocking_inline
+    inline.run, inline.start, inline.using = starter.run, starter.start, using
+    inline.name, inline.version, inline.definition = definition.name, version, definition
+    registry.add(definition)
+    return inline
+
+
+def _checked_labels(labels: dict[str, str] | None) -> dict[str, str]:
+    for key, value in (labels or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise UsageError(f"labels are words: {key!r}={value!r} is not a pair of strings")
+    return dict(labels or {})

@@ -1,0 +1,192 @@
+"""Every error surefoot raises, in one tree, each with the exit code the CLI ends with.
+
+Errors carry facts as fields; their message says what happened, to which run, and what helps.
+A *stop* is a named, resumable halt: the run is intact and goes on once a person has answered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SurefootError(Exception):
+    """The root of the tree: `except sf.SurefootError` catches everything surefoot raises."""
+
+    exit_code = 1
+
+
+# --- what the calling code got wrong -------------------------------------------------------------
+
+
+class UsageError(SurefootError):
+    """surefoot was called in a way that could not be made safe; the message names the cure."""
+
+    exit_code = 2
+
+
+class RunConflict(UsageError):
+    """The run id is taken by another workflow or by other arguments."""
+
+
+class NotFound(UsageError):
+    """No such run, or no such store; the message names the place that was looked in."""
+
+
+class ValueRejected(UsageError):
+    """A value that would not come back as it is. `path` points at the bad field (`$.a[3].b`)."""
+
+    def __init__(self, message: str, *, path: str = "$") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+# --- what user code raises to tell surefoot something ---------------------------------------------
+
+
+class Fatal(SurefootError):
+    """Raised by a step or an effect: it failed, nothing happened, and trying again will not help."""
+
+
+class NotDone(SurefootError):
+    """Raised by an effect: this attempt failed and certainly changed nothing outside."""
+
+
+class RetryAfter(NotDone):
+    """Raised by a step or an effect: nothing happened; try again after so many seconds."""
+
+    def __init__(self, seconds: float, message: str = "") -> None:
+        super().__init__(message or f"asked to try again after {seconds} s")
+        self.seconds = float(seconds)
+
+
+# --- how runs end badly --------------------------------------------------------------------------
+
+
+class StepFailed(SurefootError):
+    """A call (or a whole run) failed with an exception that cannot come back as itself.
+
+    `type` is the exception's class name and `message` its text, as recorded. `__cause__` is the
+    exception itself while it is still known, that is, in the process where it was raised.
+    """
+
+    def __init__(self, type: str, message: str) -> None:  # noqa: A002 - the public field is called type
+        super().__init__(f"{type}: {message}" if message else type)
+        self.type = type
+        self.message = message
+
+
+class Cancelled(SurefootError):
+    """The run was cancelled by a person or by another program."""
+
+
+class Fenced(SurefootError):
+    """This process lost its claim on the run: a newer claimant has taken over. Nothing was written."""
+
+
+class StoreUnavailable(SurefootError):
+    """The store cannot be read or written now; nothing that was acknowledged is lost."""
+
+
+class StoreFull(StoreUnavailable):
+    """There is no space left for the journal; free some and resume."""
+
+
+# --- stops ---------------------------------------------------------------------------------------
+
+
+class Stopped(SurefootError):
+    """A named, resumable halt. `cures` lists (when, command) pairs that help."""
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        run_id: str = "",
+        address: str = "",
+        facts: dict[str, Any] | None = None,
+        cures: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self.summary = message
+        self.run_id = run_id
+        self.address = address
+        self.facts = dict(facts or {})
+        self.cures = tuple(cures)
+        self.stops: tuple[Stopped, ...] = (self,)
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        width = max((len(when) for when, _ in self.cures), default=0)
+        lines = [self.summary, *(f"  {when:<{width}}   {command}" for when, command in self.cures)]
+        others = [str(stop) for stop in self.stops if stop is not self]
+        return "\n".join([*lines, *(f"also: {text}" for text in others)])
+
+
+class InDoubt(Stopped):
+    """An effect was started and its outcome was not recorded. Cure: settle."""
+
+
+class Drifted(Stopped):
+    """The outside world no longer matches what the run left behind."""
+
+
+class CodeChanged(Stopped):
+    """The code no longer matches the journal. Cure: the old code, `sf.patched`, rewind or fork."""
+
+
+class WaitingForAnswer(Stopped):
+    """The run has asked for an answer or an event that has not come yet."""
+
+
+class Quarantined(Stopped):
+    """The run was set aside because it kept dying without progress."""
+
+
+class SchemaMismatch(Stopped):
+    """Recorded data has a shape or a version that the code at hand does not know."""
+
+
+class Damaged(Stopped):
+    """Stored bytes are missing or are not what was written. Evidence is kept, nothing is overwritten."""
+
+    exit_code = 4
+
+
+class JournalCorrupt(Damaged):
+    """A record is not what was written. Cure: inspect, repair."""
+
+
+class JournalRegressed(Damaged):
+    """The store is older than it once was. Cure: put the newer file back, or adopt."""
+
+
+class CorruptCheckpoint(Damaged):
+    """No generation of an explicit checkpoint can be trusted."""
+
+
+class CodecMissing(Damaged):
+    """A record names a codec this installation does not have."""
+
+
+class StoreNotDurable(Damaged):
+    """The backend does not keep what it acknowledges."""
+
+
+STOPS: dict[str, type[Stopped]] = {
+    cls.__name__: cls
+    for cls in (
+        InDoubt,
+        Drifted,
+        CodeChanged,
+        WaitingForAnswer,
+        Quarantined,
+        SchemaMismatch,
+        JournalCorrupt,
+        JournalRegressed,
+        CorruptCheckpoint,
+        CodecMissing,
+        StoreNotDurable,
+    )
+}
+"""Recorded stops are revived by name from this closed table, never by import."""

@@ -1,0 +1,107 @@
+"""From a store's URL to the store, the same object for the same place.
+
+In a process that has a SQLite file open nothing may open it again beside SQLite, so there is one store object
+per real path. One that was closed, given up after a failure or inherited by a forked child is replaced by a
+fresh one, which looks at the disk anew.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from surefoot.errors import UsageError
+from surefoot.store.contract import Store
+from surefoot.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from surefoot.store.sqlite import SqliteStore
+
+FORMS: Final = "sqlite:///relative.db, sqlite:////absolute.db or memory:"
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+_stores: Final[dict[str, MemoryStore | SqliteStore]] = {}
+_opening = threading.RLock()
+
+
+def open_store(url: str, *, create: bool, announce: Callable[[str], object] | None = None) -> Store:
+    """The store at this URL. With `create`, a missing one is made, and `announce` is told; else `NotFound`."""
+    found = _SCHEME.match(url)
+    scheme = found.group(1).lower() if found else ""
+    rest = url[len(scheme) + 1 :]
+    if scheme == "memory":
+        return _memory(rest, url)
+    if scheme == "sqlite":
+        return _sqlite(_sqlite_path(rest, url), url, create=create, announce=announce)
+    raise _unknown(scheme, url)
+
+
+def close_all() -> None:
+    """Close every store this process has open."""
+    with _opening:
+        stores = list(_stores.values())
+        _stores.clear()
+    for store in stores:
+        store.close()
+
+
+def _memory(name: str, url: str) -> Store:
+    if name.startswith("/"):
+        raise UsageError(f"{url!r}: a store in memory has no path. Write memory: or memory:name.")
+    key = f"memory:{name}"
+    with _opening:
+        store = _stores.get(key)
+        if store is None or not store.usable:
+            store = _stores[key] = MemoryStore(key)
+        return store
+
+
+def _sqlite(path: str, url: str, *, create: bool, announce: Callable[[str], object] | None) -> Store:
+    # Here and not above: a program that only uses memory need not load SQLite.
+    from surefoot.store.sqlite import SqliteStore  # noqa: PLC0415
+
+    key = os.path.realpath(path)
+    with _opening:
+        store = _stores.get(key)
+        if store is None or not store.usable:
+            _stores.pop(key, None)
+            store = _stores[key] = SqliteStore.open(key, create=create, url=url, announce=announce)
+        return store
+
+
+def _sqlite_path(rest: str, url: str) -> str:
+    """`///name` is relative to the working folder, `////name` absolute; `%20` is a space, as in any URL."""
+    if not rest.startswith("///"):
+        raise UsageError(f"{url!r} is not a store URL: after sqlite: come three slashes and a path ({FORMS}).")
+    if "?" in rest:
+        raise UsageError(f"{url!r}: a SQLite store takes no options. A question mark in a file's name is written %3F.")
+    path = unquote(rest[3:])
+    if path in ("", ":memory:"):
+        raise UsageError(f"{url!r} names no file. For a store in memory write memory:, else {FORMS}.")
+    if "\0" in path or path.endswith("/"):
+        raise UsageError(f"{url!r} does not name a file. Write {FORMS}.")
+    return path
+
+
+def _unknown(scheme: str, url: str) -> UsageError:
+    if scheme in ("postgresql", "postgres"):
+        return UsageError(f"PostgreSQL stores are not available in this version. Use {FORMS}.")
+    if scheme == "file":
+        return UsageError(f"{url!r} can hold checkpoints, not runs. Use {FORMS}.")
+    hint = "" if scheme else f" Did you mean sqlite:///{url}?"
+    return UsageError(f"{url!r} is not a store URL.{hint} The forms are {FORMS}.")
+
+
+def _in_child() -> None:
+    global _opening  # noqa: PLW0603 - a thread that does not exist in the child may have held the old one
+    _opening = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_in_child)
+atexit.register(close_all)

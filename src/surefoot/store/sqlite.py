@@ -1,0 +1,537 @@
+"""Journals in one SQLite file: what was acknowledged is on disk, and what is on disk is checked before use.
+
+One writing and one read-only connection, each with its own lock (`apsw` allows one thread at a time), so that
+reading does not wait for a commit. An append moves the run's head and inserts its records in one transaction;
+the head's old value is the condition, so a writer that lost a race changes nothing.
+
+After an I/O error or a failed commit a handle is done for: SQLite would accept later commits as if nothing had
+happened. Whoever wants to go on opens the store again, which looks at the disk afresh.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final, Never, cast
+
+import apsw
+import msgspec
+
+from surefoot.core.seal import Record
+from surefoot.errors import (
+    JournalCorrupt,
+    JournalRegressed,
+    StoreNotDurable,
+    StoreUnavailable,
+    SurefootError,
+    UsageError,
+)
+from surefoot.store.anchor import Mark
+from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, RunQuery, Stored
+from surefoot.store.liveness import Liveness
+from surefoot.store.rules import check_positions, matches
+from surefoot.store.sqlite_file import (
+    Announce,
+    Opened,
+    anchor_path,
+    connect,
+    disconnect,
+    explain,
+    identity,
+    open_files,
+    snapshot,
+)
+
+BUSY_SECONDS: Final = 10.0
+CHECKPOINT_PAGES: Final = 250
+
+_ROWS_PER_STATEMENT: Final = 50
+"""Every statement may cost a turn of the interpreter's lock; so many rows share one."""
+_ROWS_PER_LOOK: Final = 512
+
+_BEGIN: Final = "BEGIN IMMEDIATE"
+_COMMIT: Final = "COMMIT"
+_NEW_HEAD: Final = "INSERT INTO heads (run, seq, seal) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_MOVE_HEAD: Final = "UPDATE heads SET seq = ?, seal = ? WHERE run = ? AND seq = ? AND seal = ?"
+_MOVE_HEADS: Final = "WITH new (run, seq, seal, to_seq, to_seal) AS (VALUES "
+_MOVE_HEADS_END: Final = (
+    ") UPDATE heads SET seq = new.to_seq, seal = new.to_seal FROM new "
+    "WHERE heads.run = new.run AND heads.seq = new.seq AND heads.seal = new.seal"
+)
+_INSERT: Final = "INSERT INTO entries (run, seq, epoch, at, kind, schema, codec, key, body, seal) VALUES "
+_ENTRY: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_ONE: Final = _INSERT + _ENTRY
+_INDEX: Final = "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum) VALUES "
+_INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?)"
+_RECORDS: Final = (
+    "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? ORDER BY seq"
+)
+_HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
+_LIST: Final = (
+    "SELECT h.n, h.run, r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum "
+    "FROM heads h LEFT JOIN runs r ON r.run = h.run WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
+)
+_LIST_BARE: Final = "SELECT h.n, h.run FROM heads h WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
+_NEWEST_FIRST: Final = 2**63 - 1
+
+_POISONOUS: Final = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
+_RECORD_ROWS: Final = list[tuple[int, int, int, int, int, int, int, bytes, bytes]]
+_HEAD_ROWS: Final = list[tuple[int, bytes]]
+
+_to_json: Final = msgspec.json.encode
+_labels_of: Final = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class SqliteStore:
+    """See the module's first lines, and `contract.Store` for what each verb promises."""
+
+    def __init__(self, url: str, files: Opened, busy_seconds: float) -> None:
+        """Use `open`."""
+        self.id = files.store_id
+        self.url = url
+        self.path = files.path
+        self._identity = files.identity
+        self._anchor = files.anchor
+        self._reader = files.reader
+        self._writer: apsw.Connection | None = None
+        self._execute: Callable[..., Any] = _no_writer_yet
+        self._changes: Callable[[], int] = _no_writer_yet
+        self._last_position: Callable[[], int] = _no_writer_yet
+        self._liveness = Liveness(files.path + "-workers")
+        self._busy_seconds = busy_seconds
+        self._refusal = ""
+        self._writing = threading.RLock()  # taken before `_reading` where both are needed
+        self._reading = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        *,
+        create: bool,
+        url: str,
+        announce: Announce | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> SqliteStore:
+        """Open the store at this path, checked against its anchor; with `create`, make it if there is none."""
+        path = os.path.realpath(path)
+        files = open_files(path, create=create, announce=announce, busy_seconds=busy_seconds)
+        store = cls(url, files, busy_seconds)
+        _live.add(store)
+        if create:
+            with store._writing:
+                store._open_writer()
+        return store
+
+    @property
+    def usable(self) -> bool:
+        """False once closed, poisoned or inherited from a parent process: open it again."""
+        return not self._refusal
+
+    @property
+    def worker(self) -> str:
+        self._refuse_unless_usable()
+        return self._liveness.join()
+
+    def alive(self, worker: str) -> bool:
+        self._refuse_unless_usable()
+        return self._liveness.alive(worker)
+
+    # --- appending ---------------------------------------------------------------------------------
+
+    def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
+        for item in batch:
+            check_positions(item)
+        self._refuse_unless_usable()
+        if not batch:
+            return []
+        with self._writing:
+            self._refuse_unless_usable()
+            self._refuse_if_replaced()
+            if self._writer is None:
+                self._open_writer()
+            return self._commit(batch)
+
+    def _commit(self, batch: Sequence[Append]) -> list[Conflict | None]:
+        committing = False
+        try:
+            self._execute(_BEGIN)
+            answers, newest = self._write_batch(batch)
+            if newest is not None:
+                self._refuse_if_regressed(newest)
+            committing = True
+            self._execute(_COMMIT)
+            if newest is not None:
+                self._note(newest)
+        except BaseException as error:
+            self._clean_up(error, committing=committing)
+            raise
+        return answers
+
+    def _write_batch(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None]:
+        """All at once if every run is as expected, as nearly always; else one by one."""
+        try:
+            newest = self._write(batch[0]) if len(batch) == 1 else self._write_all(batch)
+        except _Refused:
+            self._execute("ROLLBACK")
+            self._execute(_BEGIN)
+            return self._write_each(batch)
+        return [None] * len(batch), newest
+
+    def _write(self, item: Append) -> Mark | None:
+        """Head, records, index row of one run. `_Refused` if the head is another one."""
+        execute = self._execute
+        head, records = item.head, item.records
+        if records:
+            last = records[-1]
+            seq, seal = last.seq, last.seal
+        else:
+            assert head is not None  # checked before: a new run has records
+            seq, seal = head.seq, head.seal
+        if head is None:
+            execute(_NEW_HEAD, (item.run, seq, seal))
+        else:
+            execute(_MOVE_HEAD, (seq, seal, item.run, head.seq, head.seal))
+        if self._changes() != 1:
+            raise _Refused
+        newest = self._insert(records) if records else None
+        if item.row is not None:
+            execute(_INDEX + _INDEX_ROW, _index_values(item.row))
+        return newest
+
+    def _insert(self, records: Sequence[Record]) -> Mark:
+        """The records, in this order. The mark of the last."""
+        try:
+            if len(records) == 1:
+                self._execute(_INSERT_ONE, _entry_values(records[0]))
+            else:
+                self._in_chunks(_INSERT, _ENTRY, [_entry_values(record) for record in records])
+        except apsw.ConstraintError:
+            # There is a record behind the head. The reader of the run will see that; this writer has no place.
+            raise _Refused from None
+        return Mark(self.id, self._last_position(), records[-1].seal)
+
+    def _write_all(self, batch: Sequence[Append]) -> Mark:
+        if len({item.run for item in batch}) != len(batch) or not all(item.records for item in batch):
+            raise _Refused
+        last = [(item, item.records[-1]) for item in batch]
+        fresh = [(item.run, end.seq, end.seal) for item, end in last if item.head is None]
+        moved = [
+            (item.run, item.head.seq, item.head.seal, end.seq, end.seal) for item, end in last if item.head is not None
+        ]
+        self._in_chunks("INSERT INTO heads (run, seq, seal) VALUES ", "(?, ?, ?)", fresh, " ON CONFLICT DO NOTHING")
+        self._in_chunks(_MOVE_HEADS, "(?, ?, ?, ?, ?)", moved, _MOVE_HEADS_END)
+        newest = self._insert([record for item in batch for record in item.records])
+        rows = [_index_values(item.row) for item in batch if item.row is not None]
+        self._in_chunks(_INDEX, _INDEX_ROW, rows)
+        return newest
+
+    def _write_each(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None]:
+        answers: list[Conflict | None] = []
+        newest = None
+        for item in batch:
+            self._execute("SAVEPOINT one_run")
+            try:
+                newest = self._write(item) or newest
+                answers.append(None)
+            except _Refused:
+                self._execute("ROLLBACK TO one_run")
+                answers.append(Conflict(item.run))
+            self._execute("RELEASE one_run")
+        return answers, newest
+
+    def _in_chunks(self, start: str, row: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
+        """Write rows, many per statement. `_Refused` unless each of them was written."""
+        for at in range(0, len(rows), _ROWS_PER_STATEMENT):
+            chunk = rows[at : at + _ROWS_PER_STATEMENT]
+            self._execute(_statement(start, row, len(chunk), end), [value for values in chunk for value in values])
+            if self._changes() != len(chunk):
+                raise _Refused
+
+    def _refuse_if_regressed(self, newest: Mark) -> None:
+        known = self._anchor.newest
+        if known is not None and newest.pos <= known.pos:
+            raise JournalRegressed(
+                f"{self.path}: the store has lost records while it was open: {known.pos} were acknowledged, "
+                f"and the next one would be number {newest.pos}. Nothing was written.",
+                facts={"expected": known.pos, "found": newest.pos - 1},
+                cures=(("an older copy?", "put the newer file back, together with its -wal file"),),
+            )
+
+    def _note(self, newest: Mark) -> None:
+        known = self._anchor.newest
+        self._anchor.advance(newest)
+        if known is None or known.pos == 0:
+            # The first record makes the store one that is never "new" again; that must survive a power cut.
+            self._anchor.sync()
+
+    def _clean_up(self, error: BaseException, *, committing: bool) -> None:
+        """Leave no transaction open; give the handle up where it can no longer be trusted. Raises what it means."""
+        if isinstance(error, UnicodeEncodeError):
+            self._roll_back()
+            raise UsageError(f"a run id or an index row cannot be stored: {error}") from error
+        if not isinstance(error, Exception):  # an interrupt: before the commit, or after it, never in it
+            self._roll_back()
+            return
+        number = self._writer.system_errno if self._writer is not None else 0
+        if committing or isinstance(error, (*_POISONOUS, SurefootError, OSError)) or not self._roll_back():
+            self._poison(str(error))
+        if isinstance(error, (apsw.Error, OSError)):
+            raise explain(error, self.path, system_errno=number, busy_seconds=self._busy_seconds) from error
+
+    def _roll_back(self) -> bool:
+        try:
+            if self._writer is not None and self._writer.in_transaction:
+                self._execute("ROLLBACK")
+        except apsw.Error:
+            return False
+        return True
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def read(self, run: str, after: int = 0) -> Stored:
+        rows, heads = self._look((_RECORDS, (run, after)), (_HEAD, (run,)))
+        try:
+            records = [Record(run, *row) for row in _typed(rows, _RECORD_ROWS)]
+            head = Head(*_typed(heads, _HEAD_ROWS)[0]) if heads else None
+        except msgspec.ValidationError as error:
+            raise JournalCorrupt(
+                f"run {run}: a stored record is not what was written ({self.path}): {error}",
+                run_id=run,
+                cures=(("look inside", f"surefoot inspect {self.path}"),),
+            ) from None
+        return Stored(records, head)
+
+    def changes(self) -> int:
+        ((newest,),) = self._look(("SELECT max(pos) FROM entries", ()))[0]
+        return newest or 0
+
+    def runs(self, query: RunQuery) -> list[Listed]:
+        found: list[Listed] = []
+        wanted = query.offset + query.limit
+        before = _NEWEST_FIRST
+        # The filter is applied here and not by SQLite, since a damaged row must show up whatever it says.
+        while len(found) < wanted:
+            rows = self._page(before)
+            if not rows:
+                break
+            listed = [_listed(row) for row in rows]
+            found += [item for item in listed if item.row is None or matches(query, item.row)]
+            before = rows[-1][0]
+        return found[query.offset : wanted]
+
+    def _page(self, before: int) -> list[tuple[Any, ...]]:
+        try:
+            rows = self._look((_LIST, (before, _ROWS_PER_LOOK)))[0]
+        except JournalCorrupt:
+            rows = self._page_one_by_one(before)
+        if not all(type(row[0]) is int and type(row[1]) is str for row in rows):
+            raise JournalCorrupt(f"{self.path}: the list of runs is not what was written.")
+        return rows
+
+    def _page_one_by_one(self, before: int) -> list[tuple[Any, ...]]:
+        """One damaged row must not hide the others."""
+        try:
+            return self._look((_LIST, (before, 1)))[0]
+        except JournalCorrupt:
+            return self._look((_LIST_BARE, (before, 1)))[0]
+
+    def _look(self, *questions: tuple[str, tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+        """The answers to all questions, from one and the same state."""
+        self._refuse_unless_usable()
+        self._refuse_if_replaced()
+        try:
+            with self._reading:
+                self._refuse_unless_usable()
+                with snapshot(self._reader):
+                    return [self._reader.execute(sql, values).fetchall() for sql, values in questions]
+        except UnicodeEncodeError as error:
+            raise UsageError(f"no run can have such an id: {error}") from error
+        except (apsw.Error, UnicodeDecodeError) as error:
+            if isinstance(error, apsw.IOError):
+                self._poison(str(error))
+            raise explain(error, self.path, busy_seconds=self._busy_seconds) from error
+
+    # --- settings, opening, closing ------------------------------------------------------------------
+
+    def durability(self) -> dict[str, str]:
+        self._refuse_unless_usable()
+        with self._writing:
+            self._refuse_unless_usable()
+            if self._writer is None:
+                self._open_writer()
+            assert self._writer is not None
+            return {
+                "backend": "sqlite",
+                "path": self.path,
+                "sqlite": apsw.sqlite_lib_version(),
+                **_settings(self._writer),
+                "anchor": anchor_path(self.path),
+            }
+
+    def close(self) -> None:
+        if self._refusal:
+            return  # closed, given up, or a parent's: then closing would damage the parent's store
+        with self._writing:
+            if not self._refusal:
+                with contextlib.suppress(OSError):
+                    self._anchor.sync()
+                self._give_up(f"{self.path}: this store has been closed; open it again.", checkpoint=True)
+
+    def _open_writer(self) -> None:
+        try:
+            writer = connect(self.path, readonly=False, busy_seconds=self._busy_seconds)
+        except apsw.Error as error:
+            raise explain(error, self.path, busy_seconds=self._busy_seconds) from error
+        try:
+            _configure(writer, self.path)
+        except BaseException as error:
+            disconnect(writer, checkpoint=False)
+            if isinstance(error, apsw.Error):
+                raise explain(error, self.path, busy_seconds=self._busy_seconds) from error
+            raise
+        self._writer = writer
+        self._execute = writer.cursor().execute
+        self._changes = writer.changes
+        self._last_position = writer.last_insert_rowid
+
+    def _poison(self, why: str) -> None:
+        """Give the handle up for good: nothing is ever retried on it. Not to be called while reading."""
+        self._give_up(
+            f"{self.path}: this handle was given up after a failure ({why}). Open the store again: "
+            "what was acknowledged is there, and what was not is either there whole or not at all.",
+            checkpoint=False,
+        )
+
+    def _give_up(self, refusal: str, *, checkpoint: bool) -> None:
+        with self._writing, self._reading:
+            if self._refusal:
+                return
+            self._refusal = refusal
+            self._liveness.leave()
+            disconnect(self._reader, checkpoint=False)
+            if self._writer is not None:  # the last to close: it folds the log into the database
+                disconnect(self._writer, checkpoint=checkpoint)
+            self._anchor.close()
+        _live.discard(self)
+
+    def _refuse_unless_usable(self) -> None:
+        if self._refusal:
+            raise StoreUnavailable(self._refusal)
+
+    def _refuse_if_replaced(self) -> None:
+        """A database that was moved away or replaced still accepts commits, which nobody would ever see."""
+        try:
+            same = identity(self.path) == self._identity
+        except OSError:
+            same = False
+        if not same:
+            self._poison("the database file was replaced or removed while it was open")
+            self._refuse_unless_usable()
+
+
+def _no_writer_yet(*_: object) -> Never:
+    raise AssertionError("the writer is opened before it is used")
+
+
+class _Refused(Exception):  # noqa: N818 - a signal inside this module
+    """The run's head is not the expected one, or its place is taken."""
+
+
+_live: Final[set[SqliteStore]] = set()
+
+
+def _in_child() -> None:
+    for store in _live:
+        store._refusal = (  # noqa: SLF001 - the one place that may say so for all stores
+            f"{store.path}: opened in another process (this one, {os.getpid()}, is its child). "
+            "Close the store before forking, or start processes with 'spawn' or 'forkserver'."
+        )
+    _live.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+# --- statements and rows -----------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _statement(start: str, row: str, rows: int, end: str) -> str:
+    return start + ", ".join([row] * rows) + end
+
+
+def _entry_values(record: Record) -> tuple[Any, ...]:
+    return (
+        record.run, record.seq, record.epoch, record.at, record.kind,
+        record.schema, record.codec, record.key, record.body, record.seal,
+    )  # fmt: skip
+
+
+def _typed(rows: list[tuple[Any, ...]], expected: Any) -> list[tuple[Any, ...]]:
+    """SQLite stores what it is told; a flipped bit turns a number into a text as easily."""
+    return cast("list[tuple[Any, ...]]", msgspec.convert(rows, expected, builtin_types=(bytes,)))
+
+
+def _index_values(row: IndexRow) -> tuple[Any, ...]:
+    labels = _to_json(row.labels).decode()
+    values = (row.run, row.workflow, row.status, row.queue, labels, row.created, row.seq)
+    return (*values, _checksum(values))
+
+
+def _checksum(values: Iterable[Any]) -> int:
+    return zlib.crc32(_to_json(tuple(values)))
+
+
+def _listed(row: tuple[Any, ...]) -> Listed:
+    run = row[1]
+    if len(row) == 2 or row[8] is None:  # noqa: PLR2004 - without the columns of the index
+        return Listed(run, None)
+    _, _, workflow, status, queue, labels, created, seq, checksum = row
+    try:
+        if checksum != _checksum((run, workflow, status, queue, labels, created, seq)):
+            return Listed(run, None)
+        return Listed(run, IndexRow(run, workflow, status, queue, _labels_of(labels), created, seq))
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        return Listed(run, None)
+
+
+# --- settings ------------------------------------------------------------------------------------------
+
+
+def _configure(writer: apsw.Connection, path: str) -> None:
+    for pragma in ("synchronous=FULL", "fullfsync=1", "checkpoint_fullfsync=1"):
+        writer.execute(f"PRAGMA {pragma}").fetchall()
+    writer.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}").fetchall()
+    _keep_log_on_close(writer)
+    found = _settings(writer)
+    if (found["journal_mode"], found["synchronous"]) != ("wal", "full"):
+        raise StoreNotDurable(
+            f"{path}: SQLite runs with journal_mode={found['journal_mode']}, synchronous={found['synchronous']} here; "
+            "wal and full are needed to keep what is acknowledged.",
+            facts=dict(found),
+            cures=(("network disk?", "put the store on a local file system"),),
+        )
+
+
+def _keep_log_on_close(writer: apsw.Connection) -> None:
+    """A log that is there already is overwritten and not extended: commits are quicker."""
+    on = array("i", [1])
+    writer.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, on.buffer_info()[0])
+
+
+def _settings(writer: apsw.Connection) -> dict[str, str]:
+    levels = {0: "off", 1: "normal", 2: "full", 3: "extra"}
+    return {
+        "journal_mode": str(writer.pragma("journal_mode")),
+        "synchronous": levels.get(writer.pragma("synchronous"), "unknown"),
+        "fullfsync": "on" if writer.pragma("fullfsync") else "off",
+        "checkpoint_fullfsync": "on" if writer.pragma("checkpoint_fullfsync") else "off",
+        "wal_autocheckpoint": str(writer.pragma("wal_autocheckpoint")),
+        "page_size": str(writer.pragma("page_size")),
+    }

@@ -1,0 +1,439 @@
+"""The store contract as a test suite, for anybody's backend.
+
+    class TestMyStore(StoreContract):
+        def make_store(self, tmp_path):
+            return MyStore(tmp_path)
+
+Inherit, say how a new, empty store is made, and run pytest. Every promise of `surefoot.store.contract` that can
+be seen from within one process is here; what a backend promises beyond it (other processes, power cuts, full
+disks) it must test itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot.core.seal import GENESIS, Record, Sealer, verify
+from surefoot.errors import StoreUnavailable, UsageError
+from surefoot.store.contract import Append, Conflict, Head, IndexRow, RunQuery, Store, Stored
+
+ODD_RUN_IDS = (
+    "päivä-Ω-漢字-🦶",
+    "it's \"quoted\"; DROP TABLE entries; --",
+    "../../etc/passwd",
+    "a/b\\c",
+    "with space\tand\nnewline",
+    "%00 %s {} $1 ?",
+    "x" * 500,
+    "Case",
+    "case",
+)
+_THREADS = 8
+_APPENDS_PER_THREAD = 12
+_A_LOT = 1_000_000
+
+
+class Writer:
+    """Seals records for one run and remembers where its journal ends."""
+
+    def __init__(self, store: Store, run: str, *, head: Head | None = None, epoch: int = 1) -> None:
+        self.run = run
+        self.head = head
+        self._sealer = Sealer(store.id, run)
+        self._epoch = epoch
+
+    def records(self, *bodies: bytes) -> list[Record]:
+        """Records that continue the run, without moving on."""
+        seq, seal = (self.head.seq, self.head.seal) if self.head else (0, GENESIS)
+        records = []
+        for body in bodies:
+            seq += 1
+            record = self._sealer.seal(seq=seq, epoch=self._epoch, at=1_000_000 + seq, kind=21, body=body, previous=seal)
+            seal = record.seal
+            records.append(record)
+        return records
+
+    def append(self, *bodies: bytes, row: IndexRow | None = None) -> Append:
+        """The wish to append these, as if it will be granted: the writer goes on behind them."""
+        head, records = self.head, self.records(*bodies)
+        self.head = Head(records[-1].seq, records[-1].seal)
+        return Append(self.run, head, records, row)
+
+
+def index_row(run: str, **changed: Any) -> IndexRow:
+    fields: dict[str, Any] = {
+        "workflow": "refactor", "status": "running", "queue": "", "labels": {}, "created": 1_000_000, "seq": 1,
+    }  # fmt: skip
+    return IndexRow(run=run, **(fields | changed))
+
+
+def assert_whole(store: Store, run: str, count: int) -> Stored:
+    """The run has so many records, its chain holds from the first to the last, and its head is the last."""
+    stored = store.read(run)
+    assert [record.seq for record in stored.records] == list(range(1, count + 1))
+    assert verify(Sealer(store.id, run), stored.records) == count
+    assert stored.head == Head(count, stored.records[-1].seal)
+    return stored
+
+
+class StoreContract:
+    """Inherit and override `make_store`."""
+
+    def make_store(self, tmp_path: Path) -> Store:
+        """A new, empty store."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        made = self.make_store(tmp_path)
+        yield made
+        made.close()
+
+    # --- identity --------------------------------------------------------------------------------
+
+    def test_store_has_an_identity_of_its_own(self, store: Store, tmp_path: Path) -> None:
+        """The id is part of every seal: two stores with the same id could swap records unnoticed."""
+        (tmp_path / "other").mkdir()
+        other = self.make_store(tmp_path / "other")
+
+        assert len(store.id) == 16
+        assert store.id != other.id
+        other.close()
+
+    def test_own_worker_is_alive_and_keeps_its_name(self, store: Store) -> None:
+        """A run whose claimant lives must not be taken over."""
+        assert store.worker == store.worker
+        assert store.alive(store.worker)
+
+    def test_unknown_worker_is_not_alive(self, store: Store) -> None:
+        """A run whose claimant is gone must not wait for ever; and a name from a journal is not a path."""
+        for name in ("", "0123456789abcdef", "../../etc/passwd", "nobody", "\0"):
+            assert not store.alive(name)
+
+    def test_durability_is_said_in_words(self, store: Store) -> None:
+        """`doctor` prints it."""
+        settings = store.durability()
+
+        assert settings
+        assert all(isinstance(value, str) for value in settings.values())
+
+    # --- appending and reading -------------------------------------------------------------------
+
+    def test_unknown_run_is_empty(self, store: Store) -> None:
+        """Missing is an answer, not an error; unreadable would be an error."""
+        assert store.read("nobody") == Stored([], None)
+        assert store.runs(RunQuery()) == []
+
+    def test_what_was_appended_comes_back_equal(self, store: Store) -> None:
+        """Every field is sealed: one that comes back changed is a damaged record."""
+        writer = Writer(store, "r", epoch=7)
+        wish = writer.append(b'{"a":1}', b"", b"\x00\xff\xfe")
+
+        assert store.append([wish]) == [None]
+
+        assert store.read("r") == Stored(list(wish.records), writer.head)
+
+    def test_run_continues_behind_its_head(self, store: Store) -> None:
+        """The ordinary case."""
+        writer = Writer(store, "r")
+
+        for n in range(5):
+            assert store.append([writer.append(b"%d" % n)]) == [None]
+
+        assert_whole(store, "r", 5)
+
+    def test_read_after_a_position_gives_the_rest_and_the_head(self, store: Store) -> None:
+        """A writer that lost a race reads only what is new."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", b"2", b"3")])
+
+        assert [record.body for record in store.read("r", after=1).records] == [b"2", b"3"]
+        assert store.read("r", after=3) == Stored([], writer.head)
+        assert store.read("r", after=99) == Stored([], writer.head)
+
+    def test_new_run_conflicts_if_it_exists(self, store: Store) -> None:
+        """Two processes start the same run: one of them must learn that it was second."""
+        store.append([Writer(store, "r").append(b"first")])
+
+        assert store.append([Writer(store, "r").append(b"second")]) == [Conflict("r")]
+
+        assert assert_whole(store, "r", 1).records[0].body == b"first"
+
+    def test_continuing_a_run_that_is_not_there_conflicts(self, store: Store) -> None:
+        """A run that vanished must not begin in the middle."""
+        ghost = Writer(store, "r", head=Head(3, bytes(32)))
+
+        assert store.append([ghost.append(b"4")]) == [Conflict("r")]
+
+        assert store.read("r") == Stored([], None)
+
+    def test_old_head_conflicts(self, store: Store) -> None:
+        """A writer that was overtaken must not write over, or behind, what it has not read."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1")])
+        late = Writer(store, "r", head=writer.head)
+        store.append([writer.append(b"2", b"3")])
+
+        assert store.append([late.append(b"2")]) == [Conflict("r")]
+
+        assert_whole(store, "r", 3)
+
+    def test_other_seal_at_the_same_position_conflicts(self, store: Store) -> None:
+        """The position alone does not tell two histories apart."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1")])
+        stranger = Writer(store, "r", head=Head(1, b"\x01" * 32))
+
+        assert store.append([stranger.append(b"2")]) == [Conflict("r")]
+
+        assert_whole(store, "r", 1)
+
+    def test_innocent_runs_of_a_batch_go_through(self, store: Store) -> None:
+        """Strangers share a commit; one that lost a race must not take the others down."""
+        store.append([Writer(store, "taken").append(b"1")])
+        old, new = Writer(store, "old"), Writer(store, "new")
+        store.append([old.append(b"1")])
+
+        answers = store.append([old.append(b"2"), Writer(store, "taken").append(b"x"), new.append(b"1", b"2")])
+
+        assert answers == [None, Conflict("taken"), None]
+        assert_whole(store, "old", 2)
+        assert_whole(store, "taken", 1)
+        assert_whole(store, "new", 2)
+
+    def test_conflicting_run_leaves_no_index_row(self, store: Store) -> None:
+        """Nothing of it is written, the run list included."""
+        store.append([Writer(store, "r").append(b"1", row=index_row("r", status="done"))])
+
+        store.append([Writer(store, "r").append(b"1", row=index_row("r", status="failed"))])
+
+        assert [item.row for item in store.runs(RunQuery())] == [index_row("r", status="done")]
+
+    def test_batch_may_continue_one_run_twice(self, store: Store) -> None:
+        """Two callers of one run may wait in the same queue."""
+        writer = Writer(store, "r")
+
+        assert store.append([writer.append(b"1"), writer.append(b"2"), writer.append(b"3")]) == [None] * 3
+
+        assert_whole(store, "r", 3)
+
+    def test_large_batch_is_whole(self, store: Store) -> None:
+        """Group commit: hundreds of runs, new and old, some with many records, in one transaction."""
+        writers = [Writer(store, f"run-{n}") for n in range(230)]
+        store.append([writer.append(b"1") for writer in writers[:115]])
+
+        answers = store.append([w.append(*[b"%d" % n for n in range(1 + i % 3)]) for i, w in enumerate(writers)])
+
+        assert answers == [None] * 230
+        for i, writer in enumerate(writers):
+            assert_whole(store, writer.run, 1 + i % 3 + (i < 115))
+
+    def test_large_batch_with_conflicts_tells_them_apart(self, store: Store) -> None:
+        """The answers are in the order asked."""
+        for n in range(0, 120, 7):
+            store.append([Writer(store, f"run-{n}").append(b"taken")])
+
+        answers = store.append([Writer(store, f"run-{n}").append(b"mine") for n in range(120)])
+
+        assert answers == [Conflict(f"run-{n}") if n % 7 == 0 else None for n in range(120)]
+        for n in range(120):
+            assert assert_whole(store, f"run-{n}", 1).records[0].body == (b"mine" if n % 7 else b"taken")
+
+    def test_empty_batch_is_nothing(self, store: Store) -> None:
+        """A queue may have been emptied by somebody else."""
+        before = store.changes()
+
+        assert store.append([]) == []
+        assert store.changes() == before
+
+    def test_records_with_a_hole_are_refused(self, store: Store) -> None:
+        """A writer that miscounts is a bug that must not reach the disk."""
+        writer = Writer(store, "r")
+        first, second, third = writer.records(b"1", b"2", b"3")
+
+        for records in ([second], [first, third], [second, first], []):
+            with pytest.raises(UsageError):
+                store.append([Append("r", None, records)])
+        with pytest.raises(UsageError):
+            store.append([Append("other", None, [first])])
+
+        assert store.read("r") == Stored([], None)
+
+    def test_large_body_comes_back(self, store: Store) -> None:
+        """A model's whole context may be one value."""
+        body = bytes(range(256)) * (_A_LOT // 256)
+        store.append([Writer(store, "r").append(b"small", body, b"small")])
+
+        assert assert_whole(store, "r", 3).records[1].body == body
+
+    @pytest.mark.parametrize("run", ODD_RUN_IDS)
+    def test_odd_run_id_is_a_run_like_any_other(self, store: Store, run: str) -> None:
+        """People choose run ids."""
+        writer = Writer(store, run)
+        store.append([writer.append(b"1", row=index_row(run))])
+        store.append([writer.append(b"2")])
+
+        assert_whole(store, run, 2)
+        assert [item.run for item in store.runs(RunQuery())] == [run]
+
+    def test_run_ids_are_told_apart_exactly(self, store: Store) -> None:
+        """Neither case nor Unicode forms are folded."""
+        names = ("run", "Run", "run ", "r\u00e9sum\u00e9", "re\u0301sume\u0301")
+        for name in names:
+            assert store.append([Writer(store, name).append(name.encode())]) == [None]
+
+        for name in names:
+            assert store.read(name).records[0].body == name.encode()
+
+    def test_changes_moves_when_something_was_appended(self, store: Store) -> None:
+        """Waiting processes look at this number instead of reading."""
+        writer = Writer(store, "r")
+        seen = {store.changes()}
+        for n in range(4):
+            store.append([writer.append(b"%d" % n)])
+            assert store.changes() == store.changes()
+            seen.add(store.changes())
+
+        assert len(seen) == 5
+
+    # --- the run list ----------------------------------------------------------------------------
+
+    def test_runs_are_listed_newest_first_and_paged(self, store: Store) -> None:
+        """By creation: a later entry of an old run does not move it."""
+        writers = [Writer(store, f"run-{n}") for n in range(7)]
+        for writer in writers:
+            store.append([writer.append(b"1", row=index_row(writer.run))])
+        store.append([writers[0].append(b"2", row=index_row("run-0", status="done", seq=2))])
+
+        assert [item.run for item in store.runs(RunQuery())] == [f"run-{n}" for n in range(6, -1, -1)]
+        assert [item.run for item in store.runs(RunQuery(limit=2, offset=3))] == ["run-3", "run-2"]
+        assert store.runs(RunQuery(offset=7)) == []
+        assert store.runs(RunQuery(limit=0)) == []
+
+    def test_row_is_the_newest_one_given(self, store: Store) -> None:
+        """Status changes ride along with the entry that made them; other entries leave the row alone."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", row=index_row("r"))])
+        done = index_row("r", status="done", queue="q", labels={"team": "a", "ä": "\U0001f9b6"}, seq=2)
+        store.append([writer.append(b"2", row=done)])
+        store.append([writer.append(b"3")])
+
+        assert [item.row for item in store.runs(RunQuery())] == [done]
+
+    def test_row_may_be_renewed_without_records(self, store: Store) -> None:
+        """The list is a cache and can be rebuilt; only behind the head it was built from."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1")])
+
+        assert store.append([Append("r", writer.head, [], index_row("r"))]) == [None]
+        assert store.append([Append("r", Head(9, bytes(32)), [], index_row("r", status="no"))]) == [Conflict("r")]
+
+        assert [item.row for item in store.runs(RunQuery())] == [index_row("r")]
+
+    def test_runs_are_filtered(self, store: Store) -> None:
+        """All conditions must hold, labels exactly."""
+        rows = (
+            index_row("a", status="done", labels={"team": "x", "tier": "1"}),
+            index_row("b", status="done", workflow="other", labels={"team": "x"}),
+            index_row("c", status="running", labels={"team": "xx"}),
+        )
+        store.append([Writer(store, row.run).append(b"1", row=row) for row in rows])
+
+        def found(**query: Any) -> list[str]:
+            return [item.run for item in store.runs(RunQuery(**query))]
+
+        assert found(status="done") == ["b", "a"]
+        assert found(workflow="refactor") == ["c", "a"]
+        assert found(labels={"team": "x"}) == ["b", "a"]
+        assert found(labels={"team": "x", "tier": "1"}) == ["a"]
+        assert found(status="done", labels={"team": "xx"}) == []
+        assert found(status="done", limit=1, offset=1) == ["a"]
+
+    def test_run_without_a_row_is_listed_whatever_the_filter(self, store: Store) -> None:
+        """A lost cache row must not hide a run: the caller reads its journal and decides."""
+        store.append([Writer(store, "bare").append(b"1")])
+        store.append([Writer(store, "other").append(b"1", row=index_row("other"))])
+
+        assert [(item.run, item.row) for item in store.runs(RunQuery(status="done"))] == [("bare", None)]
+
+    # --- many threads ------------------------------------------------------------------------------
+
+    def test_threads_with_runs_of_their_own_do_not_disturb_each_other(self, store: Store) -> None:
+        """Stores are shared by all threads of a process."""
+
+        def work(n: int) -> None:
+            writer = Writer(store, f"run-{n}")
+            for k in range(_APPENDS_PER_THREAD):
+                assert store.append([writer.append(b"%d" % k)]) == [None]
+                assert store.read(writer.run).head == writer.head
+
+        _in_threads(work)
+
+        for n in range(_THREADS):
+            assert_whole(store, f"run-{n}", _APPENDS_PER_THREAD)
+
+    def test_threads_that_fight_for_one_run_make_one_gapless_chain(self, store: Store) -> None:
+        """Compare-and-append: each append is granted exactly once, and the losers have written nothing."""
+        granted: list[bytes] = []
+
+        def work(n: int) -> None:
+            for k in range(_APPENDS_PER_THREAD):
+                body = b"%d-%d" % (n, k)
+                while store.append([Writer(store, "r", head=store.read("r").head).append(body)]) != [None]:
+                    pass
+                granted.append(body)
+
+        _in_threads(work)
+
+        stored = assert_whole(store, "r", _THREADS * _APPENDS_PER_THREAD)
+        assert sorted(record.body for record in stored.records) == sorted(granted)
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    def test_closed_store_is_unavailable(self, store: Store) -> None:
+        """Not empty, not new: unavailable."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1")])
+        worker = store.worker
+
+        store.close()
+        store.close()
+
+        uses: tuple[Callable[[], object], ...] = (
+            lambda: store.append([writer.append(b"2")]),
+            lambda: store.read("r"),
+            lambda: store.runs(RunQuery()),
+            lambda: store.alive(worker),
+            store.changes,
+            store.durability,
+            lambda: store.worker,
+        )
+        for use in uses:
+            with pytest.raises(StoreUnavailable):
+                use()
+
+
+def _in_threads(work: Callable[[int], None]) -> None:
+    """Run it in all threads at once; the first failure is raised here."""
+    failures: list[BaseException] = []
+    start = threading.Barrier(_THREADS)
+
+    def guarded(n: int) -> None:
+        try:
+            start.wait()
+            work(n)
+        except BaseException as error:  # noqa: BLE001 - carried over to the thread that can raise it
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(n,)) for n in range(_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]

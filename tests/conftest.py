@@ -1,0 +1,21 @@
+"""What holds for every test: a folder of its own, no settings from outside, no surprise from a slow machine."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# A deadline would turn a busy machine into a failed test; pytest-timeout still bounds the whole test.
+settings.register_profile("surefoot", deadline=None, max_examples=100, print_blob=True)
+settings.load_profile("surefoot")
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """A test that forgets to name its store must not write into the project, nor read a neighbour's."""
+    for name in [name for name in os.environ if name.startswith("SUREFOOT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

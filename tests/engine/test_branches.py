@@ -1,0 +1,442 @@
+"""Parallel branches: deterministic names, results in order, and stops that nobody can swallow."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import warnings
+
+import pytest
+
+import surefoot as sf
+import surefoot.aio as asf
+
+
+def addresses(run_id: str) -> set[str]:
+    return {call.address for call in sf.get_run(run_id).steps()}
+
+
+@sf.step
+def double(i: int) -> int:
+    return i * 2
+
+
+@asf.step
+async def adouble(i: int) -> int:
+    await asyncio.sleep(0)
+    return i * 2
+
+
+def test_gather_numbers_branches_by_position():
+    @sf.workflow
+    def wf() -> list[int]:
+        return sf.gather(lambda: double(1), lambda: double(2) + double(3))
+
+    assert wf.run("r") == [2, 10]
+    assert addresses("r") == {"gather#1.0/double#1", "gather#1.1/double#1", "gather#1.1/double#2"}
+
+
+def test_map_numbers_branches_by_key():
+    @sf.workflow
+    def wf() -> list[int]:
+        return sf.map(double, [3, 1, 2], key=lambda i: f"item {i}", concurrency=2)
+
+    assert wf.run("r") == [6, 2, 4]
+    assert addresses("r") == {"[item 1]/double#1", "[item 2]/double#1", "[item 3]/double#1"}
+
+
+def test_map_without_keys_numbers_by_position():
+    @sf.workflow
+    def wf() -> list[int]:
+        return sf.map(double, [1, 2])
+
+    assert wf.run("r") == [2, 4]
+    assert addresses("r") == {"map#1.0/double#1", "map#1.1/double#1"}
+
+
+def test_duplicate_map_keys_are_refused():
+    @sf.workflow
+    def wf() -> list[int]:
+        return sf.map(double, [1, 2, 1], key=str)
+
+    with pytest.raises(sf.UsageError, match="'1' twice"):
+        wf.run("r")
+
+
+def test_async_gather_and_map_are_named_the_same_way():
+    @asf.workflow
+    async def wf() -> list[int]:
+        first = await asf.gather(adouble(1), adouble(2))
+        return first + await asf.map(adouble, [3, 4], key=str, concurrency=1)
+
+    assert asyncio.run(wf.run("r")) == [2, 4, 6, 8]
+    assert addresses("r") == {"gather#1.0/adouble#1", "gather#1.1/adouble#1", "[3]/adouble#1", "[4]/adouble#1"}
+
+
+def test_map_collects_failures_beside_results():
+    @sf.step
+    def half(i: int) -> int:
+        if i % 2:
+            raise ValueError(f"{i} is odd")
+        return i // 2
+
+    @sf.workflow
+    def wf() -> tuple[dict[str, int], list[str]]:
+        result = sf.map(half, range(4), key=str, on_error="collect")
+        return result.ok, [str(error) for error in result.failed.values()]
+
+    assert wf.run("r") == ({"0": 0, "2": 1}, ["1 is odd", "3 is odd"])
+
+
+def test_the_first_failure_by_position_is_raised_whatever_the_scheduling():
+    second_failed = threading.Event()
+
+    @sf.step
+    def fail(i: int) -> int:
+        if i == 0:
+            assert second_failed.wait(30)
+        else:
+            second_failed.set()
+        raise ValueError(f"branch {i}")
+
+    @sf.workflow
+    def wf() -> list[int]:
+        return sf.map(fail, [0, 1], key=str, concurrency=2)
+
+    with pytest.raises(ValueError, match="branch 0"):
+        wf.run("r")
+
+
+def test_one_stopped_branch_of_three_lets_the_others_finish_and_stops_the_run(ledger):
+    """An approval-like stop in one branch must not cancel or repeat what the others do."""
+
+    @sf.effect
+    def act(i: int) -> int:
+        ledger.write(f"act {i}")
+        return i
+
+    def branch(i: int) -> object:
+        act(i)
+        if i == 1:
+            return sf.wait_event("approved")
+        act(i + 10)
+        return i
+
+    @sf.workflow
+    def wf() -> list[object]:
+        return sf.map(branch, [0, 1, 2], key=str, concurrency=3)
+
+    with pytest.raises(sf.WaitingForAnswer, match="'approved'"):
+        wf.run("r")
+    assert sorted(ledger.lines) == ["act 0", "act 1", "act 10", "act 12", "act 2"]
+    assert sf.get_run("r").status == "waiting"
+    length = len(sf.get_run("r").entries())
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    assert len(sf.get_run("r").entries()) == length
+
+    sf.send_event("r", "approved", "yes")
+    assert sf.get_run("r").status == "queued"
+    assert wf.run("r") == [0, "yes", 2]
+    assert len(ledger.lines) == 5
+
+
+def test_a_tool_that_catches_exception_does_not_catch_a_stop(ledger):
+    @sf.effect
+    def charge() -> None:
+        raise TimeoutError
+
+    @sf.step
+    def later() -> None:
+        ledger.write("later")
+
+    @sf.workflow
+    def wf() -> str:
+        try:
+            charge()
+        except Exception:  # noqa: BLE001 - what agent frameworks do
+            later()
+        return "all fine"
+
+    with pytest.raises(sf.InDoubt):
+        wf.run("r")
+    assert ledger.lines == []
+
+
+def test_a_stop_swallowed_by_except_baseexception_is_raised_again_by_the_next_verb(ledger):
+    @sf.effect
+    def charge() -> None:
+        raise TimeoutError
+
+    @sf.step
+    def later() -> None:
+        ledger.write("later")
+
+    @sf.workflow
+    def wf(verb: bool) -> str:
+        try:
+            charge()
+        except BaseException:  # noqa: BLE001 - as bad as it gets
+            if verb:
+                later()
+        return "all fine"
+
+    for verb in (True, False):
+        with pytest.raises(sf.InDoubt):
+            wf.run(f"r-{verb}", verb)
+        assert sf.get_run(f"r-{verb}").status == "stopped", "a value returned anyway is discarded"
+    assert ledger.lines == []
+
+
+def test_asyncio_gather_with_return_exceptions_cannot_swallow_a_stop(ledger):
+    @asf.effect
+    async def charge() -> None:
+        raise TimeoutError
+
+    @asf.step
+    async def later() -> None:
+        ledger.write("later")
+
+    async def tool(name: str) -> None:
+        with asf.scope(name):
+            await charge()
+
+    @asf.workflow
+    async def wf() -> str:
+        await asyncio.gather(tool("a"), tool("b"), return_exceptions=True)
+        await later()
+        return "all fine"
+
+    with pytest.raises(sf.InDoubt) as stop:
+        asyncio.run(wf.run("r"))
+    assert ledger.lines == []
+    assert {one.address for one in stop.value.stops} == {"[a]/charge#1", "[b]/charge#1"}
+
+
+def test_a_task_group_around_a_stop_is_unwrapped():
+    @asf.effect
+    async def charge() -> None:
+        raise TimeoutError
+
+    async def tool(name: str) -> None:
+        with asf.scope(name):
+            await charge()
+
+    @asf.workflow
+    async def wf() -> str:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(tool("a"))
+        return "all fine"
+
+    with pytest.raises(sf.InDoubt):
+        asyncio.run(wf.run("r"))
+
+
+def test_plain_asyncio_gather_over_helpers_is_refused_with_the_cure():
+    """Its tasks would be numbered by luck; swallowing the refusal does not help."""
+
+    async def helper(i: int) -> int:
+        return await adouble(i)
+
+    @asf.workflow
+    async def wf() -> object:
+        found = await asyncio.gather(helper(1), helper(2), return_exceptions=True)
+        return len(found)
+
+    with pytest.raises(sf.UsageError, match=r"sf\.gather"):
+        asyncio.run(wf.run("r"))
+    assert sf.get_run("r").status == "queued", "mended code can go on with the same run"
+
+
+def test_an_effect_in_a_thread_pool_is_refused_with_the_cure(ledger):
+    """A thread of a pool belongs to no run: the effect would not be recorded."""
+
+    @sf.effect
+    def charge() -> None:
+        ledger.write("charge")
+
+    @sf.workflow
+    def wf() -> None:
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            pool.submit(charge).result()
+
+    with pytest.raises(sf.UsageError, match=r"sf\.map or sf\.gather"):
+        wf.run("r")
+    assert ledger.lines == []
+    assert sf.get_run("r").status == "queued"
+
+
+def test_a_step_in_a_thread_pool_warns_once():
+    @sf.step
+    def look() -> int:
+        return 1
+
+    @sf.workflow
+    def wf() -> list[int]:
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            return [pool.submit(look).result() for _ in range(3)]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert wf.run("r") == [1, 1, 1]
+    assert [str(one.message)[:9] for one in caught] == ["step look"]
+
+
+def test_outside_says_i_mean_it(ledger):
+    @sf.effect
+    def log() -> None:
+        ledger.write("log")
+
+    def free() -> None:
+        with sf.outside():
+            log()
+
+    @sf.workflow
+    def wf() -> None:
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            pool.submit(free).result()
+        free()
+
+    wf.run("r")
+    assert ledger.lines == ["log", "log"]
+    assert addresses("r") == set()
+
+
+def test_a_blocking_call_handed_to_a_thread_belongs_to_the_run():
+    @asf.workflow
+    async def wf() -> int:
+        return await asyncio.to_thread(double, 4)
+
+    assert asyncio.run(wf.run("r")) == 8
+    assert addresses("r") == {"double#1"}
+
+
+def test_a_blocking_verb_in_an_async_workflow_names_the_cure():
+    @asf.workflow
+    async def wf() -> None:
+        sf.sleep(1)
+
+    with pytest.raises(sf.UsageError, match=r"surefoot\.aio"):
+        asyncio.run(wf.run("r"))
+
+
+def test_a_wait_inside_a_step_is_refused():
+    @sf.step
+    def look() -> None:
+        sf.sleep(1)
+
+    @sf.workflow
+    def wf() -> None:
+        look()
+
+    with pytest.raises(sf.UsageError, match=r"sf\.sleep\(\) inside step look#1"):
+        wf.run("r")
+
+
+def test_a_cancelled_async_effect_is_finished_and_recorded_before_the_cancellation_is_passed_on(ledger):
+    """Cancellation between effect and record is a crash in miniature."""
+    started = asyncio.Event()
+    release = asyncio.Event()
+
+    @asf.effect
+    async def charge() -> str:
+        ledger.write("charge")
+        started.set()
+        await release.wait()
+        return "ch_1"
+
+    @asf.workflow
+    async def wf() -> str:
+        return await charge()
+
+    async def main() -> None:
+        task = asyncio.create_task(wf.run("r"))
+        await started.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        release.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert sf.get_run("r").steps()[0].status == "done"
+    assert asyncio.run(wf.run("r")) == "ch_1"
+    assert ledger.lines == ["charge"]
+
+
+def test_cancelling_one_run_does_not_touch_the_others_that_commit_with_it():
+    @asf.workflow
+    async def wf(n: int) -> int:
+        total = 0
+        for i in range(20):
+            total += await adouble(i)
+        return total + n
+
+    async def main() -> list[object]:
+        tasks = [asyncio.create_task(wf.run(f"r-{n}", n)) for n in range(10)]
+        await asyncio.sleep(0)
+        tasks[3].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    results = asyncio.run(main())
+    assert [r for n, r in enumerate(results) if n != 3] == [380 + n for n in range(10) if n != 3]
+    assert isinstance(results[3], asyncio.CancelledError)
+
+
+def test_an_event_sent_inside_a_run_arrives_once(ledger):
+    @sf.workflow
+    def receiver() -> object:
+        return sf.wait_event("hello")
+
+    @sf.workflow
+    def sender() -> None:
+        sf.send_event("to", "hello", {"n": 1})
+
+    with pytest.raises(sf.WaitingForAnswer):
+        receiver.run("to")
+    sender.run("from")
+    sender.run("from")
+
+    assert receiver.run("to") == {"n": 1}
+    assert [entry.kind for entry in sf.get_run("to").entries()].count("EventSent") == 1
+
+
+def test_an_event_that_does_not_come_in_time_is_a_timeout():
+    @sf.workflow
+    def wf() -> str:
+        try:
+            return sf.wait_event("never", timeout=0.01)
+        except TimeoutError:
+            return "too late"
+
+    assert wf.using(wait="30s").run("r") == "too late"
+
+
+def test_asked_to_wait_the_process_waits_for_the_event():
+    asking = threading.Event()
+
+    @sf.workflow
+    def wf() -> object:
+        asking.set()
+        return sf.wait_event("go")
+
+    def send() -> None:
+        assert asking.wait(30)
+        while sf.get_run("r").entries()[-1].kind != "WaitStarted":
+            pass
+        sf.send_event("r", "go", 5)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    assert wf.using(wait="30s").run("r") == 5
+    thread.join(30)
+
+
+def test_continue_as_new_inside_a_branch_is_refused():
+    @sf.workflow
+    def wf() -> None:
+        sf.gather(lambda: sf.continue_as_new())
+
+    with pytest.raises(sf.UsageError, match="outside of scopes and branches"):
+        wf.run("r")

@@ -1,0 +1,286 @@
+"""A real SIGKILL, real processes: nothing acknowledged is lost, nothing recorded runs again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import surefoot as sf
+
+APP = """
+    import os, signal, sys
+    import surefoot as sf
+
+    def ledger(line):
+        with open("ledger", "a") as file:
+            file.write(line + "\\n")
+
+    def die(at):
+        if os.environ.get("DIE") == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @sf.step
+    def look(i):
+        ledger(f"look {i}")
+        die(f"in look {i}")
+        return i
+
+    @sf.effect(on_crash=os.environ.get("POLICY", "ask"))
+    def charge(i):
+        die(f"before charge {i}")
+        ledger(f"charge {i} {sf.key()}")
+        die(f"after charge {i}")
+        return f"ch_{i}"
+
+    @sf.workflow
+    def wf(n):
+        for i in range(n):
+            look(i)
+            die(f"between {i}")
+            charge(i)
+        return n
+
+    if __name__ == "__main__":
+        try:
+            print(wf.run("r", 3))
+        except sf.Stopped as stop:
+            print(type(stop).__name__, stop)
+            sys.exit(stop.exit_code)
+"""
+
+
+def test_killed_in_a_step_only_that_step_runs_again(program, ledger):
+    program.write(APP)
+    assert program.run(DIE="in look 1").returncode == -signal.SIGKILL
+
+    done = program.run()
+
+    assert (done.returncode, done.stdout) == (0, "3\n")
+    assert [line for line in ledger.lines if line.startswith("look")] == ["look 0", "look 1", "look 1", "look 2"]
+    assert len({line for line in ledger.lines if line.startswith("charge")}) == 3
+
+
+def test_killed_between_calls_nothing_runs_again(program, ledger):
+    program.write(APP)
+    program.run(DIE="between 1")
+
+    assert program.run().stdout == "3\n"
+    assert max(ledger.counts.values()) == 1
+
+
+@pytest.mark.parametrize("moment", ["before charge 1", "after charge 1"])
+def test_killed_inside_an_effect_the_run_stops_in_doubt_until_a_person_settles(program, ledger, moment):
+    """Before or after the charge: from the journal alone nobody can tell, so nobody guesses."""
+    program.write(APP)
+    program.run(DIE=moment)
+
+    for _ in range(2):
+        stopped = program.run()
+        assert stopped.returncode == 3
+        assert stopped.stdout.startswith("InDoubt run r, charge#2: started ")
+        assert "(pid " in stopped.stdout
+    sf.get_run("r").settle("charge#2", happened="ch_1", by="ann")
+    assert program.run().stdout == "3\n"
+    assert len([line for line in ledger.lines if line.startswith("charge 1")]) == (moment.startswith("after"))
+
+
+def test_killed_inside_a_keyed_effect_it_is_retried_with_the_same_key(program, ledger):
+    program.write(APP)
+    program.run(DIE="after charge 1", POLICY="retry")
+
+    assert program.run(POLICY="retry").stdout == "3\n"
+    lines = [line for line in ledger.lines if line.startswith("charge 1")]
+    assert len(lines) == 2
+    assert len(set(lines)) == 1
+
+
+def test_a_killed_run_is_shown_with_its_last_call_and_taken_over_at_once(program):
+    program.write(APP)
+    program.run(DIE="in look 1")
+    run = sf.get_run("r")
+
+    assert run.status == "running"
+    assert not run.is_driven()
+    assert program.run().returncode == 0
+
+
+def test_two_processes_starting_one_run_execute_it_once(program, ledger):
+    """Five times here; fifty in `make proof`."""
+    program.write(
+        """
+        import sys
+        import surefoot as sf
+
+        @sf.step
+        def look(run, i):
+            with open("ledger", "a") as file:
+                file.write(f"{run} {i}\\n")
+            return i
+
+        @sf.workflow
+        def wf(run):
+            return sum(look(run, i) for i in range(5))
+
+        sys.stdin.readline()
+        print(wf.run(sys.argv[1], sys.argv[1]))
+        """
+    )
+    for number in range(5):
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "app.py", f"r{number}"],
+                cwd=program.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        for process in processes:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        answers = [process.communicate(timeout=50) for process in processes]
+        assert [out for out, _ in answers] == ["10\n", "10\n"], answers
+    assert max(ledger.counts.values()) == 1
+    assert len(ledger.lines) == 25
+
+
+def test_a_claimant_that_lost_its_claim_is_fenced(tmp_path):
+    """A writer that was taken over cannot write, and starts no further effect."""
+    from surefoot.core.entry import RunAdopted
+    from surefoot.engine import config, journal
+    from surefoot.engine.journal import Journal
+
+    ran = []
+
+    @sf.effect
+    def act(i: int) -> int:
+        ran.append(i)
+        if i == 1:
+            runtime = config.runtime(create=False)
+            state, head = journal.load(runtime.store, "r")
+            thief = Journal(runtime.committer, runtime.clock, state, head)
+            thief.commit(thief.claim(RunAdopted("somebody else", "host", 1, "claim")))
+        return i
+
+    @sf.workflow
+    def wf() -> None:
+        act(1)
+        act(2)
+
+    with pytest.raises(sf.Fenced, match="another process has taken over"):
+        wf.run("r")
+    assert ran == [1]
+
+
+def test_a_visitor_does_not_cost_the_claimant_its_claim(kinds):
+    """An answer that arrives while the run goes on is let in, and the run goes on."""
+
+    @sf.step
+    def work(i: int) -> int:
+        from surefoot.engine.config import runtime
+        from surefoot.engine.handle import Run
+
+        Run(runtime(create=False), "r").send_event("note", i, id=str(i))
+        return i
+
+    @sf.workflow
+    def wf() -> list[object]:
+        work(0)
+        work(1)
+        return [sf.wait_event("note"), sf.wait_event("note")]
+
+    assert wf.run("r") == [0, 1]
+    assert kinds("r").count("EventSent") == 2
+
+
+def test_a_store_used_in_a_forked_child_is_refused(program):
+    program.write(
+        """
+        import os
+        import surefoot as sf
+
+        @sf.step
+        def look():
+            return 1
+
+        @sf.workflow
+        def wf():
+            look()
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    look()
+                except sf.StoreUnavailable as error:
+                    print("child:", error, flush=True)
+                os._exit(0)
+            os.waitpid(pid, 0)
+            return look()
+
+        print(wf.run("r"))
+        """
+    )
+    done = program.run()
+
+    assert "child:" in done.stdout
+    assert done.stdout.endswith("1\n"), done.stderr
+
+
+def test_ctrl_c_leaves_a_resumable_run_that_nobody_waits_for(program):
+    program.write(
+        """
+        import sys
+        import surefoot as sf
+
+        @sf.step
+        def wait():
+            if sys.argv[1:]:
+                print("ready", flush=True)
+                sys.stdin.read()
+            return "went on"
+
+        @sf.workflow
+        def wf():
+            return wait()
+
+        print(wf.run("r"))
+        """
+    )
+    process = subprocess.Popen(
+        [sys.executable, "app.py", "block"],
+        cwd=program.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+    assert sf.get_run("r").status == "queued"
+    assert program.run().stdout == "went on\n"
+
+
+def test_a_damaged_journal_is_an_error_and_never_a_fresh_start(ledger):
+    """One stored value altered: nothing runs, nothing is returned, nothing is overwritten."""
+    import apsw
+
+    from surefoot.store.open import close_all
+
+    @sf.step
+    def price() -> int:
+        ledger.write("price")
+        return 100
+
+    @sf.workflow
+    def wf() -> int:
+        return price()
+
+    wf.run("r")
+    close_all()
+    connection = apsw.Connection(".surefoot/runs.db")
+    connection.execute("update entries set body = cast(replace(body, '100', '900') as blob) where kind = 21")
+    connection.close()
+
+    with pytest.raises(sf.JournalCorrupt, match="entry 3"):
+        wf.run("r")
+    with pytest.raises(sf.JournalCorrupt):
+        sf.get_run("r")
+    assert ledger.lines == ["price"]

@@ -1,0 +1,110 @@
+"""The examples do what their first lines say: they run, they may be killed, they go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def run(name, *arguments):
+    """The example as a person would start it, in the current (temporary) folder."""
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+
+
+def killed_after(lines, name, *arguments, with_signal=signal.SIGKILL):
+    """Start it, read that many lines, kill it. Returns everything it printed."""
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        seen = [process.stdout.readline() for _ in range(lines)]
+        os.kill(process.pid, with_signal)
+        return "".join(seen) + process.stdout.read()
+
+
+def lines_with(word, *outputs):
+    return [line for output in outputs for line in output.splitlines() if line.startswith(word)]
+
+
+@pytest.mark.parametrize(
+    ("name", "last_line"),
+    [
+        ("refactor.py", "50 files refactored by run refactor-1"),
+        ("documents.py", "run documents-1000: 990 documents read, 10 unreadable"),
+        ("refund.py", "order 1001 is refunded: re_1"),
+        ("agent_loop.py", "after 24 look-ups: summary of 9 messages, the last: page 24 says 7"),
+    ],
+)
+def test_example_runs_and_a_second_start_returns_the_recorded_result(name, last_line):
+    """Starting is resuming: the same id is the same run, and a finished run is not executed again."""
+    first = run(name)
+    second = run(name)
+
+    assert (0, last_line) == (first.returncode, first.stdout.splitlines()[-1]), first.stderr
+    assert (0, [last_line]) == (second.returncode, second.stdout.splitlines()), second.stderr
+
+
+def test_refactoring_killed_in_the_middle_repeats_only_what_was_in_flight():
+    """The main promise, with a real SIGKILL: no finished model call is paid for twice."""
+    before = killed_after(40, "refactor.py")
+    after = run("refactor.py")
+
+    proposed = lines_with("propose", before, after.stdout)
+    repeated = len(proposed) - len(set(proposed))
+    assert after.stdout.endswith("50 files refactored by run refactor-1\n"), after.stderr
+    assert len(set(proposed)) == 50
+    assert repeated <= 4, "at most one call per branch may be repeated, and there are four branches"
+    assert all("pathlib" in path.read_text() for path in Path("refactor-files").iterdir())
+
+
+def test_refactoring_interrupted_with_ctrl_c_goes_on():
+    """Ctrl-C is an ordinary way to stop for today."""
+    before = killed_after(40, "refactor.py", with_signal=signal.SIGINT)
+    after = run("refactor.py")
+
+    assert "50 files" not in before
+    assert after.stdout.endswith("50 files refactored by run refactor-1\n"), after.stderr
+
+
+def test_refund_is_paid_once_though_the_process_died_after_paying():
+    """The worst moment: the money has moved and nothing was written down."""
+    crashed = run("refund.py", "--crash")
+    resumed = run("refund.py")
+
+    assert crashed.returncode == -signal.SIGKILL
+    assert resumed.stdout.splitlines() == ["attempt 2: the bank says re_1", "order 1001 is refunded: re_1"]
+    paid = [json.loads(line) for line in Path("refund-bank.jsonl").read_text().splitlines()]
+    assert [("re_1", "1001", 4999)] == [(line["id"], line["order"], line["cents"]) for line in paid]
+
+
+def test_agent_killed_in_its_third_segment_goes_on_there():
+    """A run that continued as new keeps its id and does not fall back to its first segment."""
+    before = killed_after(20, "agent_loop.py")
+    after = run("agent_loop.py")
+
+    looked_up = lines_with("look up", before, after.stdout)
+    assert {f"look up page {n}" for n in range(1, 25)} == set(looked_up), after.stderr
+    assert len(looked_up) <= 25, "one call may be repeated, not a segment"
+    assert len(lines_with("summarise", before, after.stdout)) in (3, 4)
+
+
+def test_documents_killed_in_the_middle_are_not_read_again_from_the_start():
+    """A thousand calls in twenty branches, in async code."""
+    before = killed_after(500, "documents.py", "--trace")
+    after = run("documents.py", "--trace")
+
+    assert after.stdout.endswith("run documents-1000: 990 documents read, 10 unreadable\n"), after.stderr
+    assert len(lines_with("read", before, after.stdout)) <= 1000 + 20
+
+
+def test_every_example_has_a_test_here():
+    """A new example without a test would rot."""
+    here = Path(__file__).read_text()
+    assert [] == [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in here]

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -152,14 +151,17 @@ class Bench:
                 calls = sum(1 for line in trace.read_text().splitlines() if "sync(" in line)
             self.samples[f"{name}_fsyncs"].append(calls / steps)
 
-    def _work(self, name: str, folder: Path, *more: str, shown: bool = True, under: list[str] | None = None) -> Any:
+    def _work(
+        self, name: str, folder: Path, *more: str, shown: bool = True, under: list[str] | None = None
+    ) -> dict[str, float]:
         if shown:
             self._say(name)
         command = [*(under or []), sys.executable, "-m", "bench.work", name, str(folder), *more]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=_environment(), check=False)
         if done.returncode != 0:
             raise SystemExit(f"{name} failed:\n{done.stderr}")
-        return json.loads(done.stdout.splitlines()[-1])
+        found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return found
 
     def _say(self, name: str) -> None:
         self._progress.update(self._task, description=name, advance=1)
@@ -211,6 +213,7 @@ def main() -> None:
     with Progress(*columns, console=console, transient=True) as progress:
         bench = Bench(options.folder, progress, 1 if options.quick else options.rounds)
         bench.run()
+    options.folder.rmdir()
 
     figures = report.figures(
         samples=bench.samples,

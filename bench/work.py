@@ -217,7 +217,7 @@ STEP_DONE = 21
 
 def _read_hash_decode(folder: Path, run: str) -> list[tuple[int, bytes]]:
     connection = apsw.Connection(str(folder.resolve() / "runs.db"), flags=apsw.SQLITE_OPEN_READWRITE)
-    rows = connection.execute("select kind, body from entries where run = ? order by seq", (run,)).fetchall()
+    rows: list[Any] = connection.execute("select kind, body from entries where run = ? order by seq", (run,)).fetchall()
     for _, body in rows:
         hashlib.sha256(body).digest()
         msgspec.json.decode(body)

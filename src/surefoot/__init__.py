@@ -31,8 +31,8 @@ from surefoot.engine.verbs import (
 from surefoot.engine.workflow import AsyncWorkflow, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,
-    CodecMissing,
     CodeChanged,
+    CodecMissing,
     CorruptCheckpoint,
     Drifted,
     Fatal,

@@ -36,8 +36,8 @@ from surefoot.engine.verbs_async import (
 from surefoot.engine.workflow import AsyncWorkflow, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,
-    CodecMissing,
     CodeChanged,
+    CodecMissing,
     CorruptCheckpoint,
     Drifted,
     Fatal,

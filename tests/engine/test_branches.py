@@ -155,7 +155,7 @@ def test_a_tool_that_catches_exception_does_not_catch_a_stop(ledger):
     def wf() -> str:
         try:
             charge()
-        except Exception:  # noqa: BLE001 - what agent frameworks do
+        except Exception:
             later()
         return "all fine"
 
@@ -177,7 +177,7 @@ def test_a_stop_swallowed_by_except_baseexception_is_raised_again_by_the_next_ve
     def wf(verb: bool) -> str:
         try:
             charge()
-        except BaseException:  # noqa: BLE001 - as bad as it gets
+        except BaseException:
             if verb:
                 later()
         return "all fine"
@@ -436,7 +436,7 @@ def test_asked_to_wait_the_process_waits_for_the_event():
 def test_continue_as_new_inside_a_branch_is_refused():
     @sf.workflow
     def wf() -> None:
-        sf.gather(lambda: sf.continue_as_new())
+        sf.gather(sf.continue_as_new)
 
     with pytest.raises(sf.UsageError, match="outside of scopes and branches"):
         wf.run("r")

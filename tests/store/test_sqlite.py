@@ -498,6 +498,7 @@ def test_kill_in_the_middle_of_appends_loses_nothing_that_was_acknowledged(place
 # --- faults ----------------------------------------------------------------------------------------------
 
 FULL = """
+import resource
 store = open_here()
 writer = Writer(store, "r")
 store.append([writer.append(b"1")])

@@ -72,7 +72,7 @@ def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop 
 
 def no_longer_asked(run: str, pasts: list[Past]) -> Stop:
     """Recorded effects which the code, now at its end, did not ask for."""
-    names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")  # noqa: PLR2004
+    names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")
     message = (
         f"run {run}: the code came to its end without asking for {names}, "
         f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
@@ -96,4 +96,4 @@ def _changed(run: str, address: str, recorded: str, asked: str) -> Stop:
 
 def _text(raw: Raw | bytes | None) -> str:
     text = bytes(raw or b"").decode("utf-8", "replace")
-    return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"  # noqa: PLR2004
+    return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"

@@ -8,6 +8,7 @@ field, past their constructors: what was recorded is what comes back, and no cod
 from __future__ import annotations
 
 import builtins
+import contextlib
 import enum
 import functools
 import inspect
@@ -643,10 +644,11 @@ def _resolved(annotations: dict[str, Any], space: dict[str, Any], local: dict[st
     """Each by itself, so that one name known only to type checkers does not spoil the others."""
     for name, annotation in annotations.items():
         single = types.SimpleNamespace(__annotations__={name: annotation})
-        try:
-            yield typing.get_type_hints(single, space, local)[name]
-        except Exception:  # noqa: BLE001 - annotations may hold anything; what cannot be read registers nothing
-            continue
+        hint: Any = None
+        # Annotations may hold anything; what cannot be read registers nothing.
+        with contextlib.suppress(Exception):
+            hint = typing.get_type_hints(single, space, local)[name]
+        yield hint
 
 
 def _classes_in(hint: Any) -> Iterator[type]:

@@ -166,7 +166,11 @@ class RunState:
 
     def _move(self, kind: type[Entry], record: Record) -> None:
         sources, target = TRANSITIONS.get(kind, (DRIVEN, RUNNING))
-        if self.status not in sources or record.epoch < self.epoch or (kind is RunAdopted) != (record.epoch > self.epoch):
+        if (
+            self.status not in sources
+            or record.epoch < self.epoch
+            or (kind is RunAdopted) != (record.epoch > self.epoch)
+        ):
             raise self._impossible(record, kind)
         self.status = target
         self.epoch = record.epoch

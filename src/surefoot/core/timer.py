@@ -44,7 +44,7 @@ def seconds(duration: Duration) -> float:
         value = sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(duration))
     else:
         value = float(duration)
-    if not 0 <= value < 3.2e9:  # noqa: PLR2004 - a hundred years; also refuses NaN
+    if not 0 <= value < 3.2e9:
         raise UsageError(f"a duration must be between zero and a hundred years: {duration!r}")
     return value
 

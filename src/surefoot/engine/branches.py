@@ -61,7 +61,9 @@ def gather_scopes(place: Place, count: int) -> list[Scope]:
     return [place.scope.branch(address, index) for index in range(count)]
 
 
-def map_scopes(place: Place, items: Sequence[Any], key: Callable[[Any], object] | None) -> tuple[list[Scope], list[Any]]:
+def map_scopes(
+    place: Place, items: Sequence[Any], key: Callable[[Any], object] | None
+) -> tuple[list[Scope], list[Any]]:
     """The scopes of the items, and the names under which their results are collected."""
     if key is None:
         address = place.scope.take("map")
@@ -92,7 +94,7 @@ def collected(ends: Ends, names: list[Any], on_error: str) -> Any:
 def checked_width(concurrency: int | None, on_error: str) -> int:
     if on_error not in ("raise", "collect"):
         raise UsageError(f'sf.map(on_error={on_error!r}): must be "raise" or "collect"')
-    if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
+    if concurrency is not None and concurrency < 1:
         raise UsageError(f"sf.map(concurrency={concurrency!r}): must be a whole number, one or more")
     return concurrency or DEFAULT_CONCURRENCY
 

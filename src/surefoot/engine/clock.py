@@ -10,7 +10,6 @@ from typing import Protocol
 
 from surefoot.core.timer import Moment
 
-
 LOOK_SECONDS = 0.25
 """How often a sleeping run looks for a cancellation or an answer."""
 

@@ -10,18 +10,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from surefoot.core.entry import Entry
 from surefoot.errors import SurefootError
+from surefoot.store.contract import Append, Store
 
-if TYPE_CHECKING:
-    from surefoot.core.entry import Entry
-    from surefoot.engine.journal import Journal
-    from surefoot.store.contract import Store
-
-
-Packed = tuple["Entry", int, bytes, int, int]
+Packed = tuple[Entry, int, bytes, int, int]
 """An entry ready to be sealed: with its kind, body, time and epoch."""
+
+
+class Writer(Protocol):
+    """What a run's journal lets the committer do, one thread at a time."""
+
+    def propose(self, tickets: list[Ticket]) -> Append:
+        """Seal what the tickets hold, behind the head as it is known."""
+
+    def accepted(self) -> None:
+        """What was proposed is on disk."""
+
+    def catch_up(self, tickets: list[Ticket]) -> None:
+        """Read what others wrote; raises if the run is not ours any more."""
 
 
 class Ticket:
@@ -29,7 +38,7 @@ class Ticket:
 
     __slots__ = ("done", "entries", "error", "gate", "journal", "notify")
 
-    def __init__(self, journal: Journal, entries: list[Packed]) -> None:
+    def __init__(self, journal: Writer, entries: list[Packed]) -> None:
         self.journal = journal
         self.entries = entries
         self.done = False
@@ -110,7 +119,7 @@ class Committer:
                 _wake(ticket)
 
     def _write(self, batch: list[Ticket]) -> None:
-        waiting: dict[Journal, list[Ticket]] = {}
+        waiting: dict[Writer, list[Ticket]] = {}
         for ticket in batch:
             waiting.setdefault(ticket.journal, []).append(ticket)
         for journal in [journal for journal, tickets in waiting.items() if not any(t.entries for t in tickets)]:
@@ -130,7 +139,7 @@ class Committer:
                 else:
                     self._resolve(journal, waiting)
 
-    def _resolve(self, journal: Journal, waiting: dict[Journal, list[Ticket]]) -> None:
+    def _resolve(self, journal: Writer, waiting: dict[Writer, list[Ticket]]) -> None:
         """Somebody else wrote into the run. Visitors are let in; a newer claimant ends our claim."""
         try:
             journal.catch_up(waiting[journal])

@@ -9,13 +9,10 @@ from __future__ import annotations
 import sys
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from surefoot.core.address import Scope
 from surefoot.errors import UsageError
-
-if TYPE_CHECKING:
-    from surefoot.engine.session import Session
 
 
 class Inside:
@@ -36,9 +33,10 @@ class Place:
     __slots__ = ("inside", "owner", "parent", "scope", "session", "stop")
 
     def __init__(
-        self, session: Session, scope: Scope, owner: object, *, parent: Place | None = None, inside: Inside | None = None
+        self, session: Any, scope: Scope, owner: object, *, parent: Place | None = None, inside: Inside | None = None
     ) -> None:
         self.session = session
+        """The Context: for this engine a Session, for another engine its own."""
         self.scope = scope
         self.owner = owner
         self.parent = parent
@@ -63,8 +61,8 @@ class Place:
         self.scope.user = me
         return True
 
-    def _foreign(self, me: object) -> Exception:
-        return self.session.misused(
+    def _foreign(self, me: object) -> UsageError:
+        return self.session.misused(  # type: ignore[no-any-return]
             UsageError(
                 f"run {self.session.run}: a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
                 "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "

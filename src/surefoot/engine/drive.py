@@ -5,19 +5,17 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, assert_never
 
 from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned, Wish
+from surefoot.core.entry import Due
 from surefoot.core.timer import after, remaining
 from surefoot.engine import current
+from surefoot.engine.commit import Ticket
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.signals import CancelSignal
+from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError
-
-if TYPE_CHECKING:
-    from surefoot.core.entry import Due
-    from surefoot.engine.commit import Ticket
-    from surefoot.engine.spec import CallSpec
 
 
 def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

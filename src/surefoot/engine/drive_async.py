@@ -89,7 +89,7 @@ async def perform(attempt: Attempt, wish: Wish) -> Any:
             assert_never(wish)
 
 
-class EffectCancelled(Exception):  # noqa: N818 - carries an outcome, is no error
+class EffectCancelled(Exception):
     """An effect was cancelled while in flight; it was waited for, and this is its outcome."""
 
     def __init__(self, outcome: Outcome, cancelled: asyncio.CancelledError) -> None:
@@ -113,7 +113,7 @@ async def execute(attempt: Attempt, number: int) -> Outcome:
             async with asyncio.timeout(attempt.spec.timeout):
                 value = await attempt.spec.fn(*attempt.args, **attempt.kwargs)
         outcome = attempt.returned(value, started)
-    except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
+    except Exception as error:
         if error is attempt.session.trouble:
             raise
         outcome = attempt.raised(error)
@@ -130,7 +130,8 @@ async def execute(attempt: Attempt, number: int) -> Outcome:
 
 
 async def shielded(
-    body: Coroutine[Any, Any, T], timeout: float | None  # noqa: ASYNC109 - recorded with the intent, so it is ours to keep
+    body: Coroutine[Any, Any, T],
+    timeout: float | None,  # noqa: ASYNC109 - recorded with the intent, so it is ours to keep
 ) -> tuple[T, asyncio.CancelledError | None]:
     """Await an effect to its end even if its caller is cancelled meanwhile; then say so."""
     loop = asyncio.get_running_loop()
@@ -208,7 +209,7 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
 class _Durable(asyncio.Future[None]):
     """Cannot be cancelled: one task's cancellation must not cut off the others that ride along."""
 
-    def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002 - asyncio's signature
+    def cancel(self, msg: Any = None) -> bool:
         return False
 
 
@@ -231,6 +232,8 @@ class _Gate:
     def _send(self) -> None:
         tickets, future = self._tickets, self._future
         self._tickets, self._future = [], None
+        if future is None:
+            raise AssertionError
         missing = list(tickets)
 
         def one_done() -> None:

@@ -15,7 +15,6 @@ from surefoot.core import values
 from surefoot.core.entry import CancelRequested, EffectSettled, EventSent, Progressed, RunCancelled
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
-from surefoot.core.timer import remaining
 from surefoot.engine import config, drive, journal, start
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from surefoot.core.entry import KIND_OF, VISITORS, Entry, RunAdopted, RunCreated, StepStarted
+from surefoot.core.entry import KIND_OF, KINDS, VISITORS, Entry, RunAdopted, RunCreated, StepStarted
 from surefoot.core.seal import GENESIS, Record, Sealer, to_body, verify
 from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after_stop
+from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
 from surefoot.errors import Fenced, JournalCorrupt
 from surefoot.store.contract import Append, Head, IndexRow, Store
-
-if TYPE_CHECKING:
-    from surefoot.engine.clock import Clock
 
 
 def load(store: Store, run: str) -> tuple[RunState, Head] | None:
@@ -73,7 +70,7 @@ class Journal:
     def __init__(self, committer: Committer, clock: Clock, state: RunState, head: Head | None) -> None:
         self.run = state.run
         self.epoch = state.epoch
-        self.on_visit: Callable[[Record], None] = state.fold
+        self.on_visit: Callable[[Record], object] = state.fold
         """Called (from whichever thread commits) for each visitor's record met on the way."""
         self._committer = committer
         self._clock = clock
@@ -234,8 +231,6 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
         entry = decide(state)
         if entry is None:
             return state
-        if type(entry) not in VISITORS:
-            raise AssertionError(entry)
         kind, body = to_body(entry)
         record = Sealer(store.id, run).seal(
             seq=head.seq + 1, epoch=state.epoch, at=clock.now(), kind=kind, body=body, previous=head.seal
@@ -271,5 +266,5 @@ def index_row(state: RunState) -> IndexRow:
     )
 
 
-_VISITOR_KINDS = frozenset(KIND_OF[cls] for cls in VISITORS)
+_VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
 _CLAIM_KINDS = frozenset({KIND_OF[RunCreated], KIND_OF[RunAdopted]})

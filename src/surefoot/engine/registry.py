@@ -21,7 +21,7 @@ class Definition:
     """A workflow as it was defined in this process."""
 
     def __init__(self, fn: Callable[..., Any], name: str | None, version: int) -> None:
-        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        if type(version) is not int or version < 1:
             raise UsageError(f"@sf.workflow(version={version!r}): must be a whole number, one or more")
         self.fn = fn
         self.name = name or fn.__name__

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import Protocol
 
 from surefoot.engine.clock import Clock, SystemClock
 from surefoot.engine.commit import Committer
+from surefoot.engine.journal import Journal
 from surefoot.errors import SurefootError
-
-if TYPE_CHECKING:
-    from surefoot.engine.session import Session
-    from surefoot.store.contract import Store
+from surefoot.store.contract import Store
 
 VISIBLE_AFTER_MICROS = 1_000_000
 """A step that runs longer than this has its start written down by itself."""
 TICK_SECONDS = 0.5
+
+
+class Driving(Protocol):
+    """A process driving a run."""
+
+    run: str
+    journal: Journal
 
 
 class Runtime:
@@ -26,17 +32,17 @@ class Runtime:
         self.clock = clock or SystemClock()
         self.committer = Committer(store)
         self._lock = threading.Lock()
-        self._sessions: dict[str, Session] = {}
-        self._live: set[Session] = set()
+        self._sessions: dict[str, Driving] = {}
+        self._live: set[Driving] = set()
         self._busy = threading.Event()
         self._ticker: threading.Thread | None = None
 
-    def enlist(self, session: Session) -> bool:
+    def enlist(self, session: Driving) -> bool:
         """Whether this process was not driving the run already."""
         with self._lock:
             return self._sessions.setdefault(session.run, session) is session
 
-    def discharge(self, session: Session) -> None:
+    def discharge(self, session: Driving) -> None:
         session.journal.close()
         with self._lock:
             if self._sessions.get(session.run) is session:
@@ -49,7 +55,7 @@ class Runtime:
         with self._lock:
             return run in self._sessions
 
-    def watch(self, session: Session) -> None:
+    def watch(self, session: Driving) -> None:
         """Make its long steps visible while they run."""
         with self._lock:
             self._live.add(session)
@@ -65,11 +71,9 @@ class Runtime:
             with self._lock:
                 sessions = list(self._live)
             for session in sessions:
-                try:
+                # Visibility only: whatever is wrong with the store meets the run at its next append.
+                with suppress(SurefootError):
                     session.journal.flush(self.clock.now() - VISIBLE_AFTER_MICROS)
-                except SurefootError:
-                    # Visibility only. Whatever is wrong with the store meets the run at its next append.
-                    continue
 
 
 _runtimes: dict[int, Runtime] = {}

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Raw
 
@@ -34,23 +34,28 @@ from surefoot.core.entry import (
     StepStarted,
     Stop,
 )
-from surefoot.core.history import PastState, mismatch, no_longer_asked
+from surefoot.core.history import Past, PastState, mismatch, no_longer_asked
 from surefoot.core.key import idempotency_key
 from surefoot.core.programs.calls import Call, effect, step
 from surefoot.core.state import RUNNING, Event, RunState
+from surefoot.core.timer import Moment
+from surefoot.engine.clock import Clock
+from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Inside, Place, whoami
 from surefoot.engine.journal import Journal
-from surefoot.engine.signals import CancelSignal, ContinueSignal, HaltSignal, InterruptSignal, PlanSignal, RunSignal, StopSignal
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.signals import (
+    CancelSignal,
+    ContinueSignal,
+    HaltSignal,
+    InterruptSignal,
+    PlanSignal,
+    RunSignal,
+    StopSignal,
+)
+from surefoot.engine.spec import CallSpec
 from surefoot.errors import Cancelled, SurefootError, UsageError, ValueRejected
-
-if TYPE_CHECKING:
-    from surefoot.core.history import Past
-    from surefoot.core.timer import Moment
-    from surefoot.engine.clock import Clock
-    from surefoot.engine.commit import Ticket
-    from surefoot.engine.runtime import Runtime
-    from surefoot.engine.spec import CallSpec
-    from surefoot.store.contract import Head
+from surefoot.store.contract import Head
 
 S = TypeVar("S", bound=RunSignal)
 
@@ -174,9 +179,7 @@ class Session:
         key = ""
         if spec.kind == "effect":
             key = idempotency_key(self.namespace, self.run, self.state.segment, address)
-        call = Call(
-            self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure
-        )
+        call = Call(self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure)
         program = step(call, past) if spec.kind == "step" else effect(call, past)
         return Attempt(self, place, spec, call, args, kwargs, program)
 
@@ -237,9 +240,7 @@ class Session:
 
     def unasked_below(self, scope: Scope) -> bool:
         """Whether earlier processes recorded calls in this scope which the code has not asked for yet."""
-        return any(
-            not past.asked and address.startswith(scope.path) for address, past in self.state.calls.items()
-        )
+        return any(not past.asked and address.startswith(scope.path) for address, past in self.state.calls.items())
 
     # -- trouble and stops --------------------------------------------------------------------------
 

@@ -24,8 +24,12 @@ class Binder:
         self._signature = inspect.signature(fn)
         parameters = self._signature.parameters.values()
         kinds = inspect.Parameter
-        self._names = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD))
-        self._keywords = frozenset(p.name for p in parameters if p.kind in (kinds.KEYWORD_ONLY, kinds.POSITIONAL_OR_KEYWORD))
+        self._names = tuple(
+            p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+        )
+        self._keywords = frozenset(
+            p.name for p in parameters if p.kind in (kinds.KEYWORD_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+        )
         self._ignore = ignore
         unknown = [name for name in ignore if name not in self._signature.parameters]
         if unknown:
@@ -47,7 +51,7 @@ class Binder:
 
     def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments that bind to the same again."""
-        arguments = inspect.BoundArguments(self._signature, dict(bound))  # type: ignore[arg-type]
+        arguments = inspect.BoundArguments(self._signature, dict(bound))
         return arguments.args, arguments.kwargs
 
 
@@ -128,7 +132,7 @@ class CallSpec:
 
 
 def _checked_retries(retries: int | None) -> int | None:
-    if retries is not None and (not isinstance(retries, int) or isinstance(retries, bool) or retries < 0):
+    if retries is not None and (type(retries) is not int or retries < 0):
         raise UsageError(f"retries={retries!r}: must be a whole number, zero or more")
     return retries
 

@@ -12,15 +12,16 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.command import Append, Done, Failed, Halted
-from surefoot.core.entry import RunCreated, Stop
+from surefoot.core.entry import Due, RunCreated, Stop
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
-from surefoot.core.timer import remaining
+from surefoot.core.timer import Moment, remaining
 from surefoot.engine import current, drive, journal
 from surefoot.engine.config import DEFAULT_STORE, log, settings
 from surefoot.engine.runtime import Runtime
@@ -128,7 +129,7 @@ def _resuming(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
         now = runtime.clock.read()
         if state.newest_at > now.wall + 60_000_000:
             log.warning("run %s: the clock is behind the newest recorded time; order does not depend on it", run)
-        if state.needs_answer(lambda due: remaining(due, now) <= 0) and not options.wait_seconds:
+        if state.needs_answer(partial(_is_due, now)) and not options.wait_seconds:
             raise revive(state.stops, run, runtime.store.url)
         if not driven_elsewhere(runtime, state):
             session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
@@ -140,12 +141,18 @@ def _resuming(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
                 finally:
                     runtime.discharge(session)
         if patience is not None and time.monotonic() > patience:
-            raise UsageError(f"run {run} is still driven by {claimant(state)}; waited {options.wait_seconds:g} s for it")
+            raise UsageError(
+                f"run {run} is still driven by {claimant(state)}; waited {options.wait_seconds:g} s for it"
+            )
         yield Nap(nap)
         nap = min(nap * 1.5, LONGEST_NAP)
 
 
-class LostClaim(Exception):  # noqa: N818 - a turn of the loop, not an error
+def _is_due(now: Moment, due: Due) -> bool:
+    return remaining(due, now) <= 0
+
+
+class LostClaim(Exception):
     """The run was claimed by another process before anything was executed here."""
 
 
@@ -154,7 +161,7 @@ def _drive(session: Session, plan: Plan) -> Loop:
     while True:
         bound = values.decode(session.state.args)
         args, kwargs = plan.binder.call_with(bound)  # type: ignore[arg-type]
-        outcome = yield Invoke(session, lambda args=args, kwargs=kwargs: plan.fn(*args, **kwargs))
+        outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
         if isinstance(session.trouble, Fenced) and not session.live:
             raise LostClaim
         ending = yield from _concluding(session, outcome)

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
-from msgspec import Raw
-
 from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.command import Append, Pause
@@ -53,7 +51,7 @@ def key() -> str:
 
 def run_id() -> str:
     """The id of the run this code is part of."""
-    return current.require_place("run_id").session.run
+    return str(current.require_place("run_id").session.run)
 
 
 def attempt() -> int:
@@ -85,8 +83,7 @@ def _noted(name: str, make: Callable[[Session], object]) -> Any:
 
 def now() -> datetime:
     """The time, recorded: replay gets the same."""
-    found = _noted("now", lambda session: datetime.fromtimestamp(session.clock.now() / 1e6, UTC))
-    return found  # type: ignore[no-any-return]
+    return _noted("now", lambda session: datetime.fromtimestamp(session.clock.now() / 1e6, UTC))  # type: ignore[no-any-return]
 
 
 def random() -> float:
@@ -151,7 +148,9 @@ def gather(*thunks: Callable[[], Any]) -> list[Any]:
     for thunk in thunks:
         if not callable(thunk):
             raise place.session.misused(
-                UsageError("sf.gather takes functions: sf.gather(lambda: a(1), lambda: b(2)); in async code use surefoot.aio")
+                UsageError(
+                    "sf.gather takes functions: sf.gather(lambda: a(1), lambda: b(2)); in async code use surefoot.aio"
+                )
             )
     scopes = branches.gather_scopes(place, len(thunks))
     ends = _side_by_side(place, list(thunks), scopes, len(thunks))
@@ -160,9 +159,23 @@ def gather(*thunks: Callable[[], Any]) -> list[Any]:
 
 
 @overload
-def map(fn: Callable[[T], R], items: Iterable[T], *, key: Callable[[T], object] | None = ..., concurrency: int | None = ..., on_error: Literal["raise"] = ...) -> list[R]: ...  # noqa: A001, E501
+def map(  # noqa: A001 - the settled public name
+    fn: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    key: Callable[[T], object] | None = ...,
+    concurrency: int | None = ...,
+    on_error: Literal["raise"] = ...,
+) -> list[R]: ...
 @overload
-def map(fn: Callable[[T], R], items: Iterable[T], *, key: Callable[[T], object] | None = ..., concurrency: int | None = ..., on_error: Literal["collect"]) -> MapResult[R]: ...  # noqa: A001, E501
+def map(  # noqa: A001 - the settled public name
+    fn: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    key: Callable[[T], object] | None = ...,
+    concurrency: int | None = ...,
+    on_error: Literal["collect"],
+) -> MapResult[R]: ...
 def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], R],
     items: Iterable[T],
@@ -301,16 +314,15 @@ def _waiting(run: str, address: str, name: str) -> Stop:
 
 def perform_wait(place: Place, program: Wait) -> Any:
     """Drive a waiting verb in blocking code."""
-    session = place.session
-    answer: Any = None
+    session: Session = place.session
     try:
         while True:
-            wish = program.send(answer)
+            wish = next(program)
             if type(wish) is Append:
                 drive.go_live(session)
-                answer = drive.append(session, wish.entry)
+                drive.append(session, wish.entry)
             elif type(wish) is Pause:
-                answer = drive.pause(session, wish.due)
+                drive.pause(session, wish.due)
     except StopIteration as end:
         return end.value
 

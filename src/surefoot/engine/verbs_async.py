@@ -39,9 +39,23 @@ async def gather(*awaitables: Awaitable[Any]) -> list[Any]:
 
 
 @overload
-async def map(fn: Callable[[T], Awaitable[R]], items: Iterable[T], *, key: Callable[[T], object] | None = ..., concurrency: int | None = ..., on_error: Literal["raise"] = ...) -> list[R]: ...  # noqa: A001, E501
+async def map(  # noqa: A001 - the settled public name
+    fn: Callable[[T], Awaitable[R]],
+    items: Iterable[T],
+    *,
+    key: Callable[[T], object] | None = ...,
+    concurrency: int | None = ...,
+    on_error: Literal["raise"] = ...,
+) -> list[R]: ...
 @overload
-async def map(fn: Callable[[T], Awaitable[R]], items: Iterable[T], *, key: Callable[[T], object] | None = ..., concurrency: int | None = ..., on_error: Literal["collect"]) -> MapResult[R]: ...  # noqa: A001, E501
+async def map(  # noqa: A001 - the settled public name
+    fn: Callable[[T], Awaitable[R]],
+    items: Iterable[T],
+    *,
+    key: Callable[[T], object] | None = ...,
+    concurrency: int | None = ...,
+    on_error: Literal["collect"],
+) -> MapResult[R]: ...
 async def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], Awaitable[R]],
     items: Iterable[T],
@@ -120,15 +134,14 @@ async def _join(tasks: list[asyncio.Task[None]]) -> None:
 async def _perform(place: Place, program: verbs.Wait) -> Any:
     """Drive a waiting verb in a task."""
     session = place.session
-    answer: Any = None
     try:
         while True:
-            wish = program.send(answer)
+            wish = next(program)
             if type(wish) is Append:
                 await drive_async.go_live(session)
-                answer = await drive_async.append(session, wish.entry)
+                await drive_async.append(session, wish.entry)
             elif type(wish) is Pause:
-                answer = await drive_async.pause(session, wish.due)
+                await drive_async.pause(session, wish.due)
     except StopIteration as end:
         return end.value
 
@@ -201,5 +214,3 @@ async def get_run(run_id: str, *, store: str | None = None) -> AsyncRun:
 async def runs(**query: Any) -> list[AsyncRun]:
     """The runs of a store, newest first."""
     return [AsyncRun(run) for run in await drive_async.hop(lambda: handle.runs(**query))]
-
-

@@ -53,7 +53,14 @@ def step(
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
         return _wrap(
             CallSpec(
-                fn, "step", name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, ignore=ignore
+                fn,
+                "step",
+                name=name,
+                retries=retries,
+                backoff=backoff,
+                timeout=timeout,
+                retry_on=retry_on,
+                ignore=ignore,
             )
         )
 
@@ -96,9 +103,17 @@ def effect(
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
         return _wrap(
             CallSpec(
-                fn, "effect", name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on,
-                ignore=ignore, on_crash=on_crash, unsure=unsure,
-            )  # fmt: skip
+                fn,
+                "effect",
+                name=name,
+                retries=retries,
+                backoff=backoff,
+                timeout=timeout,
+                retry_on=retry_on,
+                ignore=ignore,
+                on_crash=on_crash,
+                unsure=unsure,
+            )
         )
 
     return decorate if fn is None else decorate(fn)
@@ -227,7 +242,7 @@ class AsyncStarter(_Starter[P, R]):
 
 
 @overload
-def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]: ...
+def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]: ...  # type: ignore[overload-overlap]
 @overload
 def workflow(fn: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
@@ -241,7 +256,7 @@ def workflow(fn: Callable[..., Any] | None = None, /, *, name: str | None = None
 
 class _WorkflowDecorator(Protocol):
     @overload
-    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]: ...
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, fn: Callable[P, R], /) -> Workflow[P, R]: ...
 
@@ -292,6 +307,6 @@ def _workflow(fn: Callable[..., Any], name: str | None, version: int) -> Any:
 
 def _checked_labels(labels: dict[str, str] | None) -> dict[str, str]:
     for key, value in (labels or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str):
+        if type(key) is not str or type(value) is not str:
             raise UsageError(f"labels are words: {key!r}={value!r} is not a pair of strings")
     return dict(labels or {})

@@ -6,12 +6,27 @@ is in doubt if it is cut off. These two generators are the only code that writes
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Generator
+from typing import Any, assert_never
 
 from msgspec import Raw, Struct
 
 from surefoot.core import doubt
-from surefoot.core.command import After, Append, Done, Execute, Failed, Halted, Pause, Program, Raised, Returned, Unstorable
+from surefoot.core.command import (
+    After,
+    Append,
+    Done,
+    Ending,
+    Execute,
+    Failed,
+    Halted,
+    Pause,
+    Program,
+    Raised,
+    Returned,
+    Unstorable,
+    Wish,
+)
 from surefoot.core.entry import (
     EffectDone,
     EffectDoubted,
@@ -23,6 +38,8 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import Past, PastState
 from surefoot.core.retry import RetryPolicy, Wait, after_doubt, next_try, proves_nothing_happened
+
+Part = Generator[Wish, Any, Ending | None]
 
 
 class Call(Struct, frozen=True):
@@ -96,10 +113,10 @@ def effect(call: Call, past: Past | None) -> Program:
                 assert_never(outcome)
 
 
-def _take_up(call: Call, past: Past) -> Program:
+def _take_up(call: Call, past: Past) -> Part:
     """Go on with an effect that was begun before. None: run it (again)."""
     match past.state:
-        case PastState.RETRYING:
+        case PastState.RETRYING if past.due is not None:
             yield Pause(past.due)
         case PastState.UNSTORABLE:
             return Halted(doubt.unstorable(call.run, call.address, past.why))
@@ -113,7 +130,7 @@ def _take_up(call: Call, past: Past) -> Program:
     return None
 
 
-def _in_doubt(call: Call, question: doubt.Question, attempt: int, *, crashed: bool) -> Program:
+def _in_doubt(call: Call, question: doubt.Question, attempt: int, *, crashed: bool) -> Part:
     """The declared policy decides. None: it is safe to run the effect again, with the same key."""
     match call.policy:
         case "retry":

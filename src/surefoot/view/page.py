@@ -1,0 +1,196 @@
+"""One run on one page: how it stands, why, what helps, and every call it made.
+
+A call that was started and has no outcome is *under way* while its process lives. Once that process is gone
+the same record means something else: a step was cut off and may run again, an effect is in doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import Raw
+
+from surefoot.core import values
+from surefoot.core.history import Past, PastState
+from surefoot.core.state import DONE, FAILED, STOPPED, WAITING, RunState
+from surefoot.view import standing, text
+from surefoot.view.standing import Cure, Reason
+
+CALL_WIDTH = 60
+VALUE_WIDTH = 400
+
+
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """One recorded call. Text is made visible and shortened; `raw_*` is JSON as recorded."""
+
+    address: str
+    kind: str
+    status: str
+    in_doubt: bool
+    attempts: int
+    started: int
+    ended: int
+    took: str
+    process: int
+    """Number of the process in `Page.processes`, counted from 1; 0: not known."""
+    args: str
+    result: str
+    learned_by: str
+    raw_args: str
+    raw_result: str
+    error: str
+    key: str
+    on_crash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    run: str
+    workflow: str
+    version: int
+    status: str
+    stands: str
+    headline: str
+    labels: dict[str, str]
+    created: int
+    newest: int
+    segment: int
+    driver: str
+    driven: bool
+    progress: str
+    cancelled_by: str
+    reasons: tuple[Reason, ...]
+    cures: tuple[Cure, ...]
+    calls: tuple[CallLine, ...]
+    processes: tuple[str, ...]
+    published: dict[str, str]
+    """Name -> JSON as recorded."""
+    args: str
+    result: str
+    """JSON as recorded; empty while there is none."""
+    error: tuple[str, str] | None
+    """Type and message of the failure that ended the run."""
+
+
+def page(state: RunState, *, driven: bool, where: str = "") -> Page:
+    created = state.created
+    stands = standing.standing(state.status, driven=driven)
+    processes: list[str] = []
+    calls = tuple(_call(past, processes, driven=driven) for past in state.calls.values() if past.kind != "note")
+    error = values.error_summary(state.error) if state.status == FAILED and state.error is not None else None
+    return Page(
+        run=state.run,
+        workflow=created.workflow if created else "",
+        version=created.version if created else 0,
+        status=state.status,
+        stands=stands,
+        headline=_headline(state, stands, error),
+        labels=dict(created.labels) if created else {},
+        created=state.created_at,
+        newest=state.newest_at,
+        segment=state.segment,
+        driver=standing.process(state.claimant),
+        driven=driven,
+        progress=progress_text(state),
+        cancelled_by=_cancelled_by(state),
+        reasons=standing.reasons(state.stops, where),
+        cures=standing.what_helps(state, stands, where),
+        calls=calls,
+        processes=tuple(processes),
+        published={name: _json(raw) for name, raw in state.published.items()},
+        args=_json(state.args),
+        result=_json(state.value) if state.status == DONE else "",
+        error=error,
+    )
+
+
+def _headline(state: RunState, stands: str, error: tuple[str, str] | None) -> str:
+    match stands:
+        case standing.ABANDONED:
+            return "cut off: its process is gone, and everything it recorded is safe"
+        case "queued":
+            return "ready to go on; nobody drives it"
+        case _ if stands == STOPPED:
+            return "stopped: needs a person"
+        case _ if stands == WAITING:
+            return "waiting for an answer"
+        case _ if error is not None:
+            return text.shorten(f"failed: {error[0]}: {error[1]}" if error[1] else f"failed: {error[0]}", VALUE_WIDTH)
+        case _:
+            return stands + (", asked to cancel" if state.cancel and stands in ("running", "sleeping") else "")
+
+
+def _cancelled_by(state: RunState) -> str:
+    if state.cancel is None:
+        return ""
+    return state.cancel.by + (f": {state.cancel.note}" if state.cancel.note else "")
+
+
+def progress_text(state: RunState) -> str:
+    found = state.progress
+    if found is None:
+        return ""
+    total = "" if found.total is None else f" of {found.total:g}"
+    return text.shorten(f"{found.done:g}{total}" + (f": {found.note}" if found.note else ""), 100)
+
+
+def calls_done(state: RunState) -> int:
+    """How many steps and effects of the current segment are on record with an outcome."""
+    ended = (PastState.DONE, PastState.FAILED)
+    return sum(past.kind in ("step", "effect") and past.state in ended for past in state.calls.values())
+
+
+def _call(past: Past, processes: list[str], *, driven: bool) -> CallLine:
+    status = _status(past, driven=driven)
+    error = "" if past.error is None or past.state is PastState.DONE else _error(past.error)
+    return CallLine(
+        address=text.visible(past.address),
+        kind=past.kind,
+        status=status,
+        in_doubt=status in ("in doubt", "value missing"),
+        attempts=max(past.attempt, 1),
+        started=past.at,
+        ended=past.ended,
+        took=text.took(past.ended - past.at) if past.ended else "",
+        process=_numbered(past.claimant, processes),
+        args=text.shorten(_json(past.args), CALL_WIDTH),
+        result=text.shorten(error or past.why or _json(past.value), CALL_WIDTH),
+        learned_by=text.visible(past.learned_by),
+        raw_args=_json(past.args),
+        raw_result=_json(past.value) if past.state is PastState.DONE else "",
+        error=error,
+        key=past.key,
+        on_crash=past.policy,
+    )
+
+
+def _status(past: Past, *, driven: bool) -> str:
+    match past.state:
+        case PastState.IN_DOUBT:
+            return "under way" if driven and past.error is None else "in doubt"
+        case PastState.STARTED:
+            return "under way" if driven else "cut off"
+        case PastState.UNSTORABLE:
+            return "value missing"
+        case PastState.CLEARED:
+            return "not happened"
+        case _:
+            return past.state.value
+
+
+def _numbered(process: str, processes: list[str]) -> int:
+    if not process:
+        return 0
+    if process not in processes:
+        processes.append(process)
+    return processes.index(process) + 1
+
+
+def _error(raw: Raw) -> str:
+    kind, message = values.error_summary(raw)
+    return f"{kind}: {message}" if message else kind
+
+
+def _json(raw: Raw | bytes | None) -> str:
+    return "" if raw is None else bytes(raw).decode("utf-8", "replace")

@@ -1,0 +1,104 @@
+"""Text from data, made fit for a terminal: whatever was recorded, it cannot move the cursor or lie about its order.
+
+Control characters, escape sequences, bidirectional overrides and other invisible characters are shown as
+escapes. Every word of a journal passes through here before a person sees it.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Final
+
+_MICROS: Final = 1_000_000
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def visible(text: str) -> str:
+    """One line, every character of it printable. Newlines become `\\n`."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def visible_lines(text: str) -> list[str]:
+    """The lines of a text, each of them printable. Only a newline ends a line."""
+    return [visible(line.replace("\t", "    ")) for line in text.split("\n")]
+
+
+def shorten(text: str, width: int) -> str:
+    """At most `width` characters, made visible; says how much is missing."""
+    if len(text) <= width:
+        return visible(text)
+    return f"{visible(text[: max(width - 1, 1)])}…"
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+# --- JSON ------------------------------------------------------------------------------------------
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """JSON for programs that a person may also look at: nothing in it can act on a terminal."""
+    return safe_json(json.dumps(value, ensure_ascii=False, indent=indent, default=_plain))
+
+
+def safe_json(text: str) -> str:
+    """The same JSON with every unprintable character written as `\\uXXXX`. Its meaning does not change."""
+    if text.isprintable():
+        return text
+    # Outside of strings JSON knows no other characters than ASCII and newlines, so this touches strings only.
+    return "".join(char if char.isprintable() or char == "\n" else _json_escape(char) for char in text)
+
+
+def _json_escape(char: str) -> str:
+    if "\ud800" <= char <= "\udfff":
+        return f"\\u{ord(char):04x}"
+    return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    raise TypeError(f"not JSON: {type(value).__name__}")
+
+
+# --- time ------------------------------------------------------------------------------------------
+
+
+def moment(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / _MICROS, UTC)
+
+
+def clock_time(micros: int) -> str:
+    """`2026-11-15 14:02:11 UTC`."""
+    return moment(micros).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def took(micros: int) -> str:
+    """A length of time in the two units that matter: `250 ms`, `3.2 s`, `4 min 10 s`."""
+    seconds = micros / _MICROS
+    if seconds < 0:
+        return "?"  # The wall clock was set back meanwhile.
+    if seconds < 1:
+        return f"{micros / 1000:.3g} ms" if micros else "0 ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    return _two_units(int(seconds))
+
+
+def ago(micros: int, now: int) -> str:
+    seconds = (now - micros) // _MICROS
+    return "just now" if seconds < 1 else f"{_two_units(seconds)} ago"
+
+
+def _two_units(seconds: int) -> str:
+    for position, (size, name) in enumerate(_UNITS):
+        if seconds >= size:
+            whole, rest = divmod(seconds, size)
+            smaller = _UNITS[position + 1] if position + 1 < len(_UNITS) else None
+            more = rest // smaller[0] if smaller else 0
+            return f"{whole} {name}" + (f" {more} {smaller[1]}" if smaller and more else "")
+    return "0 s"

@@ -1,0 +1,163 @@
+"""The journal as a story: one line for each entry, in the words of the glossary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from surefoot.view import text
+
+DETAIL_WIDTH = 100
+
+Data = Mapping[str, Any]
+
+
+class Entry(Protocol):
+    """An entry as the engine hands it out."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def data(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry. Nothing here can act on a terminal."""
+
+    seq: int
+    at: str
+    what: str
+    address: str
+    detail: str
+    loud: bool
+    """Whether a person should not overlook it."""
+
+
+def line(entry: Entry) -> Line:
+    what, detail = _WORDS.get(entry.kind, (entry.kind, _everything))
+    return Line(
+        seq=entry.seq,
+        at=entry.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
+        what=text.visible(what),
+        address=text.visible(str(entry.data.get("address", ""))),
+        detail=text.shorten(detail(entry.data), DETAIL_WIDTH),
+        loud=entry.kind in _LOUD,
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _everything(data: Data) -> str:
+    rest = {key: value for key, value in data.items() if key != "address"}
+    return _json(rest) if rest else ""
+
+
+def _nothing(data: Data) -> str:
+    return ""
+
+
+def _created(data: Data) -> str:
+    return f"workflow {data.get('workflow')} with {_json(data.get('args'))}"
+
+
+def _adopted(data: Data) -> str:
+    return f"worker {str(data.get('worker'))[:8]} on host {data.get('host')} (pid {data.get('pid')})"
+
+
+def _stopped(data: Data) -> str:
+    return "; ".join(f"{stop.get('reason')}: {stop.get('message')}" for stop in data.get("stops", ()))
+
+
+def _value(data: Data) -> str:
+    return _json(data.get("value"))
+
+
+def _args(data: Data) -> str:
+    return _json(data.get("args")) + _attempt(data)
+
+
+def _attempt(data: Data) -> str:
+    return f" (attempt {data['attempt']})" if data.get("attempt", 1) != 1 else ""
+
+
+def _error(data: Data) -> str:
+    recorded = data.get("error") or {}
+    error = recorded.get("$error", recorded)
+    again = ", will be tried again" if data.get("due") else ""
+    return f"{error.get('type')}: {error.get('message')}{again}{_attempt(data)}"
+
+
+def _by(data: Data) -> str:
+    return f"by {data.get('by')}" + (f": {data['note']}" if data.get("note") else "")
+
+
+def _settled(data: Data) -> str:
+    outcome = f"happened, value {_json(data.get('value'))}" if data.get("happened") else "did not happen"
+    return f"{outcome}; said {_by(data)}"
+
+
+def _due(data: Data) -> str:
+    due = data.get("due")
+    return "" if not due else f"until {text.clock_time(int(due['at']))}"
+
+
+def _wait(data: Data) -> str:
+    return f"for {data.get('name')} {_due(data)}".rstrip()
+
+
+def _progress(data: Data) -> str:
+    total = "" if data.get("total") is None else f" of {data['total']:g}"
+    return f"{data.get('done'):g}{total} {data.get('note', '')}".rstrip()
+
+
+def _published(data: Data) -> str:
+    return f"{data.get('name')} = {_value(data)}"
+
+
+def _addresses(data: Data) -> str:
+    return ", ".join(map(str, data.get("addresses", ())))
+
+
+_WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
+    "RunCreated": ("run created", _created),
+    "RunAdopted": ("claimed", _adopted),
+    "RunReleased": ("released", lambda data: str(data.get("why", ""))),
+    "RunStopped": ("STOPPED", _stopped),
+    "RunDone": ("run done", _value),
+    "RunFailed": ("run FAILED", _error),
+    "CancelRequested": ("cancel asked", _by),
+    "RunCancelled": ("run cancelled", _nothing),
+    "RunContinued": ("continued as new", _args),
+    "CallsUnclaimed": ("not asked for any more", _addresses),
+    "StepStarted": ("step started", _args),
+    "StepDone": ("step done", _value),
+    "StepRaised": ("step raised", _error),
+    "EffectIntended": ("effect intended", _args),
+    "EffectDone": ("effect done", _value),
+    "EffectRaised": ("effect raised", _error),
+    "EffectDoubted": ("effect IN DOUBT", _error),
+    "EffectUnstorable": ("effect done, value not stored", lambda data: str(data.get("why", ""))),
+    "EffectSettled": ("effect settled", _settled),
+    "ValueNoted": ("value noted", _value),
+    "Progressed": ("progress", _progress),
+    "Published": ("published", _published),
+    "TimerSet": ("sleeping", _due),
+    "TimerFired": ("woke up", _nothing),
+    "WaitStarted": ("waiting", _wait),
+    "EventSent": ("event sent", lambda data: f"{_published(data)} {_by(data)}"),
+    "EventTaken": ("event taken", _nothing),
+    "WaitExpired": ("wait expired", _nothing),
+}
+_LOUD: Final = frozenset({"RunStopped", "RunFailed", "EffectDoubted", "EffectUnstorable"})

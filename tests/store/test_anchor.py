@@ -310,7 +310,8 @@ def test_smaller_mark_never_overwrites_a_larger_one(tmp_path):
     second.read()
 
     second.advance(Mark(STORE, 7, b"7" * 32))
-    first.advance(Mark(STORE, 6, b"6" * 32))
+    for late in (6, 5, 6, 7):
+        first.advance(Mark(STORE, late, b"6" * 32))
 
     assert first.read() == second.read() == Mark(STORE, 7, b"7" * 32)
     first.close()

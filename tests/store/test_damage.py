@@ -56,21 +56,44 @@ def list_runs(path):
         store.close()
 
 
-@pytest.fixture
-def original(place, tmp_path):
-    """Three runs, part of them in the database and part still in the log, as after a kill."""
+def fill(place):
+    """Three runs, part of them in the database and part still in the log."""
     place.fill(*RUNS, count=6)
     store = place.open()
     writers = [Writer(store, run, head=store.read(run).head) for run in RUNS]
     for n in range(4):
         for writer in writers:
             store.append([writer.append(b'{"later":%d}' % n, row=index_row(writer.run))])
+    return store
+
+
+@pytest.fixture
+def original(place, tmp_path):
+    """As after a kill: the newest records are in the log."""
+    fill(place)
+    return place.copy_to(tmp_path / "original")
+
+
+@pytest.fixture
+def closed(place, tmp_path):
+    """After a clean close, without the log: nothing but the database itself can answer."""
+    fill(place).close()
+    place.wal.unlink()
     return place.copy_to(tmp_path / "original")
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-anchor"])
 def test_flipped_bit_is_noticed_or_harmless(original, tmp_path, suffix):
-    """Sampled over each file; the same seed finds the same flips."""
+    """Sampled over each file, some records still in the log; the same seed finds the same flips."""
+    flip_and_read(original, tmp_path, suffix)
+
+
+def test_flipped_bit_of_a_closed_database_is_noticed_or_harmless(closed, tmp_path):
+    """The database alone, where no log lies over its pages."""
+    flip_and_read(closed, tmp_path, "")
+
+
+def flip_and_read(original, tmp_path, suffix):
     expected = read_whole(original.path)
     listed = list_runs(original.path)
     assert [len(expected[run]) for run in RUNS] == [10, 10, 10]
@@ -129,11 +152,13 @@ def test_truncated_file_is_noticed(original, tmp_path, suffix):
             assert all(isinstance(found[run], str) or found[run] == expected[run] for run in RUNS), length
 
 
-def test_zeroed_block_is_noticed_or_harmless(original, tmp_path):
+@pytest.mark.parametrize("state", ["original", "closed"])
+def test_zeroed_block_is_noticed_or_harmless(request, tmp_path, state):
     """A block that never reached the disk."""
+    original = request.getfixturevalue(state)
     expected = read_whole(original.path)
     files = {file.name: file.read_bytes() for file in original.path.parent.iterdir() if file.is_file()}
-    for name in ("runs.db", "runs.db-wal"):
+    for name in files.keys() & {"runs.db", "runs.db-wal"}:
         for start in range(0, len(files[name]), 4096):
             folder = tmp_path / "zeroed"
             folder.mkdir()

@@ -687,6 +687,35 @@ def test_forked_child_cannot_use_or_harm_the_parents_store(place, end):
     assert_whole(store, "r", 301)
 
 
+WATCHED = """
+import apsw
+parent = os.getpid()
+class File(apsw.VFSFile):
+    def xClose(self):
+        if os.getpid() != parent:
+            os.write(1, b"the child closed a handle\\n")
+        super().xClose()
+class Disk(apsw.VFS):
+    def __init__(self):
+        super().__init__("watched", "unix", makedefault=True)
+    def xOpen(self, name, flags):
+        return File("unix", name, flags)
+disk = Disk()
+store = open_here()
+store.append([Writer(store, "r").append(b"1")])
+if os.fork() == 0:
+    del store
+    sys.exit(0)
+os.wait()
+assert_whole(store, "r", 1)
+"""
+
+
+def test_forked_child_closes_no_handle_not_even_at_its_end(place):
+    """The interpreter clears up at exit and closes what nobody holds any more; these must be held for ever."""
+    assert place.run_child(WATCHED) == ""
+
+
 def test_store_closed_before_the_fork_can_be_opened_in_the_child(place):
     """The cure the message names."""
     place.fill()

@@ -161,7 +161,7 @@ def _tagged(value: object, walk: Walk | None = None) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # attributes and properties of user classes, or another thread changed a dict
-        why = f"{type(error).__name__} was raised while it was taken apart: {error}"
+        why = f"{type(error).__name__} was raised while it was taken apart"
         raise ValueRejected(f"$: {why}.", path="$") from error
 
 

@@ -206,6 +206,23 @@ class StoreContract:
         assert_whole(store, "taken", 1)
         assert_whole(store, "new", 2)
 
+    def test_batch_judges_each_head_by_position_and_seal(self, store: Store) -> None:
+        """The quick way of a large batch must be as strict as the way of a single append."""
+        real = Writer(store, "real")
+        store.append([real.append(b"1", b"2")])
+        ghost = Writer(store, "ghost", head=Head(3, bytes(32)))
+        stranger = Writer(store, "real", head=Head(2, b"\x01" * 32))
+        skipper = Writer(store, "real", head=Head(7, real.head.seal if real.head else b""))
+        new = Writer(store, "new")
+
+        for loser in (ghost, stranger, skipper):
+            other = Writer(store, f"beside-{loser.run}-{loser.head}")
+            assert store.append([other.append(b"1"), loser.append(b"x")]) == [None, Conflict(loser.run)]
+        assert store.append([new.append(b"1"), real.append(b"3")]) == [None, None]
+
+        assert_whole(store, "real", 3)
+        assert store.read("ghost") == Stored([], None)
+
     def test_conflicting_run_leaves_no_index_row(self, store: Store) -> None:
         """Nothing of it is written, the run list included."""
         store.append([Writer(store, "r").append(b"1", row=index_row("r", status="done"))])
@@ -392,6 +409,27 @@ class StoreContract:
 
         stored = assert_whole(store, "r", _THREADS * _APPENDS_PER_THREAD)
         assert sorted(record.body for record in stored.records) == sorted(granted)
+
+    def test_reader_never_sees_the_head_of_another_moment(self, store: Store) -> None:
+        """Records and head are one look: a head that is ahead of its records means damage to the engine."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"0")])
+        finished = threading.Event()
+
+        def work(n: int) -> None:
+            if n == 0:
+                for k in range(150):
+                    store.append([writer.append(b"%d" % k)])
+                finished.set()
+            elif n == 1:
+                while not finished.is_set():
+                    stored = store.read("r")
+                    last = stored.records[-1]
+                    assert stored.head == Head(last.seq, last.seal)
+
+        _in_threads(work)
+
+        assert_whole(store, "r", 151)
 
     # --- the end -----------------------------------------------------------------------------------
 

@@ -1,0 +1,51 @@
+"""What verbs of operators share: finding the run, and telling what was recorded and how to go on."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from surefoot.cli import output
+from surefoot.cli.options import Settings
+from surefoot.core.state import ENDED
+from surefoot.view import page, text, trouble
+
+if TYPE_CHECKING:
+    from surefoot.engine.handle import Run
+
+
+def open_run(settings: Settings, run_id: str) -> Run:
+    from surefoot.engine.handle import get_run
+
+    return get_run(run_id, store=settings.store)
+
+
+def where(settings: Settings) -> str:
+    """What a command needs to find the same store again."""
+    from surefoot.engine.config import DEFAULT_STORE, store_url
+
+    url = store_url(settings.store)
+    return "" if url == DEFAULT_STORE else f" --store {shlex.quote(url)}"
+
+
+def resume_command(settings: Settings, run_id: str, app: str | None = None) -> str:
+    return f"surefoot runs resume {shlex.quote(run_id)} --app {shlex.quote(app or 'MODULE')}{where(settings)}"
+
+
+def report(settings: Settings, run: Run, recorded: dict[str, Any], sentence: str, *, app: str | None = None) -> None:
+    """What was recorded, what is still open, and the command that resumes."""
+    state = run.state()
+    resume = "" if state.status in ENDED or state.stops else resume_command(settings, run.id, app)
+    if settings.json:
+        told = page.page(state, driven=run.is_driven(), where=where(settings))
+        open_ = [{"type": one.type, "address": one.address, "message": one.message} for one in told.reasons]
+        output.say_json({"recorded": recorded, "status": state.status, "open": open_, "resume": resume})
+        return
+    note = f": {recorded['note']}" if recorded.get("note") else ""
+    output.say(text.visible(sentence + note))
+    for stop in run.stops:
+        output.say("still open:")
+        for line in trouble.lines(stop)[: 1 + len(stop.cures)]:
+            output.say(f"  {line}")
+    if resume:
+        output.say(text.visible(f"go on with: {resume}"))

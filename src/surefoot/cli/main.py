@@ -1,0 +1,66 @@
+"""The `surefoot` command: finds the verb, and turns whatever it ends with into text and an exit code.
+
+A verb's module is imported when the verb is used, and what is slow to import (the engine, rich, asyncio) is
+imported inside the functions that need it: `surefoot --help` costs little more than Python itself.
+Exit codes come from the error tree (`errors.py`); a person never sees a traceback of surefoot's own errors.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from surefoot.cli import output
+from surefoot.cli.options import LazyGroup, Settings, common
+from surefoot.errors import SurefootError, UsageError
+
+INTERRUPTED = 130
+
+VERBS = {
+    "demo": ("surefoot.cli.demo.verb:demo", "See it work: an agent is killed with SIGKILL, and brought home."),
+    "run": ("surefoot.cli.run:run", "Start a run, or resume it, or print its recorded result."),
+    "runs": ("surefoot.cli.runs.group:runs", "Look at runs, resume and cancel them."),
+    "settle": ("surefoot.cli.settle:settle", "Say whether an effect that is in doubt happened."),
+}
+
+
+def _version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from surefoot import __version__
+
+        output.say(f"surefoot {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, verbs=VERBS, invoke_without_command=True)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@common
+@click.pass_context
+def surefoot(ctx: click.Context) -> None:
+    """Long-running agent workflows that survive crashes: never silently twice, never silently wrong."""
+    if ctx.invoked_subcommand is None:
+        output.say(ctx.get_help())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    settings = Settings(arguments)
+    output.never_fail_on_characters()
+    try:
+        code = surefoot.main(args=arguments, prog_name="surefoot", standalone_mode=False, obj=settings)
+    except SurefootError as error:
+        return output.complain(settings, error, exit_code=error.exit_code)
+    except click.ClickException as error:
+        return output.complain(settings, UsageError(_usage(error)), exit_code=UsageError.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    return int(code or 0)
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message()
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message}\n  {context.get_usage()}\n  help: {context.command_path} --help"

@@ -1,0 +1,106 @@
+"""What all verbs share: `--store` and `--json` before or after the verb, and groups that load verbs when used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Settings:
+    """What was said on the command line, apart from the verb's own options."""
+
+    argv: list[str] = field(default_factory=list)
+    store: str | None = None
+    said_json: bool = False
+
+    @property
+    def json(self) -> bool:
+        """Also while the command line is not understood yet: a program that asked for JSON gets JSON."""
+        return self.said_json or "--json" in self.argv
+
+
+def _keep_store(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.ensure_object(Settings).store = value
+
+
+def _keep_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.ensure_object(Settings).said_json = True
+
+
+def common(fn: F) -> F:
+    """`--store` and `--json`, understood at every level."""
+    store = click.option(
+        "--store",
+        metavar="URL",
+        expose_value=False,
+        callback=_keep_store,
+        help="Where runs are kept. Default: SUREFOOT_STORE, else sqlite:///.surefoot/runs.db.",
+    )
+    as_json = click.option(
+        "--json", is_flag=True, expose_value=False, callback=_keep_json, help="Answer in JSON on standard output."
+    )
+    return store(as_json(fn))
+
+
+def operator(fn: F) -> F:
+    """Who acts, and why: every action of a person is an entry of the journal."""
+    by = click.option("--by", metavar="NAME", help="Who says so. Default: the operating-system user.")
+    note = click.option("--note", metavar="TEXT", default="", help="Why; kept in the journal.")
+    return by(note(fn))
+
+
+app_option = click.option(
+    "--app",
+    metavar="MODULE",
+    envvar="SUREFOOT_APP",
+    show_envvar=True,
+    help="The module that defines the workflow. Stored data never decides what is imported.",
+)
+
+
+class LazyGroup(click.Group):
+    """A group whose verbs are imported when they are used, not to print the help."""
+
+    def __init__(
+        self, *args: Any, verbs: Mapping[str, tuple[str, str]], default: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._verbs = verbs
+        self._default = default
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._verbs)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self._verbs:
+            return None
+        module, _, attribute = self._verbs[name][0].partition(":")
+        found = getattr(importlib.import_module(module), attribute)
+        return found if isinstance(found, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, about) for name, (_, about) in self._verbs.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self._with_default(args))
+
+    def _with_default(self, args: list[str]) -> list[str]:
+        """`surefoot runs --status stopped` means `surefoot runs list --status stopped`."""
+        if self._default is None or "--help" in args[:1]:
+            return args
+        at = 0
+        while at < len(args) and (args[at] == "--json" or args[at].startswith("--store")):
+            at += 2 if args[at] == "--store" else 1
+        if at >= len(args) or (args[at].startswith("-") and args[at] != "--help"):
+            return [*args[:at], self._default, *args[at:]]
+        return args

@@ -1,0 +1,71 @@
+"""The two streams: answers go to standard output, everything else to standard error.
+
+Text from data is made visible before it gets here or on its way (`view.text`); nothing recorded can act on
+the terminal of the person who looks at it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import IO, Any
+
+from surefoot.cli.options import Settings
+from surefoot.view import text, trouble
+
+
+def never_fail_on_characters() -> None:
+    """A terminal that cannot show a character gets an escape, not a crash."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def say(line: str = "") -> None:
+    """An answer, for standard output."""
+    _write(sys.stdout, line)
+
+
+def tell(*lines: str) -> None:
+    """Anything else, for standard error."""
+    for line in lines:
+        _write(sys.stderr, line)
+
+
+def say_json(value: Any, *, indent: int | None = 2) -> None:
+    say(_fit(text.to_json(value, indent=indent)))
+
+
+def say_raw_json(raw: bytes) -> None:
+    """A recorded value as it is recorded: plain JSON, or JSON with tags where the value is not plain."""
+    say(_fit(text.safe_json(raw.decode("utf-8"))))
+
+
+def complain(
+    settings: Settings, error: BaseException, *, exit_code: int, run: str = "", more: Iterable[str] = ()
+) -> int:
+    """Show an error; the exit code to end with."""
+    if settings.json:
+        say_json({"error": trouble.facts(error, run=run, exit_code=exit_code)})
+    else:
+        tell(*trouble.lines(error))
+    tell(*more)
+    return exit_code
+
+
+def _fit(json_text: str) -> str:
+    """Where the stream knows only some characters, JSON has a way of its own to write the others."""
+    if (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8" or json_text.isascii():
+        return json_text
+    return "".join(char if char.isascii() else _escaped(char) for char in json_text)
+
+
+def _escaped(char: str) -> str:
+    data = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{data[at]:02x}{data[at + 1]:02x}" for at in range(0, len(data), 2))
+
+
+def _write(stream: IO[str], line: str) -> None:
+    stream.write(line + "\n")
+    stream.flush()

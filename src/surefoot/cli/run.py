@@ -1,0 +1,69 @@
+"""`surefoot run app:workflow --id ID [ARGS]`: start, or resume, or print the recorded result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from surefoot.cli.options import Settings, common
+
+
+@click.command()
+@click.argument("target", metavar="APP:WORKFLOW")
+@click.option("--id", "run_id", required=True, metavar="ID", help="The run's id: one task, one id, over all attempts.")
+@click.option("--wait", metavar="TIME", help="How long to wait for an event that has not come, e.g. 10m.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="A label for the run; may be repeated.")
+@click.option("--progress/--no-progress", default=True, help="A progress line where the terminal can show one.")
+@click.argument("args", nargs=-1)
+@common
+@click.pass_obj
+def run(
+    settings: Settings,
+    target: str,
+    run_id: str,
+    wait: str | None,
+    labels: tuple[str, ...],
+    progress: bool,
+    args: tuple[str, ...],
+) -> int:
+    """Start the run, resume it if it was cut off, or print its recorded result.
+
+    APP is a module; the current folder is on the import path. An ARG is JSON if it parses as JSON, else a
+    string; keywords are written name=value. Put -- before arguments that begin with a dash.
+
+    The result is printed as JSON on standard output; everything else, also what the workflow prints, goes to
+    standard error. Exit code: 0 done, 1 failed, 2 wrong use, 3 needs a person, 4 store damaged.
+    """
+    from surefoot.cli import code, driving
+    from surefoot.engine.config import configure
+
+    if settings.store is not None:
+        configure(store=settings.store)  # For what the workflow itself asks of surefoot.
+    with driving.answers_only():
+        workflow = code.load_workflow(target)
+    positional, named = code.parse_arguments(args)
+    code.require_fitting(workflow, positional, named)
+    options: dict[str, Any] = {"store": settings.store, "wait": wait, "labels": _labels(labels)}
+    bound = workflow.using(**options)
+
+    def work() -> Any:
+        if not workflow.definition.is_async:
+            return bound.run(run_id, *positional, **named)
+        import asyncio
+
+        return asyncio.run(bound.run(run_id, *positional, **named))
+
+    return driving.drive(settings, run_id, work, show_progress=progress)
+
+
+def _labels(words: tuple[str, ...]) -> dict[str, str]:
+    from surefoot.errors import UsageError
+
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--label {word!r}: write NAME=VALUE.")
+        found[name] = value
+    return found

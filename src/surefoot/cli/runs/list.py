@@ -1,0 +1,98 @@
+"""`surefoot runs [list]`: what needs a person first, however old it is; then the rest, newest first."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefoot.cli import output, paint
+from surefoot.cli.options import Settings, common
+from surefoot.core.state import DRIVEN, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
+from surefoot.errors import Damaged, UsageError
+from surefoot.view import listing, standing, text
+
+if TYPE_CHECKING:
+    from surefoot.engine.handle import Run
+
+MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
+
+
+@click.command("list")
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
+@click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only runs with this label.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many of each.")
+@common
+@click.pass_obj
+def list_(settings: Settings, status: str | None, workflow: str | None, labels: tuple[str, ...], limit: int) -> None:
+    """List the runs of the store: those that need a person first, then the others, newest first."""
+    query: dict[str, Any] = {"workflow": workflow, "labels": _pairs(labels), "limit": limit, "store": settings.store}
+    statuses = [*MAY_NEED_A_PERSON, None] if status is None else [status]
+    seen = _all_seen(statuses, query)
+    if settings.json:
+        output.say_json({"runs": [_facts(one) for one in listing.ordered(seen)]})
+        return
+    now = time.time_ns() // 1000
+    lines = listing.lines(seen, now)
+    if not lines:
+        from surefoot.engine.config import store_url
+
+        output.tell(text.visible(f"no such runs in {store_url(settings.store)}"))
+        return
+    rows = [(line.status, line.run, line.workflow, line.since, line.why) for line in lines]
+    paint.console().print(paint.table(("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"), rows, keep_whole=(1,)))
+
+
+def _all_seen(statuses: list[str | None], query: dict[str, Any]) -> list[listing.Seen]:
+    from surefoot.engine.handle import runs
+
+    found: dict[str, Run] = {}
+    for status in statuses:
+        for run in runs(status=status, **query):
+            found.setdefault(run.id, run)
+    return [_seen(run) for run in found.values()]
+
+
+def _seen(run: Run) -> listing.Seen:
+    """The cached line; for runs that are not over, the journal itself."""
+    row = run._row
+    if row is not None and row.status not in MAY_NEED_A_PERSON:
+        return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels)
+    try:
+        state = run.state()
+    except Damaged as error:
+        known = (row.workflow, row.status, row.created, row.labels) if row is not None else ("", "", 0, {})
+        return listing.Seen(run.id, *known, damage=f"{type(error).__name__}: {error.summary}")
+    created = state.created
+    return listing.Seen(
+        run.id,
+        created.workflow if created else "",
+        state.status,
+        state.created_at,
+        dict(created.labels) if created else {},
+        driven=state.status in DRIVEN and run.is_driven(),
+        stops=state.stops,
+    )
+
+
+def _facts(seen: listing.Seen) -> dict[str, Any]:
+    stands = listing.stands(seen)
+    return {
+        "run": seen.run,
+        "workflow": seen.workflow,
+        "status": seen.status,
+        "stands": stands,
+        "needs_a_person": stands in standing.ORDER,
+        "why": seen.damage or standing.brief(stands, seen.stops),
+        "created": text.moment(seen.created) if seen.created else None,
+        "labels": seen.labels,
+    }
+
+
+def _pairs(words: tuple[str, ...]) -> dict[str, str]:
+    found = dict(word.partition("=")[::2] for word in words)
+    if not all(found) or any("=" not in word for word in words):
+        raise UsageError("--label: write NAME=VALUE.")
+    return found

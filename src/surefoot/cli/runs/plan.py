@@ -1,0 +1,66 @@
+"""`surefoot runs plan ID`: what a resume would do now, found by replaying without executing anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefoot.cli import acting, output
+from surefoot.cli.options import Settings, app_option, common
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.handle import ResumePlan
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@app_option
+@common
+@click.pass_obj
+def plan(settings: Settings, run_id: str, app: str | None) -> None:
+    """Tell what a resume would do now: what is replayed, what is in doubt, what would run next.
+
+    Nothing is executed. What would run next is known only with the code at hand (--app).
+    """
+    from surefoot.cli import code, driving
+
+    with driving.answers_only():
+        code.load_app(app)
+        found = acting.open_run(settings, run_id).plan()
+    if settings.json:
+        output.say_json(facts(found))
+    else:
+        for line in lines(found):
+            output.say(line)
+
+
+def lines(found: ResumePlan) -> list[str]:
+    """The plan in words."""
+    told = [f"run {found.run_id} is {found.status}", f"  replayed   {len(found.replayed)} recorded calls, none runs again"]
+    told += [f"  in doubt   {address}: a resume would {what}" for address, what in found.in_doubt]
+    told += [f"  stop       {part}" for stop in found.stops for part in stop.split("\n")]
+    if found.next is None:
+        told += ["  next       not known without the code: add --app MODULE"] if found.status not in _OVER else []
+    elif found.next:
+        told += [f"  next       {kind} {address}" for kind, address in found.next]
+        told += ["             what follows is decided by what these give"]
+    elif not found.stops:
+        told += ["  next       nothing: the workflow would return"]
+    return [text.visible(line) for line in told]
+
+
+_OVER = ("done", "failed", "cancelled")
+
+
+def facts(found: ResumePlan) -> dict[str, Any]:
+    return {
+        "run": found.run_id,
+        "status": found.status,
+        "replayed": found.replayed,
+        "in_doubt": [{"address": address, "resume_would": what} for address, what in found.in_doubt],
+        "next": None if found.next is None else [{"kind": kind, "address": address} for kind, address in found.next],
+        "effects": found.effects,
+        "stops": found.stops,
+    }

@@ -1,0 +1,61 @@
+"""`surefoot runs resume ID --app M`: go on with a run here, after showing what that would do."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from surefoot.cli import acting, output
+from surefoot.cli.options import Settings, app_option, common
+from surefoot.core.state import ENDED
+from surefoot.errors import UsageError
+
+if TYPE_CHECKING:
+    from surefoot.engine.handle import Run
+
+DECLINED = 1
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@app_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--progress/--no-progress", default=True, help="A progress line where the terminal can show one.")
+@common
+@click.pass_obj
+def resume(settings: Settings, run_id: str, app: str | None, yes: bool, progress: bool) -> int:
+    """Go on with a run in this process. Lists the effects that would run or are in doubt, and asks first."""
+    from surefoot.cli import code, driving
+
+    if app is None:
+        raise UsageError(
+            f"run {run_id}: which code? Name the module that defines its workflow: --app MODULE, or SUREFOOT_APP."
+        )
+    with driving.answers_only():
+        code.load_app(app)
+    run = acting.open_run(settings, run_id)
+    if run.status not in ENDED and not _agreed(run, app, yes=yes):
+        output.tell("nothing was done.")
+        return DECLINED
+    return driving.drive(settings, run_id, run.resume, show_progress=progress)
+
+
+def _agreed(run: Run, app: str, *, yes: bool) -> bool:
+    from surefoot.cli import driving
+    from surefoot.cli.runs import plan
+    from surefoot.engine.registry import registry
+
+    with driving.answers_only():
+        try:
+            registry.find(run.workflow)
+        except UsageError as error:
+            raise UsageError(f"run {run.id} belongs to workflow {run.workflow!r}; --app {app}: {error}") from None
+        found = run.plan()
+    output.tell(*plan.lines(found))
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError(f"run {run.id}: there is no terminal to ask at. Look at the plan above; then add --yes.")
+    return click.confirm("go on?", err=True)

@@ -1,0 +1,164 @@
+"""`surefoot runs show ID`: one run on one page."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from surefoot.cli import acting, output, paint
+from surefoot.cli.options import Settings, common
+from surefoot.view import page, text
+from surefoot.view.page import CallLine, Page
+from surefoot.view.standing import Cure
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@common
+@click.pass_obj
+def show(settings: Settings, run_id: str) -> None:
+    """Show one run: how it stands, why it stopped, what helps, and every call it made."""
+    run = acting.open_run(settings, run_id)
+    seen = page.page(run.state(), driven=run.is_driven(), where=acting.where(settings))
+    if settings.json:
+        output.say_json(facts(seen))
+    else:
+        draw(seen)
+
+
+def draw(seen: Page) -> None:
+    from rich.text import Text
+
+    console = paint.console()
+
+    def line(content: str = "", style: str = "") -> None:
+        console.print(Text(text.visible(content), style=style), soft_wrap=True)
+
+    version = f" (version {seen.version})" if seen.version != 1 else ""
+    line(f"run {seen.run}, workflow {seen.workflow}{version}", "bold")
+    line(f"  status     {seen.headline}", paint.STYLES.get(seen.stands, ""))
+    for name, content in _particulars(seen, time.time_ns() // 1000):
+        line(f"  {name:<10} {content}")
+    for reason in seen.reasons:
+        line()
+        for number, part in enumerate(text.visible_lines(f"{reason.type}: {reason.message}")):
+            line(part if not number else f"  {part}", "bold red" if not number else "")
+        _cures(line, reason.cures)
+    if seen.cures:
+        line()
+        _cures(line, seen.cures)
+    if seen.calls:
+        line()
+        console.print(_table(seen))
+        for number, process in enumerate(seen.processes, 1):
+            line(f"  process {number}: {process}", "dim")
+
+
+def _cures(line: Any, cures: tuple[Cure, ...]) -> None:
+    width = max((len(cure.when) for cure in cures), default=0)
+    for cure in cures:
+        line(f"  {cure.when:<{width}}   {cure.do}", "green")
+
+
+def _particulars(seen: Page, now: int) -> list[tuple[str, str]]:
+    driver = ""
+    if seen.driver:
+        driver = seen.driver + (", alive" if seen.driven else ", whose process is gone")
+    found = [
+        ("started", f"{text.clock_time(seen.created)}, {text.ago(seen.created, now)}"),
+        ("last entry", f"{text.clock_time(seen.newest)}, {text.ago(seen.newest, now)}"),
+        ("driven by", driver),
+        ("segment", str(seen.segment) if seen.segment > 1 else ""),
+        ("labels", ", ".join(f"{name}={value}" for name, value in seen.labels.items())),
+        ("progress", seen.progress),
+        ("cancel", f"asked by {seen.cancelled_by}" if seen.cancelled_by else ""),
+        ("arguments", text.shorten(seen.args, page.VALUE_WIDTH)),
+        *((f"· {name}", text.shorten(value, page.VALUE_WIDTH)) for name, value in seen.published.items()),
+        ("result", text.shorten(seen.result, page.VALUE_WIDTH)),
+    ]
+    return [(name, content) for name, content in found if content]
+
+
+def _table(seen: Page) -> Any:
+    headings = ("CALL", "KIND", "STATUS", "TRIES", "TOOK", "BY", "ARGUMENTS", "RESULT")
+    return paint.table(headings, [_row(call) for call in seen.calls], keep_whole=(0,))
+
+
+def _row(call: CallLine) -> tuple[str, ...]:
+    said_by = f" (said by {call.learned_by.removeprefix('person ')})" if call.learned_by else ""
+    return (
+        call.address,
+        call.kind,
+        call.status,
+        str(call.attempts),
+        call.took,
+        str(call.process or ""),
+        call.args,
+        call.result + said_by,
+    )
+
+
+def facts(seen: Page) -> dict[str, Any]:
+    """The page for programs: nothing shortened, values as JSON."""
+    return {
+        "run": seen.run,
+        "workflow": seen.workflow,
+        "version": seen.version,
+        "status": seen.status,
+        "stands": seen.stands,
+        "created": text.moment(seen.created),
+        "newest": text.moment(seen.newest),
+        "segment": seen.segment,
+        "driver": seen.driver,
+        "driven": seen.driven,
+        "labels": seen.labels,
+        "progress": seen.progress,
+        "cancel_asked_by": seen.cancelled_by,
+        "stops": [
+            {
+                "type": one.type,
+                "message": one.message,
+                "address": one.address,
+                "cures": _cure_facts(one.cures),
+                "facts": dict(one.facts),
+            }
+            for one in seen.reasons
+        ],
+        "cures": _cure_facts(seen.cures),
+        "args": _parsed(seen.args),
+        "result": _parsed(seen.result),
+        "error": None if seen.error is None else {"type": seen.error[0], "message": seen.error[1]},
+        "published": {name: _parsed(value) for name, value in seen.published.items()},
+        "calls": [_call_facts(call, seen) for call in seen.calls],
+    }
+
+
+def _cure_facts(cures: tuple[Cure, ...]) -> list[dict[str, str]]:
+    return [{"when": cure.when, "do": cure.do} for cure in cures]
+
+
+def _call_facts(call: CallLine, seen: Page) -> dict[str, Any]:
+    return {
+        "address": call.address,
+        "kind": call.kind,
+        "status": call.status,
+        "in_doubt": call.in_doubt,
+        "attempts": call.attempts,
+        "started": text.moment(call.started),
+        "ended": text.moment(call.ended) if call.ended else None,
+        "by": seen.processes[call.process - 1] if call.process else "",
+        "args": _parsed(call.raw_args),
+        "result": _parsed(call.raw_result),
+        "error": call.error,
+        "key": call.key,
+        "on_crash": call.on_crash,
+        "learned_by": call.learned_by,
+    }
+
+
+def _parsed(raw: str) -> Any:
+    import json
+
+    return json.loads(raw) if raw else None

@@ -208,6 +208,8 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(exist_ok=True)
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)  # in a log there is no edge to break lines at
 
     columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:

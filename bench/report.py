@@ -66,7 +66,7 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def show(found: Figures, console: Console) -> None:
-    table = Table(title=f"surefoot against a bare SQLite loop, {found['rounds']} rounds")
+    table = Table(title=f"surefoot against a bare SQLite loop, rounds: {found['rounds']}")
     for heading in ("work", "median", "spread", "at least", "aim", "verdict"):
         table.add_column(heading)
     colours = {"aim met": "green", "at least met": "yellow", "missed": "red"}

@@ -19,7 +19,7 @@ import surefoot as sf
 from surefoot.store.open import close_all
 
 STEPS = 60
-BLOCKING = '''
+BLOCKING = """
 import os, sys, time
 import surefoot as sf
 
@@ -61,7 +61,7 @@ if __name__ == "__main__":
     except sf.InDoubt as stop:
         print(stop.address)
         sys.exit(3)
-'''
+"""
 ASYNC = (
     BLOCKING.replace("import surefoot as sf", "import asyncio\nimport surefoot.aio as sf")
     .replace("def step(", "async def step(")

@@ -440,3 +440,97 @@ def test_continue_as_new_inside_a_branch_is_refused():
 
     with pytest.raises(sf.UsageError, match="outside of scopes and branches"):
         wf.run("r")
+
+
+def test_a_task_left_behind_cannot_write_into_a_run_that_has_ended():
+    """Its late record would stand behind the run's end, and the journal would be impossible."""
+    release = asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+
+    @asf.step
+    async def slow() -> int:
+        await release.wait()
+        return 1
+
+    async def left_behind() -> None:
+        with asf.scope("left behind"):
+            await slow()
+
+    @asf.workflow
+    async def wf() -> str:
+        tasks.append(asyncio.create_task(left_behind()))
+        await adouble(1)
+        return "done"
+
+    async def main() -> None:
+        with pytest.raises(sf.UsageError, match="was still running"):
+            await wf.run("r")
+        release.set()
+        with pytest.raises(sf.SurefootError):
+            await tasks[0]
+
+    asyncio.run(main())
+    assert sf.get_run("r").status == "queued"
+    assert sf.get_run("r").verify() > 0
+
+
+def test_a_task_of_an_earlier_segment_cannot_call_into_the_next():
+    """Its calls would be recorded under the addresses of calls that are not theirs."""
+    errors: list[BaseException] = []
+    go_on = asyncio.Event()
+
+    async def straggler() -> None:
+        with asf.scope("x"):
+            await go_on.wait()
+            try:
+                await adouble(1)
+            except sf.UsageError as error:
+                errors.append(error)
+
+    tasks = []
+
+    @asf.workflow
+    async def wf(n: int) -> int:
+        if n == 0:
+            tasks.append(asyncio.create_task(straggler()))
+            await adouble(0)
+            asf.continue_as_new(1)
+        go_on.set()
+        await tasks[0]
+        return await adouble(n)
+
+    with pytest.raises(sf.UsageError, match="outlived"):
+        asyncio.run(wf.run("r", 0))
+    assert len(errors) == 1
+
+
+def test_a_lazy_entry_is_never_written_behind_the_end_of_a_run():
+    """The ticker writes old lazy entries by itself; it must not come after the last one."""
+    from surefoot.engine import config
+
+    @sf.workflow
+    def wf(n: int) -> None:
+        sf.now()
+
+    @sf.workflow
+    def warm_up() -> None: ...
+
+    warm_up.run("warm-up")
+    runtime = config.runtime(create=False)
+    stop = threading.Event()
+
+    def hurry() -> None:
+        while not stop.is_set():
+            for session in list(runtime._live):
+                session.journal.flush(runtime.clock.now() + 10)
+
+    thread = threading.Thread(target=hurry)
+    thread.start()
+    try:
+        for n in range(50):
+            wf.run(f"r-{n}", n)
+    finally:
+        stop.set()
+        thread.join(30)
+
+    assert all(sf.get_run(f"r-{n}").entries()[-1].kind == "RunDone" for n in range(50))

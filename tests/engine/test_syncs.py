@@ -56,4 +56,4 @@ def test_the_settings_that_make_a_commit_durable_are_read_back(tmp_path, monkeyp
     settings = store.durability()
     store.close()
 
-    assert (settings["journal_mode"], settings["synchronous"]) == ("wal", "FULL")
+    assert (settings["journal_mode"], settings["synchronous"]) == ("wal", "full")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.cli import output
 from surefoot.cli.options import Settings
-from surefoot.core.state import ENDED
+from surefoot.core.state import DRIVEN, ENDED, RunState
 from surefoot.view import page, text, trouble
 
 if TYPE_CHECKING:
@@ -18,6 +18,21 @@ def open_run(settings: Settings, run_id: str) -> Run:
     from surefoot.engine.handle import get_run
 
     return get_run(run_id, store=settings.store)
+
+
+def look(run: Run) -> tuple[RunState, bool]:
+    """The run, and whether a living process drives it, both true of the same moment."""
+    from surefoot.engine.start import driven_elsewhere
+
+    while True:
+        state = run.state()
+        if state.status not in DRIVEN:
+            return state, False
+        if driven_elsewhere(run._runtime, state):
+            return state, True
+        # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
+        if run.state().seq == state.seq:
+            return state, False
 
 
 def where(settings: Settings) -> str:
@@ -34,10 +49,10 @@ def resume_command(settings: Settings, run_id: str, app: str | None = None) -> s
 
 def report(settings: Settings, run: Run, recorded: dict[str, Any], sentence: str, *, app: str | None = None) -> None:
     """What was recorded, what is still open, and the command that resumes."""
-    state = run.state()
+    state, driven = look(run)
     resume = "" if state.status in ENDED or state.stops else resume_command(settings, run.id, app)
     if settings.json:
-        told = page.page(state, driven=run.is_driven(), where=where(settings))
+        told = page.page(state, driven=driven, where=where(settings))
         open_ = [{"type": one.type, "address": one.address, "message": one.message} for one in told.reasons]
         output.say_json({"recorded": recorded, "status": state.status, "open": open_, "resume": resume})
         return

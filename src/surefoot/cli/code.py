@@ -87,7 +87,7 @@ def parse_arguments(words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for word in words:
-        parsed, value = _json(word)
+        parsed, value = parse_word(word)
         keyword = None if parsed else _KEYWORD.fullmatch(word)
         if keyword is None:
             if kwargs:
@@ -96,11 +96,11 @@ def parse_arguments(words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         elif keyword[1] in kwargs:
             raise UsageError(f"argument {keyword[1]} is given twice.")
         else:
-            kwargs[keyword[1]] = _json(keyword[2])[1]
+            kwargs[keyword[1]] = parse_word(keyword[2])[1]
     return args, kwargs
 
 
-def _json(word: str) -> tuple[bool, Any]:
+def parse_word(word: str) -> tuple[bool, Any]:
     """Whether the word is JSON, and what it means."""
     try:
         return True, json.loads(word, parse_constant=_no_constant)
@@ -112,7 +112,7 @@ def _json(word: str) -> tuple[bool, Any]:
         raise UsageError(f"argument {word[:40]!r}… is JSON that cannot be read: {error}") from None
 
 
-class _NotJson(Exception):  # noqa: N818 - a turn of the parser, not an error
+class _NotJson(Exception):
     """NaN and Infinity are Python's, not JSON's: as arguments they are words like any other."""
 
 
@@ -128,4 +128,6 @@ def require_fitting(workflow: Any, args: Sequence[Any], kwargs: dict[str, Any]) 
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise UsageError(f"{workflow.name} does not take these arguments: {error}. It is {workflow.name}{signature}.") from None
+        raise UsageError(
+            f"{workflow.name} does not take these arguments: {error}. It is {workflow.name}{signature}."
+        ) from None

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 from surefoot.cli import failure, output
 from surefoot.cli.options import Settings
@@ -81,7 +81,7 @@ class Signals:
         self.terminated = False
         self._before: Any = None
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> Self:
         with contextlib.suppress(ValueError):  # Not in the main thread: then signals are not ours to handle.
             self._before = signal.signal(signal.SIGTERM, self._on_terminate)
         return self
@@ -121,11 +121,11 @@ def _interrupted(settings: Settings, run_id: str, signals: Signals) -> int:
 
 def _after_interrupt(run_id: str, store: str | None, again: str) -> str:
     """What is true now, read from the journal rather than assumed."""
+    from surefoot.cli import acting
     from surefoot.engine.handle import get_run
 
     try:
-        run = get_run(run_id, store=store)
-        state, driven = run.state(), run.is_driven()
+        state, driven = acting.look(get_run(run_id, store=store))
     except NotFound:
         return f"stopped by you before anything was recorded: start it with: {again}"
     except SurefootError as error:

@@ -22,7 +22,11 @@ def user_traceback(error: BaseException) -> list[str]:
     before = _story_before(copies[-1])
     if not frames:
         return before
-    told = [*before, "Traceback of your code:", *(line for frame in traceback.format_list(frames) for line in frame.rstrip("\n").split("\n"))]
+    told = [
+        *before,
+        "Traceback of your code:",
+        *(line for frame in traceback.format_list(frames) for line in frame.rstrip("\n").split("\n")),
+    ]
     notes = [str(note) for note in getattr(copies[-1], "__notes__", ())]
     return [text.visible(line) for line in (*told, *_last_lines(copies[-1]), *notes)]
 

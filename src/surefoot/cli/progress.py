@@ -1,4 +1,4 @@
-"""A line on the terminal that says how far a run is. It looks at the journal like anybody else.
+"""A line on the terminal that says how far a long run is. It looks at the journal like anybody else.
 
 Only where standard error is a terminal; it never touches standard output, the run or the exit code.
 """
@@ -10,13 +10,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surefoot.errors import SurefootError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from surefoot.core.state import RunState
 
+FIRST_LOOK_SECONDS = 1.0
+"""A run that is quicker than this gets no line: it would only flicker."""
 PAUSE_SECONDS = 0.3
 SHARE = 20
 """A look takes at most one part in so many of the time: a long journal is looked at less often."""
@@ -27,6 +31,59 @@ def shown(run_id: str, store: str | None, *, wanted: bool) -> Iterator[None]:
     if not (wanted and sys.stderr.isatty()):
         yield
         return
+    watcher = _Watcher(run_id, store)
+    watcher.start()
+    try:
+        yield
+    finally:
+        watcher.end()
+
+
+class _Watcher(threading.Thread):
+    def __init__(self, run_id: str, store: str | None) -> None:
+        super().__init__(name="surefoot-progress", daemon=True)
+        self._run_id = run_id
+        self._store = store
+        self._ended = threading.Event()
+        self._bar: Progress | None = None
+
+    def run(self) -> None:
+        pause = FIRST_LOOK_SECONDS
+        while not self._ended.wait(pause):
+            started = time.monotonic()
+            state = self._look()
+            if state is not None:
+                self._show(state)
+            pause = max(PAUSE_SECONDS, SHARE * (time.monotonic() - started))
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _look(self) -> RunState | None:
+        from surefoot.engine.handle import get_run
+
+        try:
+            return get_run(self._run_id, store=self._store).state()
+        except SurefootError:
+            return None  # Not created yet, or in trouble: the run itself will say so.
+
+    def _show(self, state: RunState) -> None:
+        from surefoot.view.page import calls_done, progress_text
+        from surefoot.view.text import visible
+
+        if self._bar is None:
+            self._bar = _new_bar()
+        told = progress_text(state) or f"{calls_done(state)} calls recorded"
+        total = state.progress.total if state.progress is not None else None
+        done = state.progress.done if state.progress is not None else 0
+        (task,) = self._bar.task_ids
+        self._bar.update(task, description=f"{visible(state.run)}  {told}", total=total, completed=done)
+
+
+def _new_bar() -> Progress:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from surefoot.cli import paint
@@ -38,47 +95,9 @@ def shown(run_id: str, store: str | None, *, wanted: bool) -> Iterator[None]:
         TimeElapsedColumn(),
         console=paint.console(stderr=True),
         transient=True,
+        refresh_per_second=5,
     )
-    task = bar.add_task(run_id, total=None)
-    ended = threading.Event()
-    watcher = threading.Thread(
-        target=_watch, args=(run_id, store, ended, lambda state: _update(bar, task, state)), daemon=True
-    )
+    bar.add_task("", total=None)
     bar.start()
-    bar.console.show_cursor(True)  # Whoever kills us with SIGKILL must not be left without a cursor.
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        bar.stop()
-        watcher.join(timeout=5)
-
-
-def _watch(run_id: str, store: str | None, ended: threading.Event, update: Any) -> None:
-    pause = PAUSE_SECONDS
-    while not ended.wait(pause):
-        started = time.monotonic()
-        state = _look(run_id, store)
-        if state is not None and not ended.is_set():
-            update(state)
-        pause = max(PAUSE_SECONDS, SHARE * (time.monotonic() - started))
-
-
-def _look(run_id: str, store: str | None) -> RunState | None:
-    from surefoot.engine.handle import get_run
-
-    try:
-        return get_run(run_id, store=store).state()
-    except SurefootError:
-        return None  # Not created yet, or in trouble: the run itself will say so.
-
-
-def _update(bar: Any, task: Any, state: RunState) -> None:
-    from surefoot.view.page import calls_done, progress_text
-    from surefoot.view.text import visible
-
-    told = progress_text(state) or f"{calls_done(state)} calls recorded"
-    total = state.progress.total if state.progress is not None else None
-    done = state.progress.done if state.progress is not None else 0
-    bar.update(task, description=f"{visible(state.run)}  {told}", total=total, completed=done)
+    bar.console.show_cursor(True)  # Whoever is killed with SIGKILL must not leave the terminal without a cursor.
+    return bar

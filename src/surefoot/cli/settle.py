@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from surefoot.cli import output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.errors import Stopped, UsageError
 
@@ -57,17 +56,14 @@ def settle(
 
 def _value(given: str, app: str | None) -> Any:
     """Also JSON with tags, as the journal shows it; a class of the user's needs its module."""
-    import json
-
     from surefoot.cli import code, driving
     from surefoot.core import values
 
-    try:
-        json.loads(given)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(
-            f"--happened {given[:40]!r} is not JSON: {error}. A string needs its quotes: --happened '\"{given[:20]}\"'."
-        ) from None
+    is_json, plain = code.parse_word(given)
+    if not is_json:
+        raise UsageError(f"--happened {given[:40]!r} is not JSON. A string needs its quotes: --happened '\"…\"'.")
+    if '"$' not in given:
+        return plain
     with driving.answers_only():
         code.load_app(app)
     try:
@@ -76,6 +72,3 @@ def _value(given: str, app: str | None) -> Any:
         raise UsageError(
             f"--happened: {error.summary} If it is a class of yours, name the module that registers it: --app MODULE."
         ) from None
-
-
-__all__ = ["output", "settle"]

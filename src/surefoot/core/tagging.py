@@ -323,9 +323,10 @@ def _tag_array(walk: Walk, value: Any, room: int) -> Any:
 
 
 def _tag_scalar(walk: Walk, value: Any, room: int) -> Any:
-    kind, data = _dtype(value.dtype), value.tobytes()
+    kind = _dtype(value.dtype)
+    data = value.tobytes()[: value.dtype.itemsize]  # empty text gives a byte or four, and needs none
     twin = numpy_scalar(kind, data)
-    if type(twin) is not type(value) or twin.tobytes() != data:
+    if type(twin) is not type(value) or twin.tobytes() != value.tobytes():
         raise Refused(f"{registry.full_name(type(value))} would not come back as it is; convert it first.")
     return {"$scalar": [kind, _base64(data)]}
 

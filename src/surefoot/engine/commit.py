@@ -63,7 +63,10 @@ class Committer:
 
     def commit(self, ticket: Ticket) -> None:
         """Blocking: returns when the ticket is durable, raises when it is certain that it is not."""
-        gate = self._enqueue(ticket)
+        self.wait(ticket, self.enqueue(ticket))
+
+    def wait(self, ticket: Ticket, gate: threading.Lock | None) -> None:
+        """The second half of `commit`, for callers that must enqueue under a lock of their own."""
         if gate is not None:
             gate.acquire()
             if ticket.done:
@@ -81,7 +84,7 @@ class Committer:
         if lead:
             self._wake_writer()
 
-    def _enqueue(self, ticket: Ticket) -> threading.Lock | None:
+    def enqueue(self, ticket: Ticket) -> threading.Lock | None:
         """A gate that opens when the ticket is done, or has to lead. None: the caller has to lead now."""
         with self._mutex:
             self._queue.append(ticket)

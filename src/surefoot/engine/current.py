@@ -30,7 +30,7 @@ class Inside:
 class Place:
     """A point in a run from which calls are made, by one thread or task at a time."""
 
-    __slots__ = ("inside", "owner", "parent", "scope", "session", "stop")
+    __slots__ = ("inside", "owner", "parent", "scope", "segment", "session", "stop")
 
     def __init__(
         self, session: Any, scope: Scope, owner: object, *, parent: Place | None = None, inside: Inside | None = None
@@ -38,6 +38,7 @@ class Place:
         self.session = session
         """The Context: for this engine a Session, for another engine its own."""
         self.scope = scope
+        self.segment: int = session.state.segment
         self.owner = owner
         self.parent = parent
         """Where a stop of this place is also felt at once, because nobody joins it later."""

@@ -11,7 +11,20 @@ from collections.abc import Callable
 
 import msgspec
 
-from surefoot.core.entry import KIND_OF, KINDS, VISITORS, Entry, RunAdopted, RunCreated, StepStarted
+from surefoot.core.entry import (
+    KIND_OF,
+    KINDS,
+    VISITORS,
+    Entry,
+    RunAdopted,
+    RunCancelled,
+    RunCreated,
+    RunDone,
+    RunFailed,
+    RunReleased,
+    RunStopped,
+    StepStarted,
+)
 from surefoot.core.seal import GENESIS, Record, Sealer, to_body, verify
 from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after_stop
 from surefoot.engine.clock import Clock
@@ -90,14 +103,13 @@ class Journal:
         with self._lock:
             self._lazy[entry.address if type(entry) is StepStarted else object()] = entry, self._clock.now()
 
-    def forget_start(self, address: str) -> None:
-        """A step that left no outcome (it was interrupted) is not in flight any more."""
-        with self._lock:
-            self._lazy.pop(address, None)
-
     def append(self, *entries: Entry) -> None:
         """Blocking: durable on return."""
-        self.commit(self.ticket(*entries))
+        with self._lock:
+            # Taken and queued in one go: otherwise the ticker could write a lazy entry behind the run's last one.
+            ticket = self._ticket(entries)
+            gate = self._committer.enqueue(ticket)
+        self._committer.wait(ticket, gate)
 
     def commit(self, ticket: Ticket) -> None:
         self._committer.commit(ticket)
@@ -105,9 +117,11 @@ class Journal:
     def flush(self, older_than: int) -> None:
         """Write down what has been kept lazily since before that time, and all that was kept with it."""
         with self._lock:
-            due = any(at <= older_than for _, at in self._lazy.values())
-        if due:
-            self.append()
+            if self._closed or not any(at <= older_than for _, at in self._lazy.values()):
+                return
+            ticket = self._ticket(())
+            gate = self._committer.enqueue(ticket)
+        self._committer.wait(ticket, gate)
 
     def look(self) -> None:
         """Read what visitors wrote meanwhile."""
@@ -121,21 +135,27 @@ class Journal:
 
     def close(self) -> None:
         """Nothing more is written through this journal: late results of abandoned calls are refused."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
 
     def ticket(self, *entries: Entry) -> Ticket:
         """A ticket for these entries, everything lazy before them."""
+        with self._lock:
+            return self._ticket(entries)
+
+    def _ticket(self, entries: tuple[Entry, ...]) -> Ticket:
         if self._closed:
             raise Fenced(f"run {self.run}: this process no longer drives it; a late outcome was not recorded.")
         now = self._clock.now()
         packed = [self._pack(entry, now) for entry in entries]
         if self._lazy:
-            with self._lock:
-                for entry in entries:
-                    # A step that ends before its start was written needs no line of its own for it.
-                    self._lazy.pop(getattr(entry, "address", None), None)
-                packed[:0] = [self._pack(entry, at) for entry, at in self._lazy.values()]
-                self._lazy.clear()
+            for entry in entries:
+                # A step that ends before its start was written needs no line of its own for it.
+                self._lazy.pop(getattr(entry, "address", None), None)
+            packed[:0] = [self._pack(entry, at) for entry, at in self._lazy.values()]
+            self._lazy.clear()
+        # Nothing may follow an entry that ends the claim, whoever is still on the way with something.
+        self._closed = bool(entries) and type(entries[-1]) in _LAST
         return Ticket(self, packed)
 
     def _pack(self, entry: Entry, at: int) -> Packed:
@@ -266,5 +286,6 @@ def index_row(state: RunState) -> IndexRow:
     )
 
 
+_LAST = frozenset({RunReleased, RunStopped, RunDone, RunFailed, RunCancelled})
 _VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
 _CLAIM_KINDS = frozenset({KIND_OF[RunCreated], KIND_OF[RunAdopted]})

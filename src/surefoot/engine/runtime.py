@@ -22,6 +22,7 @@ class Driving(Protocol):
 
     run: str
     journal: Journal
+    ended: bool
 
 
 class Runtime:
@@ -31,6 +32,8 @@ class Runtime:
         self.store = store
         self.clock = clock or SystemClock()
         self.committer = Committer(store)
+        self.identity: str | None = None
+        """The worker under which this process has claimed runs, once it has."""
         self._lock = threading.Lock()
         self._sessions: dict[str, Driving] = {}
         self._live: set[Driving] = set()
@@ -44,6 +47,7 @@ class Runtime:
 
     def discharge(self, session: Driving) -> None:
         session.journal.close()
+        session.ended = True
         with self._lock:
             if self._sessions.get(session.run) is session:
                 del self._sessions[session.run]

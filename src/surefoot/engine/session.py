@@ -82,8 +82,7 @@ class Attempt:
         call, session = self.call, self.session
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
-        else:
-            session.effects_in_flight.add(call.address)
+        session.in_flight.add(call.address)
         inside = Inside(self.spec.kind, call.address, call.key, attempt)
         return Place(session, self.place.scope, self.place.owner, inside=inside)
 
@@ -102,7 +101,7 @@ class Attempt:
         return Raised(error, Raw(values.encode_error(error)))
 
     def left(self) -> None:
-        self.session.effects_in_flight.discard(self.call.address)
+        self.session.in_flight.discard(self.call.address)
 
 
 class Session:
@@ -124,11 +123,12 @@ class Session:
         self.async_claim_lock: Any = None
         self.trouble: SurefootError | None = None
         self.stops: list[Stop] = []
-        self.effects_in_flight: set[str] = set()
+        self.in_flight: set[str] = set()
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
         self.seen_changes = 0
         self.interrupted = False
+        self.ended = False
         self._scope = Scope()
         self._earlier_stops = state.stops
         self._lock = threading.Lock()
@@ -138,6 +138,7 @@ class Session:
     def claim(self, created: RunCreated | None = None) -> Ticket:
         store = self.runtime.store
         adopted = RunAdopted(store.worker, socket.gethostname(), os.getpid(), self.clock.uuid4().hex)
+        self.runtime.identity = adopted.worker
         return self.journal.claim(adopted, created)
 
     def claimed(self) -> None:
@@ -218,6 +219,12 @@ class Session:
             raise HaltSignal(self.trouble)
         if self.interrupted:
             raise InterruptSignal
+        if place.segment != self.state.segment or self.ended:
+            raise self.misused(
+                UsageError(
+                    f"run {self.run}: a call from a task or thread that outlived the part of the run it belongs to"
+                )
+            )
         if self.state.cancel is not None and not self.dry:
             raise self._felt(place, CancelSignal())
         place.require_owner()
@@ -291,10 +298,10 @@ class Session:
 
     def conclude(self, outcome: Returned | BaseException) -> Generator[Append, Any, Ending | BaseException]:
         """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
-        if self.trouble is None and self.effects_in_flight and not self.stops:
+        if self.trouble is None and self.in_flight and not self.stops:
             self.misused(
                 UsageError(
-                    f"run {self.run}: the workflow ended while {', '.join(sorted(self.effects_in_flight))} was still "
+                    f"run {self.run}: the workflow ended while {', '.join(sorted(self.in_flight))} was still "
                     "running in a task or thread of its own. Wait for it, or use sf.gather."
                 )
             )

@@ -141,7 +141,7 @@ def _resuming(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
                 finally:
                     runtime.discharge(session)
         if patience is not None and time.monotonic() > patience:
-            raise UsageError(
+            raise TimeoutError(
                 f"run {run} is still driven by {claimant(state)}; waited {options.wait_seconds:g} s for it"
             )
         yield Nap(nap)
@@ -208,7 +208,8 @@ def driven_elsewhere(runtime: Runtime, state: RunState) -> bool:
     holder = state.claimant
     if holder is None or state.status not in DRIVEN:
         return False
-    return holder.worker != runtime.store.worker and runtime.store.alive(holder.worker)
+    # A claim of our own that nobody here drives was given up without a word: it binds nobody.
+    return holder.worker != runtime.identity and runtime.store.alive(holder.worker)
 
 
 def claimant(state: RunState) -> str:

@@ -72,11 +72,21 @@ _RECORDS: Final = (
     "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? ORDER BY seq"
 )
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
+# A head is found by its run's name in the index, and listed by its row in the table. Where one bit makes the two
+# disagree, a run would be listed under another name, or not at all: `same` and the two counts say so.
 _LIST: Final = (
-    "SELECT h.n, h.run, r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum "
-    "FROM heads h LEFT JOIN runs r ON r.run = h.run WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
+    "SELECT h.n, h.run, same.n, r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum FROM heads h "
+    "LEFT JOIN heads same ON same.run = h.run LEFT JOIN runs r ON r.run = h.run "
+    "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
 )
-_LIST_BARE: Final = "SELECT h.n, h.run FROM heads h WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
+_LIST_BARE: Final = (
+    "SELECT h.n, h.run, same.n FROM heads h LEFT JOIN heads same ON same.run = h.run "
+    "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
+)
+_COUNTS: Final = (
+    "SELECT (SELECT count(*) FROM heads NOT INDEXED WHERE seq IS NOT NULL), "
+    "(SELECT count(*) FROM heads INDEXED BY sqlite_autoindex_heads_1 WHERE run IS NOT NULL)"
+)
 _NEWEST_FIRST: Final = 2**63 - 1
 
 _POISONOUS: Final = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
@@ -104,6 +114,7 @@ class SqliteStore:
         self._last_position: Callable[[], int] = _no_writer_yet
         self._liveness = Liveness(files.path + "-workers")
         self._busy_seconds = busy_seconds
+        self._list_checked = False
         self._refusal = ""
         self._writing = threading.RLock()  # taken before `_reading` where both are needed
         self._reading = threading.Lock()
@@ -312,6 +323,7 @@ class SqliteStore:
         return newest or 0
 
     def runs(self, query: RunQuery) -> list[Listed]:
+        self._check_list_once()
         found: list[Listed] = []
         wanted = query.offset + query.limit
         before = _NEWEST_FIRST
@@ -330,9 +342,22 @@ class SqliteStore:
             rows = self._look((_LIST, (before, _ROWS_PER_LOOK)))[0]
         except JournalCorrupt:
             rows = self._page_one_by_one(before)
-        if not all(type(row[0]) is int and type(row[1]) is str for row in rows):
-            raise JournalCorrupt(f"{self.path}: the list of runs is not what was written.")
+        if not all(type(row[0]) is int and type(row[1]) is str and row[0] == row[2] for row in rows):
+            raise self._list_damaged()
         return rows
+
+    def _check_list_once(self) -> None:
+        if not self._list_checked:
+            ((by_table, by_index),) = self._look((_COUNTS, ()))[0]
+            if by_table != by_index:
+                raise self._list_damaged()
+            self._list_checked = True
+
+    def _list_damaged(self) -> JournalCorrupt:
+        return JournalCorrupt(
+            f"{self.path}: the list of runs is not what was written. Runs can still be read by their id.",
+            cures=(("look inside", f"surefoot inspect {self.path}"),),
+        )
 
     def _page_one_by_one(self, before: int) -> list[tuple[Any, ...]]:
         """One damaged row must not hide the others."""
@@ -490,9 +515,9 @@ def _checksum(values: Iterable[Any]) -> int:
 
 def _listed(row: tuple[Any, ...]) -> Listed:
     run = row[1]
-    if len(row) == 2 or row[8] is None:  # noqa: PLR2004 - without the columns of the index
+    if len(row) == 3 or row[9] is None:  # noqa: PLR2004 - without the columns of the index
         return Listed(run, None)
-    _, _, workflow, status, queue, labels, created, seq, checksum = row
+    _, _, _, workflow, status, queue, labels, created, seq, checksum = row
     try:
         if checksum != _checksum((run, workflow, status, queue, labels, created, seq)):
             return Listed(run, None)

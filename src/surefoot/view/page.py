@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.history import Past, PastState
-from surefoot.core.state import DONE, FAILED, STOPPED, WAITING, RunState
+from surefoot.core.state import DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
 from surefoot.view.standing import Cure, Reason
 
@@ -105,20 +105,19 @@ def page(state: RunState, *, driven: bool, where: str = "") -> Page:
     )
 
 
+_HEADLINES = {
+    standing.ABANDONED: "cut off: its process is gone, and everything it recorded is safe",
+    QUEUED: "ready to go on; nobody drives it",
+    STOPPED: "stopped: needs a person",
+    WAITING: "waiting for an answer",
+}
+
+
 def _headline(state: RunState, stands: str, error: tuple[str, str] | None) -> str:
-    match stands:
-        case standing.ABANDONED:
-            return "cut off: its process is gone, and everything it recorded is safe"
-        case "queued":
-            return "ready to go on; nobody drives it"
-        case _ if stands == STOPPED:
-            return "stopped: needs a person"
-        case _ if stands == WAITING:
-            return "waiting for an answer"
-        case _ if error is not None:
-            return text.shorten(f"failed: {error[0]}: {error[1]}" if error[1] else f"failed: {error[0]}", VALUE_WIDTH)
-        case _:
-            return stands + (", asked to cancel" if state.cancel and stands in ("running", "sleeping") else "")
+    if error is not None:
+        return text.shorten(f"failed: {error[0]}: {error[1]}" if error[1] else f"failed: {error[0]}", VALUE_WIDTH)
+    asked = ", asked to cancel" if state.cancel is not None and state.status not in ENDED else ""
+    return _HEADLINES.get(stands, stands) + asked
 
 
 def _cancelled_by(state: RunState) -> str:
@@ -176,7 +175,7 @@ def _status(past: Past, *, driven: bool) -> str:
         case PastState.CLEARED:
             return "not happened"
         case _:
-            return past.state.value
+            return str(past.state.value)
 
 
 def _numbered(process: str, processes: list[str]) -> int:

@@ -15,7 +15,7 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def visible(text: str) -> str:
-    """One line, every character of it printable. Newlines become `\\n`."""
+    r"""One line, every character of it printable. Newlines become `\n`."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escape(char) for char in text)
@@ -46,7 +46,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def safe_json(text: str) -> str:
-    """The same JSON with every unprintable character written as `\\uXXXX`. Its meaning does not change."""
+    r"""The same JSON with every unprintable character written as `\uXXXX`. Its meaning does not change."""
     if text.isprintable():
         return text
     # Outside of strings JSON knows no other characters than ASCII and newlines, so this touches strings only.
@@ -78,12 +78,14 @@ def clock_time(micros: int) -> str:
 
 
 def took(micros: int) -> str:
-    """A length of time in the two units that matter: `250 ms`, `3.2 s`, `4 min 10 s`."""
+    """A length of time in the two units that matter: `40 µs`, `250 ms`, `3.2 s`, `4 min 10 s`."""
     seconds = micros / _MICROS
     if seconds < 0:
         return "?"  # The wall clock was set back meanwhile.
+    if micros < 1000:
+        return f"{micros} µs"
     if seconds < 1:
-        return f"{micros / 1000:.3g} ms" if micros else "0 ms"
+        return f"{micros / 1000:.3g} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     return _two_units(int(seconds))

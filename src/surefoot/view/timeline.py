@@ -93,8 +93,8 @@ def _attempt(data: Data) -> str:
 
 
 def _error(data: Data) -> str:
-    recorded = data.get("error") or {}
-    error = recorded.get("$error", recorded)
+    recorded: Data = data.get("error") or {}
+    error: Data = recorded.get("$error", recorded)
     again = ", will be tried again" if data.get("due") else ""
     return f"{error.get('type')}: {error.get('message')}{again}{_attempt(data)}"
 

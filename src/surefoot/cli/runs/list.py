@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import output, paint
+from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common
-from surefoot.core.state import DRIVEN, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
+from surefoot.core.state import QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.errors import Damaged, UsageError
 from surefoot.view import listing, standing, text
 
@@ -23,13 +23,15 @@ MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
 @click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only runs with this label.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many of each.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many of each."
+)
 @common
 @click.pass_obj
 def list_(settings: Settings, status: str | None, workflow: str | None, labels: tuple[str, ...], limit: int) -> None:
     """List the runs of the store: those that need a person first, then the others, newest first."""
     query: dict[str, Any] = {"workflow": workflow, "labels": _pairs(labels), "limit": limit, "store": settings.store}
-    statuses = [*MAY_NEED_A_PERSON, None] if status is None else [status]
+    statuses: list[str | None] = [*MAY_NEED_A_PERSON, None] if status is None else [status]
     seen = _all_seen(statuses, query)
     if settings.json:
         output.say_json({"runs": [_facts(one) for one in listing.ordered(seen)]})
@@ -61,7 +63,7 @@ def _seen(run: Run) -> listing.Seen:
     if row is not None and row.status not in MAY_NEED_A_PERSON:
         return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels)
     try:
-        state = run.state()
+        state, driven = acting.look(run)
     except Damaged as error:
         known = (row.workflow, row.status, row.created, row.labels) if row is not None else ("", "", 0, {})
         return listing.Seen(run.id, *known, damage=f"{type(error).__name__}: {error.summary}")
@@ -72,7 +74,7 @@ def _seen(run: Run) -> listing.Seen:
         state.status,
         state.created_at,
         dict(created.labels) if created else {},
-        driven=state.status in DRIVEN and run.is_driven(),
+        driven=driven,
         stops=state.stops,
     )
 

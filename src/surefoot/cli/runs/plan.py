@@ -38,15 +38,18 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
 
 def lines(found: ResumePlan) -> list[str]:
     """The plan in words."""
-    told = [f"run {found.run_id} is {found.status}", f"  replayed   {len(found.replayed)} recorded calls, none runs again"]
+    told = [
+        f"run {found.run_id} is {found.status}",
+        f"  replayed   {len(found.replayed)} recorded calls, none runs again",
+    ]
     told += [f"  in doubt   {address}: a resume would {what}" for address, what in found.in_doubt]
     told += [f"  stop       {part}" for stop in found.stops for part in stop.split("\n")]
     if found.next is None:
         told += ["  next       not known without the code: add --app MODULE"] if found.status not in _OVER else []
-    elif found.next:
-        told += [f"  next       {kind} {address}" for kind, address in found.next]
+    elif upcoming := _upcoming(found):
+        told += [f"  next       {kind} {address}" for kind, address in upcoming]
         told += ["             what follows is decided by what these give"]
-    elif not found.stops:
+    elif not found.stops and not found.in_doubt:
         told += ["  next       nothing: the workflow would return"]
     return [text.visible(line) for line in told]
 
@@ -54,13 +57,20 @@ def lines(found: ResumePlan) -> list[str]:
 _OVER = ("done", "failed", "cancelled")
 
 
+def _upcoming(found: ResumePlan) -> list[tuple[str, str]]:
+    """What would be executed; what is in doubt is listed apart, with what a resume does about it."""
+    doubtful = {address for address, _ in found.in_doubt}
+    return [(kind, address) for kind, address in found.next or [] if address not in doubtful]
+
+
 def facts(found: ResumePlan) -> dict[str, Any]:
+    upcoming = _upcoming(found)
     return {
         "run": found.run_id,
         "status": found.status,
         "replayed": found.replayed,
         "in_doubt": [{"address": address, "resume_would": what} for address, what in found.in_doubt],
-        "next": None if found.next is None else [{"kind": kind, "address": address} for kind, address in found.next],
-        "effects": found.effects,
+        "next": None if found.next is None else [{"kind": kind, "address": address} for kind, address in upcoming],
+        "effects": [address for kind, address in upcoming if kind == "effect"],
         "stops": found.stops,
     }

@@ -21,7 +21,8 @@ from surefoot.view.standing import Cure
 def show(settings: Settings, run_id: str) -> None:
     """Show one run: how it stands, why it stopped, what helps, and every call it made."""
     run = acting.open_run(settings, run_id)
-    seen = page.page(run.state(), driven=run.is_driven(), where=acting.where(settings))
+    state, driven = acting.look(run)
+    seen = page.page(state, driven=driven, where=acting.where(settings))
     if settings.json:
         output.say_json(facts(seen))
     else:

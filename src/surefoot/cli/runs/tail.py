@@ -23,7 +23,9 @@ SHARE = 5
 
 @click.command()
 @click.argument("run_id", metavar="ID")
-@click.option("--follow/--no-follow", default=True, help="Go on until the run ends (the default), or show what there is.")
+@click.option(
+    "--follow/--no-follow", default=True, help="Go on until the run ends (the default), or show what there is."
+)
 @click.option("-n", "--last", type=click.IntRange(0), metavar="N", help="Begin with the last N entries. Default: all.")
 @common
 @click.pass_obj
@@ -74,7 +76,7 @@ def _printer() -> Any:
             Text.assemble(
                 (f"{line.at}  ", "dim"),
                 (f"{line.what:<16} ", "bold red" if line.loud else "cyan"),
-                (f"{line.address:<18} ".lstrip() if not line.address else f"{line.address:<18} ", "bold"),
+                (f"{line.address:<18} " if line.address else "", "bold"),
                 line.detail,
             ),
             soft_wrap=True,

@@ -1,0 +1,276 @@
+"""The play: start the agent, kill it, show what is left, bring it home, and check every claim.
+
+The agent is a child process started with the public command. What the demo says about it comes from three
+places: exit codes, the journal (through `surefoot runs show --json`), and a ledger which the agent's own
+calls write and surefoot knows nothing of. It waits for lines in that ledger, never for time to pass.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import surefoot
+from surefoot.cli import paint
+from surefoot.cli.options import Settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+RUN = "refactor-42"
+FILES = 16
+KILL_AT_MODEL_CALL = 9
+PATIENCE_SECONDS = 60
+AGENT = Path(__file__).with_name("agent.py")
+SOURCE = "import os\n\n\ndef where_{number}(a, b):\n    return os.path.join(a, b)\n"
+START = ("run", "agent:refactor", "--id", RUN, "src", "use pathlib")
+
+
+def play(folder: Path, settings: Settings, *, kept: bool) -> dict[str, Any]:
+    """The whole demo in that folder. Returns what was observed, and whether everything held."""
+    stage = Stage(folder, paint.console(stderr=settings.json))
+    started = time.monotonic()
+    stage.set_up()
+    recorded = stage.first_act_killed_in_the_middle()
+    stage.second_act_resumed_and_killed_in_an_effect(recorded)
+    stage.third_act_in_doubt()
+    stage.fourth_act_settled()
+    seen = stage.curtain(time.monotonic() - started)
+    if kept:
+        stage.say(f"\neverything is still in {folder}; try: cd {shlex.quote(str(folder))} && surefoot runs tail {RUN}")
+    return seen
+
+
+class Stage:
+    """The folder, the child processes, and what was observed so far."""
+
+    def __init__(self, folder: Path, console: Console) -> None:
+        self.folder = folder
+        self.console = console
+        self.held: list[tuple[bool, str]] = []
+        self.exit_codes: list[int] = []
+
+    # -- the acts -----------------------------------------------------------------------------------
+
+    def set_up(self) -> None:
+        from rich.syntax import Syntax
+
+        shutil.copyfile(AGENT, self.folder / "agent.py")
+        (self.folder / "src").mkdir()
+        for number in range(1, FILES + 1):
+            (self.folder / "src" / f"module_{number:02}.py").write_text(SOURCE.format(number=number))
+        self.title("An agent that refactors files")
+        self.say(f"All of it but two helpers that write the ledger; the file is {AGENT}\n")
+        self.console.print(Syntax(_body(AGENT.read_text()), "python", background_color="default", word_wrap=True))
+
+    def first_act_killed_in_the_middle(self) -> dict[str, int]:
+        """Kill the agent while the model thinks about a file. Returns what it had recorded by then."""
+        self.title(f"1. It runs, and is killed with SIGKILL at model call {KILL_AT_MODEL_CALL} of {FILES}")
+        self.killed_when(lambda ledger: _count(ledger, "propose") >= KILL_AT_MODEL_CALL)
+        self.title("2. What is left: the journal")
+        self.surefoot("runs", "show", RUN)
+        page = self.page()
+        recorded = _things_done(page)
+        self.check(page["stands"] == "cut off", f"the journal says that the run was cut off ({page['stands']!r})")
+        self.check(bool(recorded), f"{len(recorded)} calls were on record when the process died")
+        return Counter(recorded)
+
+    def second_act_resumed_and_killed_in_an_effect(self, recorded: dict[str, int]) -> None:
+        self.title("3. The same command again: it goes on, and is killed after the mail went out")
+        before = Counter(self.ledger())
+        self.killed_when(lambda _: bool(self.lines("outbox.txt")))
+        after = Counter(self.ledger())
+        again = sorted(what for what in recorded if after[what] != before[what])
+        cut_off = sorted(what for what in after if after[what] > 1)
+        self.check(not again, f"of {len(recorded)} calls on record, {len(again)} ran again")
+        self.check(
+            len(cut_off) <= 1 and not set(cut_off) & set(recorded),
+            f"{len(cut_off)} call was cut off by the first kill and ran again: {', '.join(cut_off) or 'none'}",
+        )
+
+    def third_act_in_doubt(self) -> None:
+        self.title("4. The same command again: was the mail sent? surefoot knows that it does not know")
+        code = self.surefoot(*START).returncode
+        self.exit_codes.append(code)
+        mails = len(self.lines("outbox.txt"))
+        self.check(code == 3, f"it stopped and asked (exit code {code}) instead of sending again")
+        self.check(mails == 1, f"mails in the outbox: {mails}")
+
+    def fourth_act_settled(self) -> None:
+        self.title("5. A person looks into the outbox, sees the mail, and says so")
+        self.say("".join(f"outbox.txt: {line}\n" for line in self.lines("outbox.txt")))
+        settled = self.surefoot(
+            "settle", RUN, "mail#1", "--happened", '"accepted"', "--by", "demo", "--note", "it is in the outbox"
+        )
+        self.check(settled.returncode == 0, f"the answer is recorded (exit code {settled.returncode})")
+        self.title("6. The same command a last time")
+        ended = self.surefoot(*START, keep_output=True)
+        self.exit_codes.append(ended.returncode)
+        result = json.loads(ended.stdout) if ended.returncode == 0 else None
+        self.check(ended.returncode == 0, f"the run is done (exit code {ended.returncode})")
+        self.check(result == {"files": FILES, "mail": "accepted"}, f"its result: {json.dumps(result)}")
+
+    def curtain(self, seconds: float) -> dict[str, Any]:
+        """The last look at the world: files, ledger, outbox."""
+        self.title("7. A last look at the world")
+        ledger = self.ledger()
+        times = Counter(ledger)
+        files = [path.read_text() for path in sorted((self.folder / "src").glob("*.py"))]
+        refactored = sum("Path(a) / b" in text and "os.path" not in text for text in files)
+        mails = len(self.lines("outbox.txt"))
+        kills = self.exit_codes.count(-signal.SIGKILL)
+        self.check(kills == 2, f"processes killed with SIGKILL: {kills}")
+        self.check(refactored == FILES, f"files refactored: {refactored} of {len(files)}")
+        self.check(mails == 1 and times["mail ada@example.org"] == 1, f"mails sent: {mails}")
+        twice = sum(count - 1 for what, count in times.items() if what.startswith("propose"))
+        self.check(
+            len(ledger) <= 2 * FILES + 1 + 1,
+            f"calls really made: {len(ledger)}, for {2 * FILES + 1} that were needed ({twice} model call paid for twice)",
+        )
+        held = all(good for good, _ in self.held)
+        count = sum(good for good, _ in self.held)
+        words = "Everything held" if held else "NOT everything held"
+        self.title(f"{words}: {count} of {len(self.held)} claims, in {seconds:.0f} s")
+        return {
+            "held": held,
+            "claims": [{"held": good, "claim": claim} for good, claim in self.held],
+            "exit_codes": self.exit_codes,
+            "calls_made": len(ledger),
+            "calls_needed": 2 * FILES + 1,
+            "mails": mails,
+            "files": refactored,
+            "seconds": round(seconds, 1),
+        }
+
+    # -- the agent as a child process -----------------------------------------------------------------
+
+    def killed_when(self, is_time: Callable[[list[str]], bool]) -> None:
+        """Start the agent and kill it as soon as the ledger says so."""
+        self.command(*START)
+        child = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-m", "surefoot", *START],
+            cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            self.watch(child, is_time)
+        finally:
+            child.kill()
+            _, said = child.communicate()
+        self.exit_codes.append(child.returncode)
+        killed = child.returncode == -signal.SIGKILL
+        if not killed:
+            self.say(said)
+        self.check(killed, f"process {child.pid} was killed with SIGKILL (exit status {child.returncode})")
+
+    def watch(self, child: subprocess.Popen[str], is_time: Callable[[list[str]], bool]) -> None:
+        """Show the ledger as it grows, until it is time."""
+        from rich.text import Text
+
+        pause = threading.Event()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        shown = len(self.ledger())
+        while child.poll() is None and time.monotonic() < deadline:
+            ledger = self.ledger()
+            enough = is_time(ledger)
+            if enough:
+                child.kill()
+            for line in ledger[shown:]:
+                self.console.print(Text(f"  {line}", style="dim"))
+            shown = len(ledger)
+            if enough:
+                self.console.print(Text(f"  SIGKILL to process {child.pid}", style="bold red"))
+                return
+            pause.wait(0.005)
+
+    def surefoot(self, *words: str, keep_output: bool = False) -> subprocess.CompletedProcess[str]:
+        """A command as a person would type it, with what it says."""
+        from rich.text import Text
+
+        self.command(*words)
+        ended = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "surefoot", *words],
+            cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=PATIENCE_SECONDS, check=False,
+        )  # fmt: skip
+        for line in (ended.stdout + ended.stderr).rstrip("\n").split("\n"):
+            self.console.print(Text(f"  {line.rstrip()}"), no_wrap=not keep_output, overflow="ellipsis", crop=True)
+        return ended
+
+    def environment(self) -> dict[str, str]:
+        """This installation, and no settings from outside."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SUREFOOT_")}
+        here = str(Path(surefoot.__file__).resolve().parent.parent)
+        path = os.pathsep.join(filter(None, [here, kept.get("PYTHONPATH")]))
+        return kept | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+
+    # -- looking ----------------------------------------------------------------------------------------
+
+    def page(self) -> dict[str, Any]:
+        shown = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "surefoot", "runs", "show", RUN, "--json"],
+            cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS,
+            check=True,
+        )  # fmt: skip
+        found: dict[str, Any] = json.loads(shown.stdout)
+        return found
+
+    def ledger(self) -> list[str]:
+        return self.lines("ledger.txt")
+
+    def lines(self, name: str) -> list[str]:
+        path = self.folder / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    # -- telling ----------------------------------------------------------------------------------------
+
+    def title(self, words: str) -> None:
+        from rich.text import Text
+
+        self.console.print()
+        self.console.print(Text(words, style="bold cyan"))
+
+    def command(self, *words: str) -> None:
+        from rich.text import Text
+
+        self.console.print(Text(f"$ surefoot {shlex.join(words)}", style="bold"))
+
+    def say(self, words: str) -> None:
+        from rich.text import Text
+
+        self.console.print(Text(words), soft_wrap=True)
+
+    def check(self, good: bool, claim: str) -> None:
+        from rich.text import Text
+
+        self.held.append((good, claim))
+        self.console.print(Text(f"  {'✓' if good else '✗'} {claim}", style="green" if good else "bold red"))
+
+
+def _body(source: str) -> str:
+    """The program without its first docstring and the helpers at its end."""
+    start = source.index("@sf.step")
+    return source[start : source.index("def happened")].rstrip()
+
+
+def _count(ledger: list[str], what: str) -> int:
+    return len({line for line in ledger if line.startswith(f"{what} ")})
+
+
+def _things_done(page: dict[str, Any]) -> list[str]:
+    """The recorded calls, in the words of the ledger."""
+    return [
+        f"{call['address'].rpartition('/')[2].partition('#')[0]} {call['args']['path']}"
+        for call in page["calls"]
+        if call["status"] == "done" and call["kind"] in ("step", "effect")
+    ]

@@ -29,6 +29,7 @@ from bench import report
 
 ROOT = Path(__file__).resolve().parent.parent
 AGAINST_REF = ("w1", "w1e", "w2", "w2b_waits", "w2b_threads")
+BUSY_LOAD = 0.5
 STARTS = 10
 """How often each program of W5 is started per round."""
 
@@ -207,6 +208,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench", help="where to measure: a real disk")
     options = parser.parse_args()
     options.folder.mkdir(exist_ok=True)
+    load = f"{os.getloadavg()[0]:.1f}"
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)  # in a log there is no edge to break lines at
@@ -215,17 +217,22 @@ def main() -> None:
     with Progress(*columns, console=console, transient=True) as progress:
         bench = Bench(options.folder, progress, 1 if options.quick else options.rounds)
         bench.run()
-    options.folder.rmdir()
+    if not any(options.folder.iterdir()):
+        options.folder.rmdir()
 
     figures = report.figures(
         samples=bench.samples,
         rates=bench.rates,
         rounds=bench.rounds,
         body_bytes=bench.body_bytes,
-        machine=_machine(options.folder),
+        machine=_machine(options.folder) | {"load": load},
         made=datetime.now(UTC).date().isoformat(),
     )
     report.show(figures, console)
+    if float(load) > BUSY_LOAD:
+        console.print(
+            f"The load was {load} before the first round: other work ran beside it. Measure again when it is quiet."
+        )
     if options.quick:
         console.print("one round only: nothing was written")
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Verdict = Literal["aim met", "at least met", "missed", "not measured"]
+Verdict = Literal["aim met", "at least met", "aim missed", "missed", "not measured"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,10 @@ class Line:
     def verdict(self, median: float | None) -> Verdict:
         if median is None:
             return "not measured"
-        if self._reaches(median, self.aim if self.aim is not None else self.least):
+        if self._reaches(median, self.aim):
             return "aim met"
+        if self.least is None:
+            return "aim missed"
         return "at least met" if self._reaches(median, self.least) else "missed"
 
     def bound(self, value: float | None) -> str:

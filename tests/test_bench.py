@@ -62,6 +62,7 @@ def test_less_is_better_where_times_are_compared(median, verdict):
     assert verdict == Line("w3", "", "×", 4, 2.5).verdict(median)
 
 
-def test_a_line_with_only_an_aim_is_missed_above_it():
-    """CPU per step has an aim and no lower bound."""
-    assert "missed" == Line("w2_cpu", "", "µs", None, 35).verdict(36)
+def test_a_line_with_one_bound_is_not_credited_with_the_other():
+    """CPU per step has an aim and no lower bound; fsyncs per step have a bound and no aim."""
+    assert "aim missed" == Line("w2_cpu", "", "µs", None, 35).verdict(36)
+    assert "at least met" == Line("w2_fsyncs", "", "per step", 0.1, None).verdict(0.02)

@@ -31,6 +31,8 @@ from hypothesis import strategies as st
 from surefoot.core import forms, values
 from surefoot.errors import UsageError, ValueRejected
 
+# ruff: noqa: DTZ001, DTZ901 - times without a zone are values too
+
 UTC = dt.UTC
 INDIA = dt.timezone(dt.timedelta(hours=5, minutes=30))
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
@@ -41,7 +43,9 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, float):
-        return (math.isnan(one) and math.isnan(other)) or (one == other and math.copysign(1, one) == math.copysign(1, other))
+        return (math.isnan(one) and math.isnan(other)) or (
+            one == other and math.copysign(1, one) == math.copysign(1, other)
+        )
     if isinstance(one, complex):
         return same(one.real, other.real) and same(one.imag, other.imag)
     if isinstance(one, (list, tuple)):
@@ -117,7 +121,9 @@ def test_dicts_keep_their_order_when_stored():
 
 def test_sets_are_stored_in_one_order_whatever_the_hash_seed():
     assert values.encode({"b", "a", "c"}) == b'{"$set":["a","b","c"]}'
-    assert values.encode({frozenset("ba"), frozenset("c")}) == b'{"$set":[{"$frozenset":["a","b"]},{"$frozenset":["c"]}]}'
+    assert (
+        values.encode({frozenset("ba"), frozenset("c")}) == b'{"$set":[{"$frozenset":["a","b"]},{"$frozenset":["c"]}]}'
+    )
 
 
 def test_decoding_gives_a_fresh_object_each_time():
@@ -376,7 +382,9 @@ ATOMS = st.one_of(
     st.sampled_from(["$", "$tuple", "$type", '"$', "\ud800", "$é"]), st.binary(max_size=20), st.decimals(), st.uuids(),
     st.datetimes(timezones=st.just(None) | ZONES), st.dates(), st.times(), st.timedeltas(), st.complex_numbers(), st.fractions(),
 )  # fmt: skip
-KEYS = st.one_of(ATOMS.filter(lambda a: not (isinstance(a, decimal.Decimal) and a.is_snan())), st.tuples(st.text(), st.integers()))
+KEYS = st.one_of(
+    ATOMS.filter(lambda a: not (isinstance(a, decimal.Decimal) and a.is_snan())), st.tuples(st.text(), st.integers())
+)
 
 
 def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -393,8 +401,14 @@ def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 VALUES = st.recursive(ATOMS, containers, max_leaves=12)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3) | st.sampled_from(["$tuple", "nan", "x"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["$tuple", "$set", "$float", "$dict", "$type", "$error", "$secret", "$", "a", "b"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["$tuple", "$set", "$float", "$dict", "$type", "$error", "$secret", "$", "a", "b"]),
+            inner,
+            max_size=3,
+        )
+    ),
     max_leaves=10,
 )
 
@@ -440,15 +454,38 @@ def test_digest_and_arguments_agree_with_the_stored_form(value):
 
 
 def test_digests_tell_types_apart():
-    different = [1, 1.0, True, "1", b"1", (1,), [1], {1}, frozenset({1}), {"a": 1}, {1: 1}, None, 0.0, -0.0, decimal.Decimal(1), {"$tuple": [1]}]
+    different = [
+        1,
+        1.0,
+        True,
+        "1",
+        b"1",
+        (1,),
+        [1],
+        {1},
+        frozenset({1}),
+        {"a": 1},
+        {1: 1},
+        None,
+        0.0,
+        -0.0,
+        decimal.Decimal(1),
+        {"$tuple": [1]},
+    ]
 
     assert len({values.digest(value) for value in different}) == len(different)
 
 
 def test_digests_are_the_same_for_ever():
     """A digest recorded by one version is compared by the next: this one may never change."""
-    assert values.digest({"b": [1, 2.5, "é"], "a": (None, {3: b"x"})}) == "ed814cab6b5a3ce6fde36a1c3de84d157af6da19ebf2e6a2b1baf7238e47b61c"
-    assert values.encode_args({"i": 17}) == (b'{"i":17}', "b7219dbb6fb4e261ea003faf24480f83ec1be932f0dabcbd70c79124a624f59f")
+    assert (
+        values.digest({"b": [1, 2.5, "é"], "a": (None, {3: b"x"})})
+        == "ed814cab6b5a3ce6fde36a1c3de84d157af6da19ebf2e6a2b1baf7238e47b61c"
+    )
+    assert values.encode_args({"i": 17}) == (
+        b'{"i":17}',
+        "b7219dbb6fb4e261ea003faf24480f83ec1be932f0dabcbd70c79124a624f59f",
+    )
 
 
 def test_nothing_optional_is_loaded_by_the_codec():

@@ -133,6 +133,20 @@ def flipped(target, files, name, bit):
         shutil.rmtree(target)
 
 
+def test_run_is_never_listed_under_another_name(closed):
+    """The name stands in several places; where one of them changed, the list says so or is still right."""
+    whole = closed.path.read_bytes()
+    places = [at for at in range(len(whole)) if whole.startswith(b"first", at)]
+    assert len(places) > 3
+    lists = []
+    for at in places:
+        closed.path.write_bytes(whole[:at] + b"farst" + whole[at + 5 :])
+        lists.append(list_runs(closed.path))
+
+    assert all(listed is None or {item.run for item in listed} == set(RUNS) for listed in lists)
+    assert None in lists
+
+
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 def test_truncated_file_is_noticed(original, tmp_path, suffix):
     """A copy that broke off: at sampled lengths, down to nothing."""

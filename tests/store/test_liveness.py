@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import stat
@@ -11,7 +12,14 @@ import pytest
 from surefoot.errors import StoreUnavailable
 from surefoot.store.liveness import Liveness
 
-JOINED = "store = open_here(); print(store.worker, flush=True); sys.stdin.readline(); store.close(); print('left', flush=True); sys.stdin.readline()"
+JOINED = """
+store = open_here()
+print(store.worker, flush=True)
+sys.stdin.readline()
+store.close()
+print("left", flush=True)
+sys.stdin.readline()
+"""
 
 
 def test_other_process_is_alive_until_it_is_killed(place):
@@ -70,10 +78,9 @@ def test_own_lock_survives_looking_at_oneself(place):
 def test_worker_is_joined_only_when_asked_for(place):
     """Reading verbs leave no trace."""
     store = place.open()
-    store.runs
     assert not place.workers.exists()
 
-    store.worker
+    assert store.worker
 
     assert [stat.S_IMODE(file.stat().st_mode) for file in place.workers.iterdir()] == [0o600]
 
@@ -94,8 +101,6 @@ def test_files_of_the_dead_are_swept_by_the_next_to_join(place):
 
 def test_file_taken_by_a_sweeper_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
     """Between making and locking a file, another process may take it for a dead one's."""
-    import fcntl
-
     folder = tmp_path / "workers"
     swept = []
     real = fcntl.lockf
@@ -121,7 +126,7 @@ def test_file_taken_by_a_sweeper_before_it_was_locked_is_made_again(tmp_path, mo
 def test_name_that_no_worker_has_is_not_looked_for(place, name):
     """Worker ids come out of journals; they must not become paths."""
     store = place.open()
-    store.worker
+    assert store.worker
 
     assert not store.alive(name)
 

@@ -101,7 +101,7 @@ def test_percent_signs_are_decoded(tmp_path):
 
 def test_missing_store_is_named(tmp_path):
     """Reading verbs never make one."""
-    with pytest.raises(NotFound, match="runs.db"):
+    with pytest.raises(NotFound, match=r"runs\.db"):
         open_store(f"sqlite:///{tmp_path}/runs.db", create=False)
 
     assert os.listdir(tmp_path) == []
@@ -150,7 +150,7 @@ def test_postgres_is_said_to_be_missing():
         open_store("postgresql://localhost/x", create=True)
 
 
-def test_forked_child_does_not_get_the_parents_memory(tmp_path):
+def test_forked_child_does_not_get_the_parents_memory():
     """A copy that goes its own way would look like the store and silently not be it."""
     store = open_store("memory:", create=True)
     pid = os.fork()

@@ -6,13 +6,17 @@ known. The copies are folded into one story: the workflow's lines first, then th
 
 from __future__ import annotations
 
+import os
 import traceback
 from pathlib import Path
 
 from surefoot.view import text, trouble
 
-_OURS = str(Path(__file__).resolve().parent.parent)
-_SHOWN_ANYWAY = str(Path(__file__).resolve().parent / "demo")
+_NOT_THEIRS = (
+    str(Path(__file__).resolve().parent.parent) + os.sep,
+    str(Path(traceback.__file__).resolve().parent / "asyncio") + os.sep,
+    "<frozen importlib",
+)
 
 
 def user_traceback(error: BaseException) -> list[str]:
@@ -59,5 +63,4 @@ def _last_lines(error: BaseException) -> list[str]:
 
 
 def _is_users(frame: traceback.FrameSummary) -> bool:
-    ours = frame.filename.startswith(_OURS) and not frame.filename.startswith(_SHOWN_ANYWAY)
-    return not ours and not frame.filename.startswith("<frozen importlib")
+    return not frame.filename.startswith(_NOT_THEIRS)

@@ -72,7 +72,10 @@ def message(error: BaseException) -> str:
 
 
 def notes(error: BaseException, *, cap: bool) -> list[str]:
-    found = getattr(error, "__notes__", None)
+    try:
+        found = getattr(error, "__notes__", None)
+    except Exception:  # noqa: BLE001 - user code, as above
+        return []
     if not isinstance(found, (list, tuple)):
         return []
     texts = [note for note in found if type(note) is str]

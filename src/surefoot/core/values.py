@@ -213,7 +213,7 @@ def decode(raw: bytes | msgspec.Raw) -> object:
     except (JournalCorrupt, SchemaMismatch, MemoryError):
         raise
     except RecursionError:
-        if _nesting(data) <= MAX_DEPTH:
+        if not _nests_too_deep(data):
             raise  # it is the caller's stack that is exhausted, not the value that is bad
         raise _corrupt(f"it is nested more than {MAX_DEPTH} levels deep") from None
     except Exception as error:
@@ -231,16 +231,17 @@ def _corrupt(why: str) -> JournalCorrupt:
     return JournalCorrupt(f"a recorded value cannot be read: {why}.")
 
 
-def _nesting(raw: bytes) -> int:
-    """How deep the brackets of a JSON text go, counted without recursion."""
-    deepest = depth = 0
-    for bracket in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', raw, re.DOTALL):
-        if bracket[0] in (b"[", b"{"):
+def _nests_too_deep(raw: bytes) -> bool:
+    """Whether the brackets of a JSON text go too deep, counted without recursion."""
+    depth = 0
+    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', raw, re.DOTALL):
+        if token[0] in (b"[", b"{"):
             depth += 1
-            deepest = max(deepest, depth)
-        elif bracket[0] in (b"]", b"}"):
+            if depth > MAX_DEPTH:
+                return True
+        elif token[0] in (b"]", b"}"):
             depth -= 1
-    return deepest
+    return False
 
 
 def _refuse_duplicates(data: bytes) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from pathlib import Path
 from typing import Protocol
 
 from surefoot.core.timer import Moment
@@ -53,7 +52,8 @@ class SystemClock:
 def _boot_id() -> str:
     """Which boot this is; empty where the system does not tell, then the wall clock has to do."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
     except OSError:
         return ""
 

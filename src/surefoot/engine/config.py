@@ -20,6 +20,7 @@ class Settings:
 
 
 settings = Settings()
+_warned: set[str] = set()
 
 
 def configure(*, store: str | None = None, namespace: str | None = None) -> None:
@@ -40,4 +41,7 @@ def store_url(given: str | None = None) -> str:
 def runtime(url: str | None = None, *, create: bool) -> Runtime:
     """The open store. Only verbs that write may create one, and they say so."""
     where = store_url(url)
+    if where.startswith("memory:") and where not in _warned:
+        _warned.add(where)
+        log.warning("store %s is not durable: its runs end with this process", where)
     return runtime_of(open_store(where, create=create, announce=log.warning))

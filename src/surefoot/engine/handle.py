@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import threading
 import time
 from datetime import UTC, datetime
@@ -307,6 +306,8 @@ def _fits(run: Run, query: RunQuery) -> bool:
 
 def whoami() -> str:
     """Who acts, where nobody is named: the operating system's user."""
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

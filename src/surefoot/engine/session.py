@@ -9,7 +9,6 @@ a value that is returned anyway is discarded.
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
@@ -137,7 +136,7 @@ class Session:
 
     def claim(self, created: RunCreated | None = None) -> Ticket:
         store = self.runtime.store
-        adopted = RunAdopted(store.worker, socket.gethostname(), os.getpid(), self.clock.uuid4().hex)
+        adopted = RunAdopted(store.worker, os.uname().nodename, os.getpid(), self.clock.uuid4().hex)
         self.runtime.identity = adopted.worker
         return self.journal.claim(adopted, created)
 

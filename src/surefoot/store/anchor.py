@@ -45,7 +45,7 @@ class Mark(NamedTuple):
     seal: bytes
 
 
-class Unreadable(Exception):  # noqa: N818 - a finding that the store turns into its own error
+class Unreadable(Exception):
     """Neither slot holds."""
 
 

@@ -102,7 +102,7 @@ _LIVE: weakref.WeakSet[MemoryStore] = weakref.WeakSet()
 def _in_child() -> None:
     # A copy that goes its own way would look like the store and silently not be it.
     for store in list(_LIVE):
-        store._refusal = (  # noqa: SLF001 - the one place that may say so for all stores
+        store._refusal = (
             f"{store.url}: opened in another process (this one, {os.getpid()}, is its child). "
             "A store in memory cannot be shared; use sqlite:///."
         )

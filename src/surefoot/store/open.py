@@ -64,7 +64,7 @@ def _memory(name: str, url: str) -> Store:
 
 def _sqlite(path: str, url: str, *, create: bool, announce: Callable[[str], object] | None) -> Store:
     # Here and not above: a program that only uses memory need not load SQLite.
-    from surefoot.store.sqlite import SqliteStore  # noqa: PLC0415
+    from surefoot.store.sqlite import SqliteStore
 
     key = os.path.realpath(path)
     with _opening:

@@ -198,16 +198,11 @@ class SqliteStore:
         """Head, records, index row of one run. `_Refused` if the head is another one."""
         execute = self._execute
         head, records = item.head, item.records
-        if records:
-            last = records[-1]
-            seq, seal = last.seq, last.seal
-        else:
-            assert head is not None  # checked before: a new run has records
-            seq, seal = head.seq, head.seal
         if head is None:
-            execute(_NEW_HEAD, (item.run, seq, seal))
+            execute(_NEW_HEAD, (item.run, records[-1].seq, records[-1].seal))
         else:
-            execute(_MOVE_HEAD, (seq, seal, item.run, head.seq, head.seal))
+            last = records[-1] if records else head
+            execute(_MOVE_HEAD, (last.seq, last.seal, item.run, head.seq, head.seal))
         if self._changes() != 1:
             raise _Refused
         newest = self._insert(records) if records else None
@@ -388,14 +383,12 @@ class SqliteStore:
         self._refuse_unless_usable()
         with self._writing:
             self._refuse_unless_usable()
-            if self._writer is None:
-                self._open_writer()
-            assert self._writer is not None
+            writer = self._writer or self._open_writer()
             return {
                 "backend": "sqlite",
                 "path": self.path,
                 "sqlite": apsw.sqlite_lib_version(),
-                **_settings(self._writer),
+                **_settings(writer),
                 "anchor": anchor_path(self.path),
             }
 
@@ -408,7 +401,7 @@ class SqliteStore:
                     self._anchor.sync()
                 self._give_up(f"{self.path}: this store has been closed; open it again.", checkpoint=True)
 
-    def _open_writer(self) -> None:
+    def _open_writer(self) -> apsw.Connection:
         try:
             writer = connect(self.path, readonly=False, busy_seconds=self._busy_seconds)
         except apsw.Error as error:
@@ -424,6 +417,7 @@ class SqliteStore:
         self._execute = writer.cursor().execute
         self._changes = writer.changes
         self._last_position = writer.last_insert_rowid
+        return writer
 
     def _poison(self, why: str) -> None:
         """Give the handle up for good: nothing is ever retried on it. Not to be called while reading."""
@@ -464,7 +458,7 @@ def _no_writer_yet(*_: object) -> Never:
     raise AssertionError("the writer is opened before it is used")
 
 
-class _Refused(Exception):  # noqa: N818 - a signal inside this module
+class _Refused(Exception):
     """The run's head is not the expected one, or its place is taken."""
 
 
@@ -473,7 +467,7 @@ _live: Final[set[SqliteStore]] = set()
 
 def _in_child() -> None:
     for store in _live:
-        store._refusal = (  # noqa: SLF001 - the one place that may say so for all stores
+        store._refusal = (
             f"{store.path}: opened in another process (this one, {os.getpid()}, is its child). "
             "Close the store before forking, or start processes with 'spawn' or 'forkserver'."
         )
@@ -515,7 +509,7 @@ def _checksum(values: Iterable[Any]) -> int:
 
 def _listed(row: tuple[Any, ...]) -> Listed:
     run = row[1]
-    if len(row) == 3 or row[9] is None:  # noqa: PLR2004 - without the columns of the index
+    if len(row) == 3 or row[9] is None:
         return Listed(run, None)
     _, _, _, workflow, status, queue, labels, created, seq, checksum = row
     try:

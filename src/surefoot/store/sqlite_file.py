@@ -97,13 +97,13 @@ def disconnect(connection: apsw.Connection, *, checkpoint: bool) -> None:
 
 def _before_fork() -> None:
     if _open_connections:
-        import ctypes  # noqa: F401, PLC0415 - slow, and needed only here; importing in the child might hang
+        import ctypes  # noqa: F401 - slow, and needed only here; importing in the child might hang
 
 
 def _in_child() -> None:
     if not _open_connections:
         return
-    import ctypes  # noqa: PLC0415 - see above
+    import ctypes
 
     # Closing an inherited handle would damage the parent's store, and the interpreter closes what nobody holds.
     # So the child holds these for ever.

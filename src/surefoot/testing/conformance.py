@@ -9,6 +9,8 @@ be seen from within one process is here; what a backend promises beyond it (othe
 disks) it must test itself.
 """
 
+# ruff: noqa: S101 - asserting is what a test suite does
+
 from __future__ import annotations
 
 import threading
@@ -24,7 +26,7 @@ from surefoot.store.contract import Append, Conflict, Head, IndexRow, RunQuery, 
 
 ODD_RUN_IDS = (
     "päivä-Ω-漢字-🦶",
-    "it's \"quoted\"; DROP TABLE entries; --",
+    'it\'s "quoted"; DROP TABLE entries; --',
     "../../etc/passwd",
     "a/b\\c",
     "with space\tand\nnewline",
@@ -53,7 +55,9 @@ class Writer:
         records = []
         for body in bodies:
             seq += 1
-            record = self._sealer.seal(seq=seq, epoch=self._epoch, at=1_000_000 + seq, kind=21, body=body, previous=seal)
+            record = self._sealer.seal(
+                seq=seq, epoch=self._epoch, at=1_000_000 + seq, kind=21, body=body, previous=seal
+            )
             seal = record.seal
             records.append(record)
         return records

@@ -1,0 +1,171 @@
+"""When the store fails: no effect starts without its intent on disk, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import surefoot as sf
+from surefoot.core.entry import KIND_OF, EffectDone, EffectIntended, StepDone
+from surefoot.engine import config
+from surefoot.store.sqlite import SqliteStore
+
+
+@contextmanager
+def failing(entry: type, error: sf.SurefootError) -> Iterator[None]:
+    """Appends that contain an entry of that kind fail, as on a full disk."""
+    whole = SqliteStore.append
+
+    def append(self, batch):
+        if any(record.kind == KIND_OF[entry] for item in batch for record in item.records):
+            raise error
+        return whole(self, batch)
+
+    SqliteStore.append = append
+    try:
+        yield
+    finally:
+        SqliteStore.append = whole
+
+
+def test_an_effect_whose_intent_is_not_on_disk_does_not_run(ledger):
+    """The first of the three questions: however user code catches, nothing happens outside."""
+
+    @sf.effect
+    def charge() -> None:
+        ledger.write("charge")
+
+    @sf.workflow
+    def wf() -> str:
+        try:
+            charge()
+        except Exception:
+            charge()
+        return "fine"
+
+    with failing(EffectIntended, sf.StoreFull("no space left")), pytest.raises(sf.StoreFull):
+        wf.run("r")
+    assert ledger.lines == []
+
+    assert wf.run("r") == "fine"
+    assert ledger.lines == ["charge"]
+
+
+def test_an_effect_whose_outcome_could_not_be_written_is_in_doubt(ledger):
+    @sf.effect
+    def charge() -> None:
+        ledger.write("charge")
+
+    @sf.workflow
+    def wf() -> None:
+        charge()
+
+    with failing(EffectDone, sf.StoreUnavailable("disk error")), pytest.raises(sf.StoreUnavailable):
+        wf.run("r")
+
+    with pytest.raises(sf.InDoubt):
+        wf.run("r")
+    assert ledger.lines == ["charge"]
+
+
+def test_a_step_that_could_not_be_recorded_is_not_reported_as_done(ledger):
+    @sf.step
+    def look() -> int:
+        ledger.write("look")
+        return 1
+
+    @sf.workflow
+    def wf() -> int:
+        return look()
+
+    with failing(StepDone, sf.StoreFull("no space left")), pytest.raises(sf.StoreFull):
+        wf.run("r")
+
+    assert wf.run("r") == 1
+    assert ledger.lines == ["look", "look"]
+
+
+def test_a_commit_whose_acknowledgement_was_lost_is_found_by_reading(monkeypatch, ledger):
+    """The write is there, we were told it is not: a blind retry would stand in the journal twice."""
+    whole = SqliteStore.append
+    lost = []
+
+    def append(self, batch):
+        answers = whole(self, batch)
+        if not lost and any(record.kind == KIND_OF[StepDone] for item in batch for record in item.records):
+            lost.append(1)
+            return whole(self, batch)
+        return answers
+
+    monkeypatch.setattr(SqliteStore, "append", append)
+
+    @sf.step
+    def look(i: int) -> int:
+        return i
+
+    @sf.workflow
+    def wf() -> int:
+        return look(1) + look(2)
+
+    assert wf.run("r") == 3
+    assert lost
+    assert [entry.kind for entry in sf.get_run("r").entries()].count("StepDone") == 2
+
+
+def test_a_long_step_is_visible_while_it_runs(kinds):
+    """What was in flight must be known even if the process dies now."""
+    seen = []
+
+    @sf.step
+    def long() -> None:
+        runtime = config.runtime(create=False)
+        for session in list(runtime._live):
+            session.journal.flush(runtime.clock.now())
+        seen.append([(call.address, call.status) for call in sf.get_run("r").steps()])
+
+    @sf.workflow
+    def wf() -> None:
+        long()
+
+    wf.run("r")
+
+    assert seen == [[("long#1", "started")]]
+    assert kinds("r") == ["RunCreated", "RunAdopted", "StepStarted", "StepDone", "RunDone"]
+
+
+def test_a_quick_step_costs_one_entry(kinds):
+    @sf.step
+    def quick() -> None: ...
+
+    @sf.workflow
+    def wf() -> None:
+        quick()
+
+    wf.run("r")
+
+    assert kinds("r") == ["RunCreated", "RunAdopted", "StepDone", "RunDone"]
+
+
+def test_a_store_in_memory_works_and_says_that_it_is_not_durable(caplog):
+    @sf.step
+    def look() -> int:
+        return 1
+
+    @sf.workflow
+    def wf() -> int:
+        return look()
+
+    assert wf.using(store="memory:here").run("r") == 1
+    assert wf.using(store="memory:here").run("r") == 1
+    assert "not durable" in caplog.text
+
+
+def test_creating_a_store_is_announced(caplog):
+    @sf.workflow
+    def wf() -> None: ...
+
+    wf.run("r")
+
+    assert "created store" in caplog.text

@@ -110,6 +110,12 @@ not_a_workflow = 42
 '''
 
 
+@pytest.fixture
+def hostile():
+    """What a model or a customer might have put into our data."""
+    return HOSTILE
+
+
 @dataclass(frozen=True)
 class Ended:
     code: int
@@ -161,29 +167,37 @@ def command(*words: str) -> list[str]:
 @pytest.fixture
 def child(app):
     """A command that goes on in the background; it is gone when the test is over."""
-    for name in ("here", "let-go"):
-        os.mkfifo(app / name)
-    children = []
+    children = Children(app)
+    yield children
+    children.end()
 
-    def start(*words: str, **options) -> subprocess.Popen[str]:
+
+class Children:
+    """Background commands, and the two pipes through which the app's calls talk to the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: list[subprocess.Popen[str]] = []
+        for name in ("here", "let-go"):
+            os.mkfifo(folder / name)
+
+    def start(self, *words: str, **options) -> subprocess.Popen[str]:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-        started = subprocess.Popen(command(*words), cwd=app, text=True, **pipes)
-        children.append(started)
+        started = subprocess.Popen(command(*words), cwd=self._folder, text=True, **pipes)
+        self._started.append(started)
         return started
 
-    yield start
-    for one in children:
-        one.kill()
-        one.communicate()
+    def wait_until_it_sits(self) -> None:
+        """Returns once the workflow's call has begun: it writes into a pipe that we read."""
+        assert (self._folder / "here").read_text() == "here\n"
 
+    def let_go(self) -> None:
+        (self._folder / "let-go").write_text("go")
 
-def wait_until_it_sits(folder: Path) -> None:
-    """Returns once the workflow's call has begun: it writes into a pipe that we read."""
-    assert (folder / "here").read_text() == "here\n"
-
-
-def let_go(folder: Path) -> None:
-    (folder / "let-go").write_text("go")
+    def end(self) -> None:
+        for one in self._started:
+            one.kill()
+            one.communicate()
 
 
 # --- runs made in this process -------------------------------------------------------------------------

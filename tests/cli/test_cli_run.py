@@ -6,7 +6,6 @@ import json
 import signal
 
 import pytest
-from tests_cli_support import let_go, wait_until_it_sits
 
 from surefoot.cli import driving
 
@@ -176,8 +175,8 @@ def test_the_store_may_be_named_before_or_after_the_verb(shell, app, before):
 def test_a_signal_in_a_step_leaves_a_run_that_goes_on_where_it_was(child, shell, app, workflow, number, code):
     """Ctrl-C is how people stop things, SIGTERM how machines do. Neither may cost what was recorded."""
     words = ("run", f"app:{workflow}", "--id", "x")
-    started = child(*words)
-    wait_until_it_sits(app)
+    started = child.start(*words)
+    child.wait_until_it_sits()
 
     started.send_signal(number)
     out, err = started.communicate()
@@ -191,8 +190,8 @@ def test_a_signal_in_a_step_leaves_a_run_that_goes_on_where_it_was(child, shell,
 
 def test_a_signal_inside_an_effect_says_that_its_outcome_is_not_known(child, shell, app):
     """It may have happened: the person who pressed Ctrl-C hears it at once, and is asked at the next start."""
-    started = child("run", "app:acting", "--id", "x")
-    wait_until_it_sits(app)
+    started = child.start("run", "app:acting", "--id", "x")
+    child.wait_until_it_sits()
 
     started.send_signal(signal.SIGINT)
     _, err = started.communicate()
@@ -203,8 +202,8 @@ def test_a_signal_inside_an_effect_says_that_its_outcome_is_not_known(child, she
 
 
 def test_with_json_an_interrupted_run_is_an_object_too(child, app):
-    started = child("--json", "run", "app:sitting", "--id", "x")
-    wait_until_it_sits(app)
+    started = child.start("--json", "run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
 
     started.send_signal(signal.SIGTERM)
     out, _ = started.communicate()
@@ -214,13 +213,13 @@ def test_with_json_an_interrupted_run_is_an_object_too(child, app):
 
 def test_who_only_waited_for_another_process_is_told_that_it_goes_on(child, app):
     """Ctrl-C at the second terminal ends the waiting, not the run."""
-    started = child("run", "app:sitting", "--id", "x")
-    wait_until_it_sits(app)
+    started = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
 
     told = driving._after_interrupt("x", None, "surefoot run …")
 
     assert told == "stopped waiting: another process drives run x and goes on with it"
-    let_go(app)
+    child.let_go()
     assert started.communicate()[0] == '"sat"\n'
 
 

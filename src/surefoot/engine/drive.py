@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any
 
-from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned, Wish
+from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned
 from surefoot.core.entry import Due
 from surefoot.core.timer import after, remaining
 from surefoot.engine import current
@@ -38,33 +38,25 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def drive(attempt: Attempt) -> Ending:
-    session = attempt.session
+    session, program = attempt.session, attempt.program
     if not session.live:
         go_live(session)
-    program = attempt.program
     answer: Any = None
     try:
         while True:
-            answer = perform(attempt, program.send(answer))
+            wish, answer = program.send(answer), None  # Compared by type: `match` costs six times as much here.
+            if type(wish) is Execute:
+                answer = execute(attempt, wish.attempt)
+            elif type(wish) is Append:
+                append(session, wish.entry)
+            elif type(wish) is After:
+                answer = moment(session, wish.seconds, jitter=wish.jitter)
+            elif type(wish) is Pause:
+                pause(session, wish.due)
+            else:
+                raise AssertionError(wish)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-
-
-def perform(attempt: Attempt, wish: Wish) -> Any:
-    kind = type(wish)
-    if kind is Execute:
-        return execute(attempt, wish.attempt)  # type: ignore[union-attr]
-    if kind is Append:
-        return append(attempt.session, wish.entry)  # type: ignore[union-attr]
-    match wish:
-        case After(seconds, jitter):
-            return moment(attempt.session, seconds, jitter=jitter)
-        case Pause(due):
-            return pause(attempt.session, due)
-        case Execute() | Append():
-            raise AssertionError(wish)
-        case _:
-            assert_never(wish)
 
 
 def execute(attempt: Attempt, number: int) -> Outcome:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from surefoot.engine.clock import Clock, SystemClock
 from surefoot.engine.commit import Committer
@@ -34,6 +35,8 @@ class Runtime:
         self.committer = Committer(store)
         self.identity: str | None = None
         """The worker under which this process has claimed runs, once it has."""
+        self.gates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """For each event loop, its way to the committer (`drive_async`)."""
         self._lock = threading.Lock()
         self._sessions: dict[str, Driving] = {}
         self._live: set[Driving] = set()

@@ -1,0 +1,95 @@
+"""The command itself: help is quick, mistakes are named, JSON is given wherever it was asked for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from surefoot.cli import main, run, settle
+from surefoot.cli.runs import group
+
+VERBS = {"demo", "run", "runs", "settle"}
+
+
+def modules_after(statement):
+    """What a fresh interpreter has loaded after running a statement."""
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{statement}\nimport sys; print('\\n'.join(sys.modules), file=sys.stderr)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return set(ended.stderr.splitlines())
+
+
+def test_help_loads_nothing_slow():
+    """People ask for help often, and shells ask for completion all the time."""
+    help_ = modules_after("from surefoot.cli.main import main; main(['--help']); main(['runs', '--help'])")
+    package = modules_after("import surefoot")
+
+    added = help_ - package
+    slow = ("rich", "asyncio", "apsw", "surefoot.engine", "surefoot.store", "surefoot.cli.run", "surefoot.cli.demo")
+    assert [] == sorted(name for name in added if f"{name}.".startswith(tuple(f"{one}." for one in slow)))
+    assert not {"rich", "asyncio", "apsw"} & help_
+
+
+def test_help_names_every_verb(cli):
+    ended = cli("--help")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert VERBS == {line.split()[0] for line in ended.out.split("Verbs:\n")[1].splitlines()}
+    assert cli().out == ended.out
+
+
+@pytest.mark.parametrize("table", [main.VERBS, group.VERBS], ids=["surefoot", "runs"])
+def test_every_verb_of_the_tables_exists_and_has_help(cli, table):
+    """Verbs are loaded by name when used; a typo there would be found by a user."""
+    prefix = () if table is main.VERBS else ("runs",)
+    for verb in table:
+        ended = cli(*prefix, verb, "--help")
+
+        assert ended.code == 0
+        assert ended.out.startswith("Usage: surefoot ")
+
+
+def test_the_version_is_the_packages(cli):
+    import surefoot
+
+    assert cli("--version").out == f"surefoot {surefoot.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("nonsense",), ("runs", "nonsense"), ("run",), ("runs", "list", "--status", "fine"), ("settle", "a")]
+)
+def test_mistakes_on_the_command_line_end_with_2_and_point_to_help(cli, words):
+    ended = cli(*words)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("UsageError: ")
+    assert "--help" in ended.err
+
+
+def test_a_program_that_asked_for_json_gets_json_even_for_a_mistake(cli):
+    ended = cli("nonsense", "--json")
+
+    assert (ended.code, ended.json["error"]["type"], ended.json["error"]["exit_code"]) == (2, "UsageError", 2)
+
+
+def test_json_may_stand_before_or_after_the_verb(cli, runs):
+    after = cli("runs", "show", "done-1", "--json").json
+    assert after == cli("--json", "runs", "show", "done-1").json == cli("runs", "--json", "show", "done-1").json
+    assert json.dumps(after)
+
+
+def test_operators_can_name_themselves_wherever_they_act():
+    """Every action of a person is an entry with who and why."""
+    from surefoot.cli.runs import cancel
+
+    for command in (settle.settle, cancel.cancel):
+        assert {"by", "note"} <= {option.name for option in command.params}
+    assert "by" not in {option.name for option in run.run.params}
+
+
+def test_the_package_can_be_run_as_a_module(shell):
+    assert shell("--version").out.startswith("surefoot ")

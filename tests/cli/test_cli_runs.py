@@ -1,0 +1,317 @@
+"""`surefoot runs …`: looking never changes a run, acting leaves a name and a reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+
+import pytest
+
+import surefoot as sf
+
+RAW = re.compile(r"[^\n -~\u00a0-\uffff]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\x7f-\x9f]")
+"""Characters that could act on a terminal or reorder its text."""
+
+
+def in_doubt(shell, run="tick-81"):
+    shell("run", "app:notify", "--id", run, '["Ada", "Bob"]', DIE_AFTER_SENDING_TO="Bob")
+    assert shell("run", "app:notify", "--id", run, '["Ada", "Bob"]').code == 3
+
+
+# --- looking ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [("runs",), ("runs", "list")])
+def test_the_list_begins_with_what_needs_a_person(cli, runs, words):
+    """An operator at night looks at the first line."""
+    ended = cli(*words)
+
+    heading, *lines = ended.out.splitlines()
+    assert ended.code == 0
+    assert heading.split() == ["STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"]
+    assert [line.split()[:2] for line in lines] == [
+        ["stopped", "stopped-1"],
+        ["waiting", "waiting-1"],
+        ["queued", "queued-1"],
+        ["failed", "failed-1"],
+        ["done", "done-1"],
+    ]
+    assert lines[0].rstrip().endswith("InDoubt charge#1")
+
+
+def test_a_run_whose_process_is_gone_is_not_shown_as_running(shell):
+    """By its journal it runs; nobody would look at it for ever."""
+    shell("run", "app:notify", "--id", "x", '["Bob"]', DIE_AFTER_SENDING_TO="Bob")
+
+    listed = shell("runs", "--json").json["runs"][0]
+    page = shell("runs", "show", "x")
+
+    assert (listed["status"], listed["stands"], listed["needs_a_person"]) == ("running", "cut off", True)
+    assert "status     cut off: its process is gone" in page.out
+    assert re.search(r"driven by  worker \w+ on host .* \(pid \d+\), whose process is gone", page.out)
+    assert "surefoot runs resume x --app MODULE" in page.out
+
+
+def test_an_old_stop_is_listed_however_many_newer_runs_there_are(cli, runs):
+    """The list is short, but never at the price of what needs a person."""
+    listed = cli("runs", "--limit", "1", "--json").json["runs"]
+
+    assert [run["run"] for run in listed][:2] == ["stopped-1", "waiting-1"]
+
+
+def test_the_list_can_be_narrowed(cli, runs, hostile):
+    assert [run["run"] for run in cli("runs", "--status", "done", "--json").json["runs"]] == ["done-1"]
+    assert [run["run"] for run in cli("runs", "--json", "list", "--workflow", "broken").json["runs"]] == ["failed-1"]
+    assert [run["run"] for run in cli("runs", "--label", f"team={hostile}", "--json").json["runs"]] == ["done-1"]
+    assert cli("runs", "--workflow", "nothing").err.startswith("no such runs in sqlite:///")
+    assert cli("runs", "--label", "team").code == 2
+
+
+def test_looking_where_there_is_no_store_creates_none(cli, own_folder):
+    """A typo in a path must not become an empty store that then looks healthy."""
+    ended = cli("runs", "--store", "sqlite:///typo.db")
+
+    assert ended.code == 2
+    assert ended.err.startswith("NotFound: ")
+    assert list(own_folder.iterdir()) == []
+
+
+def test_a_page_tells_why_it_stopped_what_helps_and_every_call(cli, runs):
+    """One page has to do."""
+    ended = cli("runs", "show", "stopped-1")
+
+    assert ended.code == 0
+    assert "status     stopped: needs a person" in ended.out
+    assert "InDoubt: run stopped-1, charge#1: raised ConnectionError" in ended.out
+    assert re.search(r"did not\? +surefoot settle stopped-1 'charge#1' --not-happened", ended.out)
+    assert re.search(r"^charge#1 +effect +in doubt +1 ", ended.out, re.MULTILINE)
+    assert re.search(rf"process 1: worker \w+ on host .* \(pid {os.getpid()}\)", ended.out)
+
+
+def test_a_page_for_programs_leaves_nothing_out(cli, runs, hostile):
+    page = cli("runs", "show", "stopped-1", "--json").json
+
+    first, second = page["calls"]
+    assert (page["status"], page["stands"], page["driven"]) == ("stopped", "stopped", False)
+    assert (first["address"], first["result"], first["args"]) == ("read#1", hostile, {"name": hostile})
+    assert (second["in_doubt"], second["on_crash"], len(second["key"]) > 10) == (True, "ask", True)
+    assert page["stops"][0]["cures"][0]["do"].startswith("surefoot settle stopped-1 ")
+
+
+def test_commands_on_a_page_name_the_store_if_it_is_not_the_default_one(cli, own_folder):
+    """What is printed works when pasted."""
+    url = "sqlite:///other place.db"
+    with pytest.raises(sf.SurefootError):
+        from_here(url)
+
+    ended = cli("runs", "show", "x", "--store", url)
+
+    assert "--not-happened --store 'sqlite:///other place.db'" in ended.out
+
+
+def from_here(url):
+    @sf.effect
+    def lose() -> None:
+        raise TimeoutError
+
+    @sf.workflow(name="losing")
+    def losing() -> None:
+        lose()
+
+    losing.using(store=url).run("x")
+
+
+def test_an_unknown_run_is_not_found(cli, runs):
+    for verb in ("show", "tail", "plan", "cancel"):
+        ended = cli("runs", verb, "nobody")
+
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith("NotFound: there is no run 'nobody' in sqlite:///.surefoot/runs.db")
+
+
+def test_nothing_recorded_reaches_the_terminal_raw(cli, runs):
+    """A model's answer must not be able to hide a line, fake one, or retitle the window."""
+    shown = [cli("runs"), cli("runs", "--json")]
+    for run in ("done-1", "failed-1", "stopped-1"):
+        shown += [cli("runs", "show", run), cli("runs", "show", run, "--json")]
+        shown += [cli("runs", "tail", run, "--no-follow"), cli("runs", "tail", run, "--no-follow", "--json")]
+        shown += [cli("runs", "plan", run)]
+
+    assert [] == [found for ended in shown for found in RAW.findall(ended.out + ended.err)]
+    assert "\\x1b[31mred\\x07\\u202eevil\\x9b2J[bold]" in cli("runs", "show", "failed-1").out
+
+
+def test_the_journal_is_told_entry_by_entry(cli, runs):
+    ended = cli("runs", "tail", "waiting-1", "--no-follow")
+
+    whats = [re.split(r"  +", line)[1] for line in ended.out.splitlines()]
+    assert ended.code == 0
+    assert whats == ["run created", "claimed", "waiting", "STOPPED"]
+
+
+def test_the_journal_for_programs_is_one_object_per_line(cli, runs):
+    ended = cli("runs", "tail", "done-1", "--json", "--last", "2")
+
+    entries = [json.loads(line) for line in ended.out.splitlines()]
+    assert [entry["kind"] for entry in entries] == ["StepDone", "RunDone"]
+
+
+def test_following_a_journal_ends_when_the_run_ends(child):
+    """`tail` is what people leave open in a second window."""
+    started = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+    tail = child.start("runs", "tail", "x", "--json")
+    assert json.loads(tail.stdout.readline())["kind"] == "RunCreated"
+
+    child.let_go()
+
+    kinds = [json.loads(line)["kind"] for line in tail.communicate()[0].splitlines()]
+    assert (tail.returncode, kinds[-1]) == (0, "RunDone")
+    assert started.wait() == 0
+
+
+def test_ctrl_c_ends_the_looking_and_not_the_run(child, shell):
+    started = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+    tail = child.start("runs", "tail", "x")
+    tail.stdout.readline()
+
+    tail.send_signal(signal.SIGINT)
+
+    _, err = tail.communicate()
+    assert (tail.returncode, err.strip()) == (130, "")
+    assert shell("runs", "show", "x", "--json").json["stands"] == "running"
+    child.let_go()
+    assert started.wait() == 0
+
+
+# --- planning and resuming -------------------------------------------------------------------------------
+
+
+def test_a_plan_tells_what_would_run_and_runs_nothing(shell, app):
+    """Looking first is how people dare to resume."""
+    in_doubt(shell)
+    before = (app / "ledger").read_text()
+
+    without_code = shell("runs", "plan", "tick-81")
+    with_code = shell("runs", "plan", "tick-81", "--app", "app", "--json").json
+    shell("settle", "tick-81", "send#2", "--not-happened")
+    settled = shell("runs", "plan", "tick-81", "--app", "app")
+
+    assert "in doubt   send#2: a resume would stop and ask a person" in without_code.out
+    assert "add --app MODULE" in without_code.out
+    assert (with_code["effects"], with_code["in_doubt"][0]["address"]) == ([], "send#2")
+    assert "next       effect send#2" in settled.out
+    assert (app / "ledger").read_text() == before
+
+
+def test_resuming_without_a_terminal_needs_yes(shell, app):
+    """A script must say that it means it."""
+    in_doubt(shell)
+    shell("settle", "tick-81", "send#2", "--not-happened")
+    before = (app / "ledger").read_text()
+
+    refused = shell("runs", "resume", "tick-81", "--app", "app")
+    agreed = shell("runs", "resume", "tick-81", "--yes", SUREFOOT_APP="app")
+
+    assert (refused.code, refused.out) == (2, "")
+    assert "next       effect send#2" in refused.err
+    assert "add --yes" in refused.err
+    assert (agreed.code, agreed.out) == (0, "2\n")
+    assert (app / "ledger").read_text() == before + "send Bob\n"
+
+
+@pytest.mark.parametrize(("answer", "code", "out"), [("n", 1, ""), ("y", 0, "2\n")])
+def test_resuming_at_a_terminal_asks_first(shell, child, answer, code, out):
+    in_doubt(shell)
+    shell("settle", "tick-81", "send#2", "--happened", '"mail-Bob"')
+    ours, theirs = pty.openpty()
+    asked = child.start("runs", "resume", "tick-81", "--app", "app", stdin=theirs)
+    os.close(theirs)
+
+    os.write(ours, f"{answer}\n".encode())
+    said, err = asked.communicate()
+    os.close(ours)
+
+    assert (asked.returncode, said) == (code, out)
+    assert "go on? [y/N]" in err
+
+
+def test_resuming_needs_the_code_and_never_takes_it_from_the_journal(shell, app):
+    """Code is named by the person. Stored data says what was run, not what to import."""
+    in_doubt(shell)
+    (app / "other.py").write_text("")
+
+    unnamed = shell("runs", "resume", "tick-81", "--yes")
+    wrong = shell("runs", "resume", "tick-81", "--app", "other", "--yes")
+
+    assert (unnamed.code, wrong.code) == (2, 2)
+    assert "--app MODULE, or SUREFOOT_APP" in unnamed.err
+    assert "run tick-81 belongs to workflow 'notify'; --app other" in wrong.err
+
+
+def test_resuming_a_run_with_an_open_question_asks_the_same_question(shell):
+    in_doubt(shell)
+
+    ended = shell("runs", "resume", "tick-81", "--app", "app", "--yes")
+
+    assert (ended.code, ended.out) == (3, "")
+    assert "InDoubt: run tick-81, send#2" in ended.err
+
+
+def test_resuming_an_async_run_that_is_done_prints_its_result(shell, app):
+    (app / "go").touch()
+    shell("run", "app:sitting_async", "--id", "x")
+
+    assert shell("runs", "resume", "x", "--app", "app").out == '"sat"\n'
+
+
+# --- cancelling --------------------------------------------------------------------------------------------
+
+
+def test_cancelling_ends_a_run_at_once_and_records_who_and_why(cli, runs):
+    ended = cli("runs", "cancel", "waiting-1", "--by", "ada", "--note", "customer left")
+
+    assert (ended.code, ended.out) == (0, "recorded: run waiting-1 cancelled, said by ada: customer left\n")
+    assert cli("runs", "show", "waiting-1", "--json").json["cancel_asked_by"] == "ada: customer left"
+    again = cli("runs", "cancel", "waiting-1")
+    assert (again.code, again.err) == (2, "UsageError: run waiting-1 has ended already: cancelled\n")
+
+
+def test_cancelling_names_the_operating_system_user_by_default(cli, runs, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "grace")
+
+    assert cli("runs", "cancel", "queued-1", "--json").json["recorded"]["by"] == "grace"
+
+
+def test_a_run_that_is_driven_is_asked_and_ends_by_itself(child, shell):
+    started = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+
+    ended = shell("runs", "cancel", "x", "--by", "ada")
+    child.let_go()
+    _, err = started.communicate()
+
+    assert "asked to cancel; its process ends it at the next call" in ended.out
+    assert started.returncode == 1
+    assert err.startswith("Cancelled: run x was cancelled by ada")
+    assert shell("run", "app:sitting", "--id", "x").code == 1
+
+
+# --- a reader that goes away -----------------------------------------------------------------------------
+
+
+def test_a_reader_that_goes_away_is_no_crash(shell, app, child):
+    """`surefoot runs tail x | head -1`."""
+    shell("run", "app:notify", "--id", "x", json.dumps([str(number) for number in range(50)]))
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    ended = child.start("runs", "tail", "x", stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+
+    assert "Traceback" not in ended.communicate()[1]

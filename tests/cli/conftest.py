@@ -13,6 +13,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.cli.main import main
+from surefoot.store.open import close_all
 
 HOSTILE = "\x1b[31mred\x07\u202eevil\x9b2J[bold]"
 
@@ -127,6 +128,12 @@ class Ended:
         return json.loads(self.out)
 
 
+@pytest.fixture(autouse=True)
+def _no_store_stays_open():
+    yield
+    close_all()
+
+
 @pytest.fixture
 def cli(capsys, own_folder):
     """The command in this process, in the test's own folder."""
@@ -197,7 +204,10 @@ class Children:
     def end(self) -> None:
         for one in self._started:
             one.kill()
-            one.communicate()
+            one.wait()
+            for pipe in (one.stdout, one.stderr):
+                if pipe is not None:
+                    pipe.close()
 
 
 # --- runs made in this process -------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_a_module_that_cannot_be_imported_shows_the_line_that_is_wrong(shell, ap
     ended = shell("run", "bad:work", "--id", "x")
 
     assert (ended.code, ended.out) == (2, "")
-    assert "bad.py\", line 3" in ended.err
+    assert 'bad.py", line 3' in ended.err
     assert "UsageError: module 'bad' cannot be imported: ZeroDivisionError" in ended.err
     assert "importlib" not in ended.err
 
@@ -229,11 +229,13 @@ def test_who_stops_before_anything_was_recorded_hears_that(cli):
 
 def test_an_event_is_waited_for_only_if_asked(shell, app):
     """Without --wait a run that needs an event ends at once, so that nobody sits and wonders."""
-    (app / "waits.py").write_text("import surefoot as sf\n@sf.workflow\ndef wait():\n    return sf.wait_event('paid')\n")
+    (app / "waits.py").write_text(
+        "import surefoot as sf\n@sf.workflow\ndef wait():\n    return sf.wait_event('paid')\n"
+    )
 
     ended = shell("run", "waits:wait", "--id", "w", "--label", "team=a")
 
     assert ended.code == 3
-    assert ended.err.startswith("WaitingForAnswer: run w, wait_event#1")
+    assert "\nWaitingForAnswer: run w, wait_event#1" in ended.err
     assert shell("runs", "--label", "team=a", "--json").json["runs"][0]["stands"] == "waiting"
     assert shell("run", "waits:wait", "--id", "w", "--wait", "soon").code == 2

@@ -298,7 +298,7 @@ def test_a_run_that_is_driven_is_asked_and_ends_by_itself(child, shell):
 
     assert "asked to cancel; its process ends it at the next call" in ended.out
     assert started.returncode == 1
-    assert err.startswith("Cancelled: run x was cancelled by ada")
+    assert err.endswith("\nCancelled: run x was cancelled by ada\n")
     assert shell("run", "app:sitting", "--id", "x").code == 1
 
 

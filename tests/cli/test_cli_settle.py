@@ -14,7 +14,9 @@ def entry(cli, run, kind):
 
 def test_it_happened_is_recorded_with_value_name_and_note(cli, runs):
     """Months later somebody asks who said so."""
-    ended = cli("settle", "stopped-1", "charge#1", "--happened", '"re_123"', "--by", "ada", "--note", "seen at the bank")
+    ended = cli(
+        "settle", "stopped-1", "charge#1", "--happened", '"re_123"', "--by", "ada", "--note", "seen at the bank"
+    )
 
     assert ended.code == 0
     assert ended.out == (
@@ -30,7 +32,13 @@ def test_it_did_not_happen_is_recorded_and_says_how_to_go_on(cli, runs, monkeypa
 
     ended = cli("settle", "stopped-1", "charge#1", "--not-happened", "--json").json
 
-    assert ended["recorded"] == {"run": "stopped-1", "address": "charge#1", "happened": False, "by": "grace", "note": ""}
+    assert ended["recorded"] == {
+        "run": "stopped-1",
+        "address": "charge#1",
+        "happened": False,
+        "by": "grace",
+        "note": "",
+    }
     assert (ended["status"], ended["open"]) == ("queued", [])
     assert ended["resume"] == "surefoot runs resume stopped-1 --app MODULE"
 
@@ -47,7 +55,9 @@ def test_a_settled_effect_is_not_repeated(shell, app):
     assert (app / "ledger").read_text().count("send Bob") == 1
 
 
-@pytest.mark.parametrize("given", ['{"$path": "a/b"}', '{"$tuple": [1, {"a": null}]}', "123456789012345678901234567890"])
+@pytest.mark.parametrize(
+    "given", ['{"$path": "a/b"}', '{"$tuple": [1, {"a": null}]}', "123456789012345678901234567890"]
+)
 def test_a_value_may_be_given_as_the_journal_shows_it(cli, runs, given):
     """An effect that returned a path must be settled with a path, or replay goes another way."""
     import surefoot as sf

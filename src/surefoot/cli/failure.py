@@ -12,9 +12,11 @@ from pathlib import Path
 
 from surefoot.view import text, trouble
 
+_STANDARD_LIBRARY = Path(traceback.__file__).resolve().parent
 _NOT_THEIRS = (
     str(Path(__file__).resolve().parent.parent) + os.sep,
-    str(Path(traceback.__file__).resolve().parent / "asyncio") + os.sep,
+    str(_STANDARD_LIBRARY / "asyncio") + os.sep,
+    str(_STANDARD_LIBRARY / "importlib") + os.sep,
     "<frozen importlib",
 )
 

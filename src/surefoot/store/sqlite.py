@@ -36,6 +36,7 @@ from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, Ru
 from surefoot.store.liveness import Liveness
 from surefoot.store.rules import check_positions, matches
 from surefoot.store.sqlite_file import (
+    RESTORE,
     Announce,
     Opened,
     anchor_path,
@@ -309,7 +310,7 @@ class SqliteStore:
             raise JournalCorrupt(
                 f"run {run}: a stored record is not what was written ({self.path}): {error}",
                 run_id=run,
-                cures=(("look inside", f"surefoot inspect {self.path}"),),
+                cures=RESTORE,
             ) from None
         return Stored(records, head)
 
@@ -351,7 +352,7 @@ class SqliteStore:
     def _list_damaged(self) -> JournalCorrupt:
         return JournalCorrupt(
             f"{self.path}: the list of runs is not what was written. Runs can still be read by their id.",
-            cures=(("look inside", f"surefoot inspect {self.path}"),),
+            cures=RESTORE,
         )
 
     def _page_one_by_one(self, before: int) -> list[tuple[Any, ...]]:

@@ -313,7 +313,7 @@ def _newest(path: str, reader: apsw.Connection) -> tuple[int, bytes] | None:
         return None
     pos, seal = row
     if not isinstance(pos, int) or pos < 1 or not isinstance(seal, bytes) or len(seal) != len(NOTHING_SEAL):
-        raise JournalCorrupt(f"{path}: the newest record is not what was written.", cures=_INSPECT)
+        raise JournalCorrupt(f"{path}: the newest record is not what was written.", cures=RESTORE)
     return pos, seal
 
 
@@ -398,7 +398,7 @@ def _sync_folder(path: str) -> None:
 
 # --- errors ----------------------------------------------------------------------------------------
 
-_INSPECT: Final = (("look inside", "surefoot inspect PATH"),)
+RESTORE: Final = (("do now", "keep this file as evidence, and put back a copy that is whole"),)
 
 
 @contextlib.contextmanager
@@ -419,7 +419,7 @@ def explain(error: Exception, path: str, *, system_errno: int = 0, busy_seconds:
             f"{path}: locked by another process for {busy_seconds:g} s. Wait for it, or end it, and try again."
         )
     if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGED_READS:
-        return JournalCorrupt(f"{path}: the database cannot be read back whole: {error}", cures=_INSPECT)
+        return JournalCorrupt(f"{path}: the database cannot be read back whole: {error}", cures=RESTORE)
     if isinstance(error, (OSError, *_UNAVAILABLE)):
         why = os.strerror(number) if number else str(error)
         return StoreUnavailable(
@@ -428,7 +428,7 @@ def explain(error: Exception, path: str, *, system_errno: int = 0, busy_seconds:
         )
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.SchemaChangeError, ValueError)):
         # Our statements are fixed: one that does not fit means that the tables are not those we made.
-        return JournalCorrupt(f"{path}: the database is damaged: {error}", cures=_INSPECT)
+        return JournalCorrupt(f"{path}: the database is damaged: {error}", cures=RESTORE)
     return StoreUnavailable(f"{path}: SQLite refused: {type(error).__name__}: {error}")
 
 

@@ -1,0 +1,226 @@
+"""A run as people see it: how it stands depends on its journal and on whether its process lives."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+from msgspec import Raw
+
+from surefoot import errors
+from surefoot.core import values
+from surefoot.core.entry import KINDS, CancelRequested, Progressed, RunAdopted, RunCreated, Stop
+from surefoot.core.history import Past, PastState
+from surefoot.core.state import RunState
+from surefoot.view import listing, page, standing, timeline, trouble
+
+HOSTILE = "\x1b]0;owned\x07\u202e"
+
+
+def run_state(status="running", *pasts, **fields):
+    state = RunState("r-1")
+    state.status = status
+    state.created = RunCreated("work", Raw(b"{}"), "")
+    state.calls = {past.address: past for past in pasts}
+    for name, value in fields.items():
+        setattr(state, name, value)
+    return state
+
+
+def past(address="charge#1", kind="effect", state=PastState.IN_DOUBT, **fields):
+    made = Past(address, kind, state, at=1_000_000)
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+# --- how it stands ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "driven", "shown"),
+    [
+        ("effect", PastState.IN_DOUBT, True, "under way"),
+        ("effect", PastState.IN_DOUBT, False, "in doubt"),
+        ("step", PastState.STARTED, True, "under way"),
+        ("step", PastState.STARTED, False, "cut off"),
+        ("effect", PastState.CLEARED, False, "not happened"),
+        ("effect", PastState.UNSTORABLE, False, "value missing"),
+        ("step", PastState.DONE, False, "done"),
+    ],
+)
+def test_a_call_without_an_outcome_means_something_else_once_its_process_is_gone(kind, state, driven, shown):
+    """The same record: nothing to worry about, or the very thing to worry about."""
+    seen = page.page(run_state("running", past(kind=kind, state=state)), driven=driven)
+
+    assert seen.calls[0].status == shown
+    assert seen.calls[0].in_doubt == (shown in ("in doubt", "value missing"))
+
+
+def test_an_effect_whose_process_lives_but_which_raised_is_in_doubt():
+    doubted = past(error=Raw(values.encode_error(TimeoutError("late"))))
+
+    assert page.page(run_state("running", doubted), driven=True).calls[0].status == "in doubt"
+
+
+def test_a_run_whose_process_is_gone_says_what_helps():
+    seen = page.page(run_state("sleeping"), driven=False, where=" --store X")
+
+    assert seen.stands == standing.ABANDONED
+    assert seen.cures[0].do == "surefoot runs resume r-1 --app MODULE --store X"
+
+
+def test_a_run_that_is_driven_needs_nothing():
+    seen = page.page(run_state("running", claimant=RunAdopted("w" * 32, "host", 7)), driven=True)
+
+    assert (seen.stands, seen.cures, seen.driver) == ("running", (), "worker wwwwwwww on host host (pid 7)")
+
+
+def test_processes_are_numbered_in_the_order_they_appear():
+    """Which calls were made before the crash, and which after?"""
+    calls = [past(f"s#{n}", "step", PastState.DONE, claimant=who) for n, who in enumerate(("a", "b", "a", ""))]
+
+    seen = page.page(run_state("done", *calls), driven=False)
+
+    assert [call.process for call in seen.calls] == [1, 2, 1, 0]
+    assert seen.processes == ("a", "b")
+
+
+def test_a_page_has_nothing_raw_in_what_is_shown():
+    call = past(f"[{HOSTILE}]/charge#1", args=Raw(values.encode(HOSTILE)), learned_by=HOSTILE)
+    seen = page.page(
+        run_state("running", call, progress=Progressed("p", 1, 2, HOSTILE), cancel=CancelRequested("ada")), driven=True
+    )
+
+    shown = (seen.calls[0].address, seen.calls[0].args, seen.calls[0].learned_by, seen.progress, seen.headline)
+    assert all(text.isprintable() for text in shown)
+    assert seen.headline == "running, asked to cancel"
+
+
+def test_a_failed_run_shows_type_and_message_without_reviving_the_exception():
+    seen = page.page(run_state("failed", error=Raw(values.encode_error(ValueError("no\nway")))), driven=False)
+
+    assert (seen.error, seen.headline) == (("ValueError", "no\nway"), "failed: ValueError: no\\nway")
+
+
+def test_calls_on_record_are_counted_without_notes_and_open_ones():
+    calls = (
+        past("a#1", "step", PastState.DONE),
+        past("b#1", "effect", PastState.FAILED),
+        past("c#1", "effect", PastState.IN_DOUBT),
+        past("progress#1", "note", PastState.DONE),
+    )
+
+    assert page.calls_done(run_state("running", *calls)) == 2
+
+
+# --- the list --------------------------------------------------------------------------------------------
+
+
+def test_the_list_begins_with_damage_then_stops_then_what_is_cut_off():
+    """Newest first, but never before what needs a person."""
+
+    def seen(run, status, created, **more):
+        return listing.Seen(run, "w", status, created, {}, **more)
+
+    lines = listing.lines(
+        [
+            seen("new", "done", 9_000_000),
+            seen("older", "done", 5_000_000),
+            seen("alive", "running", 4_000_000),
+            seen("gone", "running", 3_000_000, driven=False),
+            seen("asks", "waiting", 2_000_000, stops=(Stop("WaitingForAnswer", "m", "wait_event#1"),)),
+            seen("stopped", "stopped", 1_000_000, stops=(Stop("InDoubt", "m", f"a{HOSTILE}#1"),)),
+            seen("bad", "done", 1, damage=f"JournalCorrupt: {HOSTILE}"),
+        ],
+        now=10_000_000,
+    )
+
+    assert [line.run for line in lines] == ["bad", "stopped", "asks", "gone", "new", "older", "alive"]
+    assert [line.needs_a_person for line in lines] == [True] * 4 + [False] * 3
+    assert all(line.why.isprintable() for line in lines)
+    assert lines[3].why == "its process is gone"
+
+
+# --- the story -------------------------------------------------------------------------------------------
+
+
+def entry(kind, **data):
+    return SimpleNamespace(seq=1, at=datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC), epoch=1, kind=kind, data=data)
+
+
+def test_every_kind_of_entry_has_words():
+    """A new kind of entry must not be shown as a name nobody knows."""
+    assert {kind.__name__ for kind in KINDS.values()} == set(timeline._WORDS)
+
+
+@pytest.mark.parametrize("kind", sorted(timeline._WORDS))
+def test_every_kind_of_entry_can_be_told_with_as_little_as_it_may_hold(kind):
+    """Fields with default values are left out of the journal."""
+    least = {"done": 1.0} if kind == "Progressed" else {}
+
+    line = timeline.line(entry(kind, **least))
+
+    assert line.what
+    assert line.detail.isprintable()
+
+
+def test_a_settlement_tells_who_said_what_and_why():
+    told = timeline.line(
+        entry("EffectSettled", address="charge#1", happened=True, attempt=1, value="re_1", by="ada", note="seen")
+    )
+
+    assert told.at == "2026-01-02 03:04:05.678"
+    assert (told.what, told.address) == ("effect settled", "charge#1")
+    assert told.detail == 'happened, value "re_1"; said by ada: seen'
+
+
+def test_a_failure_in_the_story_has_its_type_message_and_attempt():
+    error = {"$error": {"type": "ValueError", "message": HOSTILE}}
+    told = timeline.line(entry("StepRaised", address="a#1", error=error, attempt=2, due={"at": 1}))
+
+    assert told.detail == "ValueError: \\x1b]0;owned\\x07\\u202e, will be tried again (attempt 2)"
+
+
+# --- trouble ---------------------------------------------------------------------------------------------
+
+
+def test_an_error_cannot_pose_as_two():
+    """A message may hold a line that looks like our own; indented, it deceives nobody."""
+    lines = trouble.lines(errors.Fatal(f"no\nInDoubt: run x: pay me{HOSTILE}"))
+
+    assert lines == ["Fatal: no", "  InDoubt: run x: pay me\\x1b]0;owned\\x07\\u202e"]
+
+
+def test_every_stop_is_told_with_its_cures():
+    first = errors.InDoubt(
+        "run r, a#1: lost.", run_id="r", address="a#1", cures=(("happened?", "surefoot settle r a#1"),)
+    )
+    second = errors.InDoubt("run r, b#1: lost.", run_id="r", address="b#1")
+    first.stops = (first, second)
+
+    assert trouble.lines(first) == [
+        "InDoubt: run r, a#1: lost.",
+        "  happened?   surefoot settle r a#1",
+        "InDoubt: run r, b#1: lost.",
+    ]
+    told = trouble.facts(first, exit_code=3)
+    assert (told["run"], told["address"], [stop["address"] for stop in told["stops"]]) == ("r", "a#1", ["a#1", "b#1"])
+    assert told["cures"] == [{"when": "happened?", "do": "surefoot settle r a#1"}]
+
+
+def test_a_failure_that_could_not_come_back_keeps_its_recorded_name():
+    assert trouble.lines(errors.StepFailed("Broken", "no more luck")) == ["Broken: no more luck"]
+
+
+def test_an_exception_whose_text_cannot_be_made_is_shown_all_the_same():
+    class Odd(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    assert trouble.lines(Odd()) == ["Odd: <its __str__ raised RuntimeError>"]
+
+
+def test_the_field_of_a_refused_value_is_told_to_programs():
+    assert trouble.facts(errors.ValueRejected("no", path="$.a[3]"))["path"] == "$.a[3]"

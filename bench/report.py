@@ -159,8 +159,8 @@ def readme_block(found: Figures) -> str:
 
 {_table([_PEER_HEADINGS, _our_row(found, lines), *map(_peer_row, PEERS)])}
 
-The others were measured in {WHEN}, in runs of their own, each against a `ref` of the same kind: compare the ratios, and
-not too finely."""
+The others were measured in {WHEN}, in runs of their own, each against a `ref` of the same kind: the ratios can be
+compared, though not finely; the times less so, for the machine may have been busier on one day than on the other."""
 
 
 _PEER_HEADINGS = [

@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 import surefoot as sf
+from surefoot.engine.handle import Run
 
 RAW = re.compile(r"[^\n -~\u00a0-\uffff]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\x7f-\x9f]")
 """Characters that could act on a terminal or reorder its text."""
@@ -78,6 +79,25 @@ def test_looking_where_there_is_no_store_creates_none(cli, own_folder):
     assert ended.code == 2
     assert ended.err.startswith("NotFound: ")
     assert list(own_folder.iterdir()) == []
+
+
+def test_a_damaged_run_stands_first_and_hides_no_other(cli, runs, monkeypatch):
+    """One bad record must not blind the person who has to look after all the other runs."""
+    whole = Run.state
+
+    def state(run):
+        if run.id == "queued-1":
+            raise sf.JournalCorrupt("entry 1 is damaged")
+        return whole(run)
+
+    monkeypatch.setattr(Run, "state", state)
+
+    ended = cli("runs")
+    shown = cli("runs", "show", "queued-1")
+
+    assert ended.out.splitlines()[1].split()[:2] == ["damaged", "queued-1"]
+    assert len(ended.out.splitlines()) == 6
+    assert (shown.code, shown.err) == (4, "JournalCorrupt: entry 1 is damaged\n")
 
 
 def test_a_page_tells_why_it_stopped_what_helps_and_every_call(cli, runs):

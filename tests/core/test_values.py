@@ -58,6 +58,8 @@ def same(one: Any, other: Any) -> bool:
         return one.as_tuple() == other.as_tuple()
     if isinstance(one, (dt.datetime, dt.time)):
         return repr(one) == repr(other) and one.fold == other.fold and one.tzinfo == other.tzinfo
+    if isinstance(one, dt.timezone):
+        return repr(one) == repr(other)
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, np.generic):
@@ -81,7 +83,7 @@ EXACT = [
     dt.date(1, 1, 1), dt.date.max, dt.time(), dt.time(1, 2, 3, 4), dt.time(1, tzinfo=UTC), dt.time(1, fold=1, tzinfo=BERLIN),
     dt.datetime(2024, 1, 2), dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=UTC), dt.datetime(2024, 1, 2, tzinfo=INDIA),
     dt.datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN), dt.datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN, fold=1),
-    dt.datetime(2024, 1, 2, tzinfo=dt.timezone(dt.timedelta(hours=1), "CET")), dt.datetime(2024, 1, 2, fold=1),
+    dt.datetime(2024, 1, 2, tzinfo=dt.timezone(dt.timedelta(hours=1), "CET")), dt.timezone(dt.timedelta(hours=1), "UTC+01:00"), dt.datetime(2024, 1, 2, fold=1),
     dt.datetime(2024, 1, 2, tzinfo=dt.timezone(dt.timedelta(0), "GMT")), dt.datetime(2024, 1, 2, fold=1, tzinfo=UTC),
     dt.datetime(2024, 1, 2, tzinfo=dt.timezone(-dt.timedelta(hours=1, seconds=7, microseconds=3))),
     dt.datetime.min, dt.datetime.max, dt.timedelta(), dt.timedelta(-3, 5, 7), dt.timedelta.max, UTC, INDIA, BERLIN,

@@ -72,7 +72,7 @@ def test_a_run_whose_process_is_gone_says_what_helps():
 
 
 def test_a_run_that_is_driven_needs_nothing():
-    seen = page.page(run_state("running", claimant=RunAdopted("w" * 32, "host", 7)), driven=True)
+    seen = page.page(run_state("running", claimant=RunAdopted("w" * 32, "host", 7, "claim")), driven=True)
 
     assert (seen.stands, seen.cures, seen.driver) == ("running", (), "worker wwwwwwww on host host (pid 7)")
 

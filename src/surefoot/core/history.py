@@ -29,12 +29,24 @@ class PastState(Enum):
 
 
 class Past:
-    """One recorded call, folded from its entries."""
+    """One recorded call, folded from its entries. Defaults are the class's: most calls need few fields."""
 
-    __slots__ = (
-        "address", "args", "asked", "at", "attempt", "claimant", "digest", "due", "ended", "epoch", "error",
-        "key", "kind", "learned_by", "name", "policy", "state", "value", "why",
-    )  # fmt: skip
+    digest = ""
+    args: Raw | None = None
+    value: Raw | None = None
+    error: Raw | None = None
+    attempt = 0
+    due: Due | None = None
+    ended = 0
+    key = ""
+    policy = ""
+    name = ""
+    why = ""
+    learned_by = ""
+    claimant = ""
+    epoch = 0
+    asked = False
+    """Whether the code, replayed, has asked for this call."""
 
     def __init__(self, address: str, kind: str, state: PastState, at: int) -> None:
         self.address = address
@@ -43,22 +55,6 @@ class Past:
         self.state = state
         self.at = at
         """When it started, microseconds since 1970."""
-        self.ended = 0
-        self.digest = ""
-        self.args: Raw | None = None
-        self.value: Raw | None = None
-        self.error: Raw | None = None
-        self.attempt = 0
-        self.due: Due | None = None
-        self.key = ""
-        self.policy = ""
-        self.name = ""
-        self.why = ""
-        self.learned_by = ""
-        self.claimant = ""
-        self.epoch = 0
-        self.asked = False
-        """Whether the code, replayed, has asked for this call."""
 
 
 def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop | None:

@@ -174,7 +174,8 @@ def _moment(cls: Any, payload: Any) -> Any:
         return _exactly(value, value.isoformat(), payload)
     text, zone, fold = _items(payload)
     naive = cls.fromisoformat(_text(text))
-    if naive.tzinfo is not None or type(fold) is not int or fold not in (0, 1):
+    needless = fold == 0 and (zone is None or (type(zone) is str and zone[:1] in ("+", "-")))
+    if naive.tzinfo is not None or type(fold) is not int or fold not in (0, 1) or needless:
         raise ValueError("not in canonical form")
     _exactly(naive, naive.isoformat(), text)
     return naive.replace(tzinfo=None if zone is None else _revive_zone(zone), fold=fold)

@@ -165,6 +165,8 @@ class RunState:
         return event_id in self._event_ids
 
     def _move(self, kind: type[Entry], record: Record) -> None:
+        if self.status is RUNNING and record.epoch == self.epoch and kind not in TRANSITIONS:
+            return  # By far the most common: a call of a run that goes on.
         sources, target = TRANSITIONS.get(kind, (DRIVEN, RUNNING))
         if (
             self.status not in sources

@@ -8,7 +8,6 @@ show the value, which may be a secret.
 from __future__ import annotations
 
 import binascii
-import json
 import sys
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
@@ -64,8 +63,14 @@ def _path(steps: list[str]) -> str:
 def _step(key: object) -> str:
     """How a path shows the way through a dict."""
     if type(key) is str:
-        return f".{key}" if key.isidentifier() else f"[{json.dumps(key)}]"
+        return f".{key}" if key.isidentifier() else f"[{_quoted(key)}]"
     return f"[{key}]" if type(key) is int and key.bit_length() < 64 else f"[<{type(key).__name__}>]"
+
+
+def _quoted(key: str) -> str:
+    import json  # only refusals need it; msgspec has no quotes for lone surrogates
+
+    return json.dumps(key)
 
 
 class Walk:
@@ -244,9 +249,8 @@ def _tag_zone(walk: Walk, value: tzinfo, room: int) -> Any:
 def _zone(zone: tzinfo) -> str | list[str]:
     """A fixed offset, a fixed offset with a name, or the key of a zone."""
     if type(zone) is timezone:
-        offset = offset_text(zone)
-        name = zone.tzname(None)
-        return offset if zone == timezone(zone.utcoffset(None)) and name == _plain_name(zone) else [offset, name]
+        args: tuple[Any, ...] = zone.__getinitargs__()  # type: ignore[attr-defined] # tells whether it was given a name
+        return offset_text(zone) if len(args) == 1 else [offset_text(zone), *args[1:]]
     zoneinfo = sys.modules.get("zoneinfo")
     key = getattr(zone, "key", None)
     if zoneinfo is not None and type(zone) is zoneinfo.ZoneInfo and type(key) is str and ZONE_KEY.fullmatch(key):
@@ -255,10 +259,6 @@ def _zone(zone: tzinfo) -> str | list[str]:
         f"a time zone of type {registry.full_name(type(zone))}; only fixed offsets (datetime.timezone) "
         "and zoneinfo.ZoneInfo(key) come back as they are."
     )
-
-
-def _plain_name(zone: timezone) -> str:
-    return timezone(zone.utcoffset(None)).tzname(None)
 
 
 def _tag_date(walk: Walk, value: date, room: int) -> Any:

@@ -12,7 +12,6 @@ code that the value names: classes answer by registration (`registry.py`), excep
 
 from __future__ import annotations
 
-import json
 import re
 from hashlib import sha256
 from typing import Any, Final
@@ -246,6 +245,7 @@ def _nests_too_deep(raw: bytes) -> bool:
 
 def _refuse_duplicates(data: bytes) -> None:
     """Bytes that are not canonical may still mean one thing only. A key given twice does not."""
+    import json  # bytes of another hand are rare
 
     def pairs(found: list[tuple[str, Any]]) -> None:
         if len({key for key, _ in found}) != len(found):

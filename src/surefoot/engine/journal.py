@@ -197,10 +197,11 @@ class Journal:
 
         A record of our own epoch is ours: a commit that we never heard back from.
         """
-        stored = self._committer.store.read(self.run, self._head.seq if self._head else 0)
-        _verified(self._sealer, stored.records, stored.head, after=self._head)
-        if self._head is None and not _holds_claim(stored.records, tickets):
+        store = self._committer.store
+        if self._head is None and not _holds_claim(store.read(self.run, limit=2).records, tickets):
             raise Fenced(f"run {self.run} exists already")
+        stored = store.read(self.run, self._head.seq if self._head else 0)
+        _verified(self._sealer, stored.records, stored.head, after=self._head)
         for record in stored.records:
             self._meet(record, tickets)
             self._head = Head(record.seq, record.seal)

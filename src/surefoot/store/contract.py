@@ -93,8 +93,8 @@ class Store(Protocol):
     def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
         """One durable transaction; the answer for each run in the order asked."""
 
-    def read(self, run: str, after: int = 0) -> Stored:
-        """The records after that position and the head. An unknown run: no records, no head."""
+    def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
+        """The records after that position, at most so many, and the head. An unknown run: no records, no head."""
 
     def changes(self) -> int:
         """A number that differs when anything was appended since, by any process. Cheap."""

@@ -46,10 +46,10 @@ class MemoryStore:
         with self._locked():
             return [self._append(item) for item in batch]
 
-    def read(self, run: str, after: int = 0) -> Stored:
+    def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
         with self._locked():
             journal = self._journals.get(run, [])
-            return Stored(journal[after:], self._head(run))
+            return Stored(journal[after:][:limit], self._head(run))
 
     def changes(self) -> int:
         with self._locked():

@@ -70,7 +70,8 @@ _INSERT_ONE: Final = _INSERT + _ENTRY
 _INDEX: Final = "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum) VALUES "
 _INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _RECORDS: Final = (
-    "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? ORDER BY seq"
+    "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? ORDER BY seq "
+    "LIMIT ?"
 )
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
 # A head is found by its run's name in the index, and listed by its row in the table. Where one bit makes the two
@@ -301,8 +302,8 @@ class SqliteStore:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    def read(self, run: str, after: int = 0) -> Stored:
-        rows, heads = self._look((_RECORDS, (run, after)), (_HEAD, (run,)))
+    def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
+        rows, heads = self._look((_RECORDS, (run, after, -1 if limit is None else limit)), (_HEAD, (run,)))
         try:
             records = [Record(run, *row) for row in _typed(rows, _RECORD_ROWS)]
             head = Head(*_typed(heads, _HEAD_ROWS)[0]) if heads else None

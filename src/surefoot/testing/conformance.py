@@ -157,6 +157,7 @@ class StoreContract:
         store.append([writer.append(b"1", b"2", b"3")])
 
         assert [record.body for record in store.read("r", after=1).records] == [b"2", b"3"]
+        assert [record.body for record in store.read("r", after=1, limit=1).records] == [b"2"]
         assert store.read("r", after=3) == Stored([], writer.head)
         assert store.read("r", after=99) == Stored([], writer.head)
 

@@ -175,7 +175,9 @@ class Bench:
 
 def _environment() -> dict[str, str]:
     """The caller's, without settings that would move the store."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("SUREFOOT_")}
+    # Without compiled files every start would be measured with its compilation; nobody installs like that.
+    unwanted = ("SUREFOOT_", "PYTHONDONTWRITEBYTECODE")
+    return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
 
 
 def _machine(folder: Path) -> dict[str, str]:

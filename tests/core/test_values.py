@@ -249,6 +249,11 @@ def test_a_refusal_does_not_show_the_value():
     assert "hunter2" not in str(caught.value)
 
 
+def test_a_time_zone_with_an_unwritable_name_is_refused():
+    with pytest.raises(ValueRejected, match="lone surrogates"):
+        values.encode(dt.timezone(dt.timedelta(0), "\ud800"))
+
+
 # --- limits --------------------------------------------------------------------------------------
 
 

@@ -151,7 +151,7 @@ def test_a_recorded_effect_the_code_no_longer_asks_for_is_code_changed():
     assert sf.get_run("r").status == "stopped"
 
 
-def test_a_recorded_step_no_longer_asked_for_is_only_noted(kinds):
+def test_a_recorded_step_no_longer_asked_for_is_only_a_warning(kinds, caplog):
     crashed: list[int] = []
     with_step = True
 
@@ -172,6 +172,7 @@ def test_a_recorded_step_no_longer_asked_for_is_only_noted(kinds):
 
     assert wf.run("r") == "done"
     assert "CallsUnclaimed" in kinds("r")
+    assert "no longer asks for recorded steps: look#1" in caplog.text
 
 
 def test_time_randomness_and_ids_are_the_same_on_replay():

@@ -335,6 +335,20 @@ def test_plan_lists_what_a_resume_would_do_and_does_none_of_it(ledger):
 
     assert plan.in_doubt == [("charge#1", "stop and ask a person")]
     assert plan.replayed == ["look#1"]
-    assert plan.effects == ["charge#1"]
+    assert plan.effects == [], "nothing runs before a person has answered"
     assert sf.get_run("r").entries() == before
     assert ledger.lines == []
+
+
+def test_a_call_with_a_missing_argument_does_not_use_up_the_id():
+    """A slip of the pen is not a run that failed."""
+
+    @sf.workflow
+    def wf(a: int, *, b: int) -> int:
+        return a + b
+
+    for args, kwargs in [((), {}), ((1,), {}), ((1, 2), {"b": 3}), ((1,), {"b": 2, "c": 3})]:
+        with pytest.raises(TypeError):
+            wf.run("r", *args, **kwargs)
+
+    assert wf.run("r", 1, b=2) == 3

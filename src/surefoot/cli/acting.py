@@ -28,7 +28,7 @@ def look(run: Run) -> tuple[RunState, bool]:
         state = run.state()
         if state.status not in DRIVEN:
             return state, False
-        if driven_elsewhere(run._runtime, state):
+        if driven_elsewhere(run.runtime, state):
             return state, True
         # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
         if run.state().seq == state.seq:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 STYLES = {
     "damaged": "bold red",
@@ -31,6 +30,7 @@ STYLES = {
 }
 
 UNBROKEN = 4_000
+NARROWEST = 12
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -42,17 +42,28 @@ def console(*, stderr: bool = False) -> Console:
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, keep_whole: Sequence[int] = ()) -> Table:
-    """A plain table. Cells that name a status are coloured; columns not kept whole are cut at the window's edge."""
-    from rich.table import Table
+def draw(to: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: Sequence[int]) -> None:
+    """A table, one line for each row. Only the flexible columns are cut to fit the window: a name is never cut."""
     from rich.text import Text
 
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for number, heading in enumerate(headings):
-        if number in keep_whole:
-            made.add_column(Text(heading), overflow="fold")
-        else:
-            made.add_column(Text(heading), no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        made.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
-    return made
+    cells = [headings, *rows]
+    widths = _widths(cells, to.width, flexible)
+    for number, row in enumerate(cells):
+        line = Text()
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            part = Text(cell, style=STYLES.get(cell, "") if number else "bold")
+            part.truncate(width, overflow="ellipsis", pad=column < len(row) - 1)
+            line.append_text(part).append("  " if column < len(row) - 1 else "")
+        to.print(line, soft_wrap=True)
+
+
+def _widths(cells: Sequence[Sequence[str]], window: int, flexible: Sequence[int]) -> list[int]:
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    room = window - 2 * (len(widths) - 1) - sum(width for n, width in enumerate(widths) if n not in flexible)
+    for left, column in zip(range(len(flexible), 0, -1), sorted(flexible, key=lambda n: widths[n]), strict=True):
+        # The narrowest takes what it needs, the wider ones share the rest.
+        widths[column] = min(widths[column], max(room // left, NARROWEST))
+        room -= widths[column]
+    return widths

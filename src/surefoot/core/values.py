@@ -129,7 +129,10 @@ def _is_plain(value: Any, room: int) -> int:
 
 def _finished(tree: Any) -> bytes:
     """The bytes of a tagged tree, within the limits."""
-    raw = dump(tree)
+    try:
+        raw = dump(tree)
+    except UnicodeEncodeError as error:
+        raise ValueRejected("$: a class or a time zone has a name with lone surrogates.", path="$") from error
     if len(raw) > forms.MAX_BYTES:
         raise ValueRejected(
             f"$: the value takes {len(raw)} bytes when stored; the limit is {forms.MAX_BYTES}. "

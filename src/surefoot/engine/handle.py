@@ -19,7 +19,7 @@ from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import PlanSignal, StopSignal
-from surefoot.errors import Fenced, Stopped, UsageError
+from surefoot.errors import Damaged, Fenced, Stopped, UsageError
 from surefoot.store.contract import IndexRow, RunQuery
 
 _NOT_GIVEN: Any = object()
@@ -80,8 +80,8 @@ class Run:
 
     def __init__(self, runtime: Runtime, run_id: str, row: IndexRow | None = None) -> None:
         self.id = run_id
-        self._runtime = runtime
-        self._row = row
+        self.runtime = runtime
+        self.row = row
 
     def __repr__(self) -> str:
         return f"<Run {self.id}>"
@@ -90,9 +90,9 @@ class Run:
 
     def state(self) -> RunState:
         """The run as its journal tells it now."""
-        found = journal.load(self._runtime.store, self.id)
+        found = journal.load(self.runtime.store, self.id)
         if found is None:
-            raise start.not_found(self.id, self._runtime.store.url)
+            raise start.not_found(self.id, self.runtime.store.url)
         return found[0]
 
     @property
@@ -118,7 +118,7 @@ class Run:
     @property
     def stops(self) -> tuple[Stopped, ...]:
         stops = self.state().stops
-        return start.revive(stops, self.id, self._runtime.store.url).stops if stops else ()
+        return start.revive(stops, self.id, self.runtime.store.url).stops if stops else ()
 
     @property
     def progress(self) -> Progressed | None:
@@ -130,12 +130,12 @@ class Run:
 
     def is_driven(self) -> bool:
         """Whether a living process drives the run at this moment."""
-        return start.driven_elsewhere(self._runtime, self.state())
+        return start.driven_elsewhere(self.runtime, self.state())
 
     def entries(self) -> list[JournalEntry]:
-        found = journal.records(self._runtime.store, self.id)
+        found = journal.records(self.runtime.store, self.id)
         if not found:
-            raise start.not_found(self.id, self._runtime.store.url)
+            raise start.not_found(self.id, self.runtime.store.url)
         return [journal_entry(record) for record in found]
 
     def steps(self) -> list[RecordedCall]:
@@ -155,7 +155,7 @@ class Run:
             if state.status in ENDED:
                 return start.recorded_end(state)
             if state.status in (STOPPED, WAITING):
-                raise start.revive(state.stops, self.id, self._runtime.store.url)
+                raise start.revive(state.stops, self.id, self.runtime.store.url)
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"run {self.id} is still {state.status}")
             pause.wait(nap)
@@ -163,18 +163,19 @@ class Run:
 
     def plan(self) -> ResumePlan:
         """What a resume would do now, found by replaying without executing anything."""
-        found = journal.load(self._runtime.store, self.id)
+        found = journal.load(self.runtime.store, self.id)
         if found is None:
-            raise start.not_found(self.id, self._runtime.store.url)
+            raise start.not_found(self.id, self.runtime.store.url)
         state, head = found
         in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
         definition = registry.known(state.created.workflow) if state.created else None
         stops = [stop.message for stop in state.stops]
         upcoming: list[tuple[str, str]] | None = None
         if definition is not None and state.status not in ENDED:
-            session = Session(self._runtime, state, head, dry=True)
+            session = Session(self.runtime, state, head, dry=True)
             _rehearse(session, definition)
-            upcoming = session.planned
+            asking = {address for address, what in in_doubt if what.startswith("stop")}
+            upcoming = [(kind, address) for kind, address in session.planned if address not in asking]
             stops = stops or [stop.message for stop in session.stops]
         replayed = [past.address for past in state.calls.values() if past.state in (PastState.DONE, PastState.FAILED)]
         return ResumePlan(self.id, state.status, replayed, in_doubt, upcoming, stops)
@@ -190,8 +191,8 @@ class Run:
 
             from surefoot.engine import start_async
 
-            return asyncio.run(start_async.run_async(self._runtime, definition.resume_plan(), self.id, start.Options()))
-        return start.run_blocking(self._runtime, definition.resume_plan(), self.id, start.Options())
+            return asyncio.run(start_async.run_async(self.runtime, definition.resume_plan(), self.id, start.Options()))
+        return start.run_blocking(self.runtime, definition.resume_plan(), self.id, start.Options())
 
     def settle(
         self,
@@ -218,7 +219,7 @@ class Run:
         doubtful = ", ".join(past.address for past in state.in_doubt()) or "nothing"
         if past is None or past not in state.in_doubt():
             raise UsageError(f"run {self.id}: {address} is not in doubt. In doubt: {doubtful}.")
-        if start.driven_elsewhere(self._runtime, state):
+        if start.driven_elsewhere(self.runtime, state):
             raise UsageError(
                 f"run {self.id}: {address} is being executed by {start.claimant(state)}, which is alive. "
                 "Wait for it, or end that process first."
@@ -236,21 +237,21 @@ class Run:
             return None if state.cancel is not None else CancelRequested(by or whoami(), note)
 
         state = self._visit(decide)
-        if not start.driven_elsewhere(self._runtime, state):
+        if not start.driven_elsewhere(self.runtime, state):
             self._end_cancelled()
 
     def _end_cancelled(self) -> None:
-        found = journal.load(self._runtime.store, self.id)
+        found = journal.load(self.runtime.store, self.id)
         if found is None or found[0].status in ENDED:
             return
-        session = Session(self._runtime, *found)
+        session = Session(self.runtime, *found)
         try:
             drive.go_live(session)
             session.journal.append(RunCancelled())
         except Fenced:
             return  # Somebody took the run up at this moment, and sees the request at its first verb.
         finally:
-            self._runtime.discharge(session)
+            self.runtime.discharge(session)
 
     def send_event(self, name: str, value: Any, *, id: str, by: str | None = None) -> None:  # noqa: A002 - the recorded field
         """Deliver an event; a second one with the same id is the same event."""
@@ -264,9 +265,9 @@ class Run:
         self._visit(decide)
 
     def _visit(self, decide: Any) -> RunState:
-        state = journal.visit(self._runtime.store, self._runtime.clock, self.id, decide)
+        state = journal.visit(self.runtime.store, self.runtime.clock, self.id, decide)
         if state is None:
-            raise start.not_found(self.id, self._runtime.store.url)
+            raise start.not_found(self.id, self.runtime.store.url)
         return state
 
 
@@ -293,13 +294,15 @@ def runs(
     runtime = config.runtime(store, create=False)
     query = RunQuery(status, workflow, labels or {}, limit, offset)
     found = [Run(runtime, listed.run, listed.row) for listed in runtime.store.runs(query)]
-    return [run for run in found if run._row is not None or _fits(run, query)]
+    return [run for run in found if run.row is not None or _fits(run, query)]
 
 
 def _fits(run: Run, query: RunQuery) -> bool:
-    """A run whose cached line is missing or damaged: its journal decides."""
-    row = journal.index_row(run.state())
-    run._row = row
+    """A run whose cached line is missing or damaged: its journal decides. Damaged too: it is listed."""
+    try:
+        row = run.row = journal.index_row(run.state())
+    except Damaged:
+        return True
     wanted = (query.status in (None, row.status), query.workflow in (None, row.workflow))
     return all(wanted) and all(row.labels.get(key) == value for key, value in query.labels.items())
 

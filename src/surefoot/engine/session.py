@@ -8,6 +8,7 @@ a value that is returned anyway is discarded.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Generator
@@ -57,6 +58,7 @@ from surefoot.errors import Cancelled, SurefootError, UsageError, ValueRejected
 from surefoot.store.contract import Head
 
 S = TypeVar("S", bound=RunSignal)
+_log = logging.getLogger("surefoot")
 
 
 class Attempt:
@@ -325,6 +327,7 @@ class Session:
             self.stops.append(no_longer_asked(self.run, [past for past in unasked if past.kind == "effect"]))
             return (yield from self._stop())
         if unasked_steps := tuple(past.address for past in unasked if past.kind == "step"):
+            _log.warning("run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(unasked_steps))
             yield Append(CallsUnclaimed(unasked_steps))
         if isinstance(outcome, Returned):
             yield Append(RunDone(outcome.raw))

@@ -30,20 +30,22 @@ class Binder:
         self._keywords = frozenset(
             p.name for p in parameters if p.kind in (kinds.KEYWORD_ONLY, kinds.POSITIONAL_OR_KEYWORD)
         )
+        self._required = frozenset(
+            p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        )
         self._ignore = ignore
         unknown = [name for name in ignore if name not in self._signature.parameters]
         if unknown:
             raise UsageError(f"{fn.__name__}: ignore={ignore!r} names no parameter of it: {', '.join(unknown)}")
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        if len(args) <= len(self._names):
-            bound = dict(zip(self._names, args, strict=False))
-            if kwargs:
-                if not self._keywords.issuperset(kwargs) or not bound.keys().isdisjoint(kwargs):
-                    bound = dict(self._signature.bind(*args, **kwargs).arguments)
-                else:
-                    bound.update(kwargs)
-        else:
+        """The ordinary case by zipping names; everything else, and every TypeError, by Python's own rules."""
+        bound = dict(zip(self._names, args, strict=False))
+        ordinary = len(args) <= len(self._names)
+        if kwargs:
+            ordinary = ordinary and self._keywords.issuperset(kwargs) and bound.keys().isdisjoint(kwargs)
+            bound.update(kwargs)
+        if not ordinary or not self._required <= bound.keys():
             bound = dict(self._signature.bind(*args, **kwargs).arguments)
         for name in self._ignore:
             bound.pop(name, None)

@@ -79,7 +79,7 @@ class Stage:
         self.title(f"1. It runs, and is killed with SIGKILL at model call {KILL_AT_MODEL_CALL} of {FILES}")
         self.killed_when(lambda ledger: _count(ledger, "propose") >= KILL_AT_MODEL_CALL)
         self.title("2. What is left: the journal")
-        self.surefoot("runs", "show", RUN)
+        self.surefoot("runs", "show", RUN, wide=True)
         page = self.page()
         recorded = _things_done(page)
         self.check(page["stands"] == "cut off", f"the journal says that the run was cut off ({page['stands']!r})")
@@ -115,7 +115,7 @@ class Stage:
         )
         self.check(settled.returncode == 0, f"the answer is recorded (exit code {settled.returncode})")
         self.title("6. The same command a last time")
-        ended = self.surefoot(*START, keep_output=True)
+        ended = self.surefoot(*START)
         self.exit_codes.append(ended.returncode)
         result = json.loads(ended.stdout) if ended.returncode == 0 else None
         self.check(ended.returncode == 0, f"the run is done (exit code {ended.returncode})")
@@ -193,7 +193,7 @@ class Stage:
                 return
             pause.wait(0.005)
 
-    def surefoot(self, *words: str, keep_output: bool = False) -> subprocess.CompletedProcess[str]:
+    def surefoot(self, *words: str, wide: bool = False) -> subprocess.CompletedProcess[str]:
         """A command as a person would type it, with what it says."""
         from rich.text import Text
 
@@ -204,7 +204,7 @@ class Stage:
             timeout=PATIENCE_SECONDS, check=False,
         )  # fmt: skip
         for line in (ended.stdout + ended.stderr).rstrip("\n").split("\n"):
-            self.console.print(Text(f"  {line.rstrip()}"), no_wrap=not keep_output, overflow="ellipsis", crop=True)
+            self.console.print(Text(f"  {line.rstrip()}"), no_wrap=wide, overflow="ellipsis" if wide else "fold")
         return ended
 
     def environment(self) -> dict[str, str]:
@@ -243,7 +243,7 @@ class Stage:
     def command(self, *words: str) -> None:
         from rich.text import Text
 
-        self.console.print(Text(f"$ surefoot {shlex.join(words)}", style="bold"))
+        self.console.print(Text(f"$ surefoot {shlex.join(words)}", style="bold"), soft_wrap=True)
 
     def say(self, words: str) -> None:
         from rich.text import Text

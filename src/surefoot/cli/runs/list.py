@@ -44,7 +44,7 @@ def list_(settings: Settings, status: str | None, workflow: str | None, labels: 
         output.tell(text.visible(f"no such runs in {store_url(settings.store)}"))
         return
     rows = [(line.status, line.run, line.workflow, line.since, line.why) for line in lines]
-    paint.console().print(paint.table(("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"), rows, keep_whole=(1,)))
+    paint.draw(paint.console(), ("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"), rows, flexible=(4,))
 
 
 def _all_seen(statuses: list[str | None], query: dict[str, Any]) -> list[listing.Seen]:
@@ -59,7 +59,7 @@ def _all_seen(statuses: list[str | None], query: dict[str, Any]) -> list[listing
 
 def _seen(run: Run) -> listing.Seen:
     """The cached line; for runs that are not over, the journal itself."""
-    row = run._row
+    row = run.row
     if row is not None and row.status not in MAY_NEED_A_PERSON:
         return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels)
     try:

@@ -13,6 +13,8 @@ from surefoot.view import page, text
 from surefoot.view.page import CallLine, Page
 from surefoot.view.standing import Cure
 
+HEADINGS = ("CALL", "KIND", "STATUS", "TRIES", "TOOK", "BY", "ARGUMENTS", "RESULT")
+
 
 @click.command()
 @click.argument("run_id", metavar="ID")
@@ -52,7 +54,7 @@ def draw(seen: Page) -> None:
         _cures(line, seen.cures)
     if seen.calls:
         line()
-        console.print(_table(seen))
+        paint.draw(console, HEADINGS, [_row(call) for call in seen.calls], flexible=(6, 7))
         for number, process in enumerate(seen.processes, 1):
             line(f"  process {number}: {process}", "dim")
 
@@ -80,11 +82,6 @@ def _particulars(seen: Page, now: int) -> list[tuple[str, str]]:
         ("result", text.shorten(seen.result, page.VALUE_WIDTH)),
     ]
     return [(name, content) for name, content in found if content]
-
-
-def _table(seen: Page) -> Any:
-    headings = ("CALL", "KIND", "STATUS", "TRIES", "TOOK", "BY", "ARGUMENTS", "RESULT")
-    return paint.table(headings, [_row(call) for call in seen.calls], keep_whole=(0,))
 
 
 def _row(call: CallLine) -> tuple[str, ...]:

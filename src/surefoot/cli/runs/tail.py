@@ -45,7 +45,7 @@ def _follow(run: Run, seq: int, show: Any) -> None:
     """Every look verifies the whole journal again, so it is looked at only when the store has changed."""
     pause, nap = threading.Event(), PAUSE_SECONDS
     before = -1
-    store = run._runtime.store
+    store = run.runtime.store
     while True:
         changes = store.changes()
         if changes != before:

@@ -33,6 +33,7 @@ class Binder:
         self._required = frozenset(
             p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         )
+        self._by_keyword = all(p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters)
         self._ignore = ignore
         unknown = [name for name in ignore if name not in self._signature.parameters]
         if unknown:
@@ -53,6 +54,8 @@ class Binder:
 
     def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments that bind to the same again."""
+        if self._by_keyword:
+            return (), bound
         arguments = inspect.BoundArguments(self._signature, dict(bound))
         return arguments.args, arguments.kwargs
 

@@ -27,11 +27,23 @@ FORMS: Final = "sqlite:///relative.db, sqlite:////absolute.db or memory:"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 _stores: Final[dict[str, MemoryStore | SqliteStore]] = {}
+_known: Final[dict[tuple[str, str], MemoryStore | SqliteStore]] = {}
+"""What a URL meant in a working folder, so that the thousandth run does not ask the file system again."""
 _opening = threading.RLock()
 
 
 def open_store(url: str, *, create: bool, announce: Callable[[str], object] | None = None) -> Store:
     """The store at this URL. With `create`, a missing one is made, and `announce` is told; else `NotFound`."""
+    place = (url, os.getcwd())
+    known = _known.get(place)
+    if known is not None and known.usable:
+        return known
+    store = _open(url, create=create, announce=announce)
+    _known[place] = store
+    return store
+
+
+def _open(url: str, *, create: bool, announce: Callable[[str], object] | None) -> MemoryStore | SqliteStore:
     found = _SCHEME.match(url)
     scheme = found.group(1).lower() if found else ""
     rest = url[len(scheme) + 1 :]
@@ -47,11 +59,12 @@ def close_all() -> None:
     with _opening:
         stores = list(_stores.values())
         _stores.clear()
+        _known.clear()
     for store in stores:
         store.close()
 
 
-def _memory(name: str, url: str) -> Store:
+def _memory(name: str, url: str) -> MemoryStore | SqliteStore:
     if name.startswith("/"):
         raise UsageError(f"{url!r}: a store in memory has no path. Write memory: or memory:name.")
     key = f"memory:{name}"
@@ -62,7 +75,9 @@ def _memory(name: str, url: str) -> Store:
         return store
 
 
-def _sqlite(path: str, url: str, *, create: bool, announce: Callable[[str], object] | None) -> Store:
+def _sqlite(
+    path: str, url: str, *, create: bool, announce: Callable[[str], object] | None
+) -> MemoryStore | SqliteStore:
     # Here and not above: a program that only uses memory need not load SQLite.
     from surefoot.store.sqlite import SqliteStore
 

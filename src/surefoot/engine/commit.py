@@ -8,7 +8,8 @@ A ticket is done only when its records are on disk, or when it is certain that t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from typing import Protocol
 
@@ -36,15 +37,19 @@ class Writer(Protocol):
 class Ticket:
     """Entries of one run that somebody waits for. Without entries: a look at what others wrote."""
 
-    __slots__ = ("done", "entries", "error", "gate", "journal", "notify")
+    __slots__ = ("done", "entries", "error", "gate", "journal", "leads", "notify")
 
-    def __init__(self, journal: Writer, entries: list[Packed]) -> None:
+    def __init__(self, journal: Writer, entries: list[Packed], notify: Callable[[], None] | None = None) -> None:
         self.journal = journal
         self.entries = entries
         self.done = False
         self.error: SurefootError | None = None
+        self.leads = False
+        """Whether its owner has to commit, for everybody who is queued."""
         self.gate: threading.Lock | None = None
-        self.notify: Callable[[], None] | None = None
+        """Opens for a blocking owner when the ticket is done, or when it has to lead."""
+        self.notify = notify
+        """Called when the ticket is done, for owners that do not block."""
 
     def check(self) -> None:
         if self.error is not None:
@@ -58,68 +63,94 @@ class Committer:
         self.store = store
         self._mutex = threading.Lock()
         self._queue: list[Ticket] = []
+        self._batch: list[Ticket] = []
+        """What the leader is writing now."""
         self._leading = False
         self._calls: SimpleQueue[bool] | None = None
 
-    def commit(self, ticket: Ticket) -> None:
-        """Blocking: returns when the ticket is durable, raises when it is certain that it is not."""
-        self.wait(ticket, self.enqueue(ticket))
+    def commit(self, make: Callable[[], Ticket], order: AbstractContextManager[object]) -> None:
+        """Blocking: returns when the ticket is durable, raises when it is certain that it is not.
 
-    def wait(self, ticket: Ticket, gate: threading.Lock | None) -> None:
-        """The second half of `commit`, for callers that must enqueue under a lock of their own."""
-        if gate is not None:
-            gate.acquire()
-            if ticket.done:
-                ticket.check()
-                return
-        self._lead()
+        `make` is called and its ticket queued under `order`, so that the entries of a run are written in the
+        order in which they were handed over. Interrupted at any point (Ctrl-C), nobody else is left waiting.
+        """
+        ticket: Ticket | None = None
+        try:
+            with order:
+                ticket = make()
+                gate = self._enqueue(ticket)
+            if gate is not None:
+                gate.acquire()
+            if not ticket.done:
+                self._lead()
+        except BaseException:
+            if ticket is not None and not ticket.done:
+                self._abandon(ticket)
+            raise
         ticket.check()
 
-    def submit(self, tickets: Sequence[Ticket]) -> None:
-        """For tasks: the writer thread commits; each ticket's `notify` is called from it."""
+    def add(self, ticket: Ticket) -> None:
+        """For tasks: queue it; whoever leads next takes it along. `kick` makes sure that somebody does."""
         with self._mutex:
-            self._queue.extend(tickets)
-            lead = not self._leading
-            self._leading = True
-        if lead:
-            self._wake_writer()
+            self._queue.append(ticket)
 
-    def enqueue(self, ticket: Ticket) -> threading.Lock | None:
-        """A gate that opens when the ticket is done, or has to lead. None: the caller has to lead now."""
+    def kick(self) -> None:
+        """Have the writer thread commit what is queued, unless somebody is at it already."""
+        with self._mutex:
+            if self._leading or not self._queue:
+                return
+            self._leading = True
+        self._wake_writer()
+
+    def _enqueue(self, ticket: Ticket) -> threading.Lock | None:
+        """The gate to wait at. None: the caller leads."""
         with self._mutex:
             self._queue.append(ticket)
             if not self._leading:
-                self._leading = True
+                self._leading = ticket.leads = True
                 return None
             gate = ticket.gate = threading.Lock()
             gate.acquire()
             return gate
 
     def _lead(self) -> None:
-        with self._mutex:
-            batch, self._queue = self._queue, []
         try:
-            self._write(batch)
+            with self._mutex:
+                self._batch, self._queue = self._queue, []
+            self._write(self._batch)
         finally:
-            # Whatever cut the leader off (Ctrl-C), nobody is left waiting: what is not settled goes
-            # back to the queue, and its next writer finds out by reading whether it was committed.
-            self._hand_over(batch)
+            self._hand_over()
 
-    def _hand_over(self, batch: list[Ticket]) -> None:
+    def _abandon(self, ticket: Ticket) -> None:
+        """Its owner is being interrupted and will not lead, now or later."""
         with self._mutex:
-            unsettled = [ticket for ticket in batch if not ticket.done and (ticket.gate or ticket.notify)]
-            self._queue[:0] = unsettled
+            ticket.gate = None
+            leads = ticket.leads
+        if leads:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Wake everybody who is done and let the next one lead. May be repeated if it was cut off.
+
+        What the leader left unsettled goes back to the queue: its next writer finds out by reading whether it
+        was committed.
+        """
+        with self._mutex:
+            for ticket in self._batch:
+                if ticket.done:
+                    _wake(ticket)
+            self._queue[:0] = [ticket for ticket in self._batch if not ticket.done and (ticket.gate or ticket.notify)]
+            for ticket in self._batch:
+                ticket.leads = False
+            self._batch = []
+            heir = next((ticket for ticket in self._queue if ticket.gate is not None), None)
             self._leading = bool(self._queue)
-            heir = next((ticket for ticket in self._queue if ticket.gate is not None), None) if self._queue else None
-            if heir is not None:
+            if heir is not None and heir.gate is not None:
+                heir.leads = True
                 gate, heir.gate = heir.gate, None
+                gate.release()
         if self._leading and heir is None:
             self._wake_writer()
-        elif heir is not None and gate is not None:
-            gate.release()
-        for ticket in batch:
-            if ticket.done:
-                _wake(ticket)
 
     def _write(self, batch: list[Ticket]) -> None:
         waiting: dict[Writer, list[Ticket]] = {}
@@ -175,7 +206,9 @@ def _settle(tickets: list[Ticket], error: SurefootError | None) -> None:
 
 
 def _wake(ticket: Ticket) -> None:
-    if ticket.gate is not None:
-        ticket.gate.release()
-    elif ticket.notify is not None:
-        ticket.notify()
+    gate, notify = ticket.gate, ticket.notify
+    ticket.gate = ticket.notify = None
+    if gate is not None:
+        gate.release()
+    elif notify is not None:
+        notify()

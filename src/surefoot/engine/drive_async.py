@@ -8,6 +8,7 @@ cancelled: an append always completes before a cancellation is delivered.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,7 +18,7 @@ from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause
 from surefoot.core.entry import Due
 from surefoot.core.timer import remaining
 from surefoot.engine import current, drive
-from surefoot.engine.commit import Committer, Ticket
+from surefoot.engine.commit import Ticket
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.spec import CallSpec
@@ -160,16 +161,25 @@ async def claim(session: Session, ticket: Ticket) -> None:
 
 
 async def append(session: Session, *entries: Any) -> None:
+    turn = turn_of(session.runtime)
     try:
-        ticket = session.journal.ticket(*entries)
+        ticket = session.journal.add(*entries, notify=turn.one_done)
     except SurefootError as error:
+        turn.one_done()
         raise session.misused(error) from None
-    await commit(session, ticket)
+    await _durable(session, turn, ticket)
 
 
 async def commit(session: Session, ticket: Ticket) -> None:
+    turn = turn_of(session.runtime)
+    ticket.notify = turn.one_done
+    session.runtime.committer.add(ticket)
+    await _durable(session, turn, ticket)
+
+
+async def _durable(session: Session, turn: _Turn, ticket: Ticket) -> None:
     try:
-        await gate_of(session.runtime).ride(ticket)
+        await turn.future
     finally:
         if ticket.done and ticket.error is not None:
             raise session.misused(ticket.error) from None
@@ -203,38 +213,41 @@ class _Durable(asyncio.Future[None]):
         return False
 
 
-class _Gate:
-    """Collects the tickets of one turn of one loop."""
+class _Turn:
+    """What the tasks of one turn of one loop wait for together: one wake-up for all of their tickets."""
 
-    def __init__(self, committer: Committer, loop: asyncio.AbstractEventLoop) -> None:
-        self._committer = committer
+    __slots__ = ("_closed", "_lock", "_loop", "_missing", "future")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.future = _Durable(loop=loop)
         self._loop = loop
-        self._tickets: list[Ticket] = []
-        self._future: _Durable | None = None
+        self._lock = threading.Lock()
+        self._missing = 0
+        self._closed = False
 
-    def ride(self, ticket: Ticket) -> asyncio.Future[None]:
-        if self._future is None:
-            self._future = _Durable(loop=self._loop)
-            self._loop.call_soon(self._send)
-        self._tickets.append(ticket)
-        return self._future
+    def one_more(self) -> None:
+        with self._lock:
+            self._missing += 1
 
-    def _send(self) -> None:
-        tickets, future = self._tickets, self._future
-        self._tickets, self._future = [], None
-        if future is None:
-            raise AssertionError
-        missing = list(tickets)
+    def one_done(self) -> None:
+        """Called from whichever thread commits."""
+        with self._lock:
+            self._missing -= 1
+            ready = self._closed and not self._missing
+        if ready:
+            self._wake()
 
-        def one_done() -> None:
-            missing.pop()
-            if not missing:
-                with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
-                    self._loop.call_soon_threadsafe(_finish, future)
+    def close(self) -> None:
+        """The turn is over: nobody joins any more. Only now may the last one done wake the others."""
+        with self._lock:
+            self._closed = True
+            ready = not self._missing
+        if ready:
+            self._wake()
 
-        for ticket in tickets:
-            ticket.notify = one_done
-        self._committer.submit(tickets)
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            self._loop.call_soon_threadsafe(_finish, self.future)
 
 
 def _finish(future: asyncio.Future[None]) -> None:
@@ -242,13 +255,21 @@ def _finish(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def gate_of(runtime: Runtime) -> _Gate:
-    """The gate of the running loop; kept with the runtime, since there is nearly always just one loop."""
+def turn_of(runtime: Runtime) -> _Turn:
+    """Join the current turn of the running loop. At its end, what the turn has queued is committed."""
     loop = asyncio.get_running_loop()
-    gate: _Gate | None = runtime.gates.get(loop)
-    if gate is None:
-        gate = runtime.gates[loop] = _Gate(runtime.committer, loop)
-    return gate
+    turn: _Turn | None = runtime.turns.get(loop)
+    if turn is None:
+        turn = runtime.turns[loop] = _Turn(loop)
+        loop.call_soon(_end_turn, runtime, loop)
+    turn.one_more()
+    return turn
+
+
+def _end_turn(runtime: Runtime, loop: asyncio.AbstractEventLoop) -> None:
+    turn: _Turn = runtime.turns.pop(loop)
+    runtime.committer.kick()
+    turn.close()
 
 
 _io: ThreadPoolExecutor | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -105,27 +106,27 @@ class Journal:
 
     def append(self, *entries: Entry) -> None:
         """Blocking: durable on return."""
-        with self._lock:
-            # Taken and queued in one go: otherwise the ticker could write a lazy entry behind the run's last one.
-            ticket = self._ticket(entries)
-            gate = self._committer.enqueue(ticket)
-        self._committer.wait(ticket, gate)
+        self._committer.commit(lambda: self._ticket(entries), self._lock)
 
-    def commit(self, ticket: Ticket) -> None:
-        self._committer.commit(ticket)
+    def add(self, *entries: Entry, notify: Callable[[], None]) -> Ticket:
+        """For tasks: queued, with everything lazy before it; `notify` is called when it is done."""
+        with self._lock:
+            ticket = self._ticket(entries)
+            ticket.notify = notify
+            self._committer.add(ticket)
+        return ticket
 
     def flush(self, older_than: int) -> None:
         """Write down what has been kept lazily since before that time, and all that was kept with it."""
         with self._lock:
             if self._closed or not any(at <= older_than for _, at in self._lazy.values()):
                 return
-            ticket = self._ticket(())
-            gate = self._committer.enqueue(ticket)
-        self._committer.wait(ticket, gate)
+        with suppress(Fenced):  # Closed meanwhile: what was kept went with the run's last entry.
+            self.append()
 
     def look(self) -> None:
         """Read what visitors wrote meanwhile."""
-        self._committer.commit(Ticket(self, []))
+        self._committer.commit(lambda: Ticket(self, []), self._lock)
 
     def claim(self, adopted: RunAdopted, created: RunCreated | None = None) -> Ticket:
         """A ticket for taking the run over (or for creating it). Only one process can win it."""
@@ -133,17 +134,17 @@ class Journal:
         self.epoch += 1
         return Ticket(self, [*first, self._pack(adopted, self._clock.now())])
 
+    def commit(self, ticket: Ticket) -> None:
+        """Blocking, for a claim."""
+        self._committer.commit(lambda: ticket, self._lock)
+
     def close(self) -> None:
         """Nothing more is written through this journal: late results of abandoned calls are refused."""
         with self._lock:
             self._closed = True
 
-    def ticket(self, *entries: Entry) -> Ticket:
-        """A ticket for these entries, everything lazy before them."""
-        with self._lock:
-            return self._ticket(entries)
-
     def _ticket(self, entries: tuple[Entry, ...]) -> Ticket:
+        """Made and queued under one lock, else a lazy entry could be written behind what depends on it."""
         if self._closed:
             raise Fenced(f"run {self.run}: this process no longer drives it; a late outcome was not recorded.")
         now = self._clock.now()

@@ -35,8 +35,8 @@ class Runtime:
         self.committer = Committer(store)
         self.identity: str | None = None
         """The worker under which this process has claimed runs, once it has."""
-        self.gates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        """For each event loop, its way to the committer (`drive_async`)."""
+        self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """For each event loop, what its current turn waits for (`drive_async`)."""
         self._lock = threading.Lock()
         self._sessions: dict[str, Driving] = {}
         self._live: set[Driving] = set()

@@ -534,3 +534,75 @@ def test_a_lazy_entry_is_never_written_behind_the_end_of_a_run():
         thread.join(30)
 
     assert all(sf.get_run(f"r-{n}").entries()[-1].kind == "RunDone" for n in range(50))
+
+
+def test_an_effect_in_flight_is_recorded_although_another_branch_misuses_surefoot(ledger):
+    """What certainly happened must not end up in doubt because of somebody else's mistake."""
+    in_effect, misused = threading.Event(), threading.Event()
+
+    @sf.effect
+    def charge() -> str:
+        in_effect.set()
+        assert misused.wait(30)
+        ledger.write("charge")
+        return "ch_1"
+
+    @sf.step
+    def waits() -> None:
+        sf.sleep(1)
+
+    def misuse() -> None:
+        assert in_effect.wait(30)
+        try:
+            waits()
+        finally:
+            misused.set()
+
+    @sf.workflow
+    def wf() -> list[object]:
+        return sf.gather(charge, misuse)
+
+    with pytest.raises(sf.UsageError, match=r"sf\.sleep\(\) inside step"):
+        wf.run("r")
+    assert [call.status for call in sf.get_run("r").steps() if call.kind == "effect"] == ["done"]
+
+
+def test_another_runs_stop_is_not_this_runs_failure():
+    @sf.effect
+    def charge() -> None:
+        raise TimeoutError
+
+    @sf.workflow
+    def inner() -> str:
+        charge()
+        return "paid"
+
+    @sf.workflow
+    def outer() -> str:
+        return inner.run("inner")
+
+    with pytest.raises(sf.InDoubt, match="run inner"):
+        outer.run("outer")
+    assert sf.get_run("outer").status == "queued"
+    sf.get_run("inner").settle("charge#1", happened=None)
+    assert outer.run("outer") == "paid"
+
+
+def test_blocking_and_async_calls_of_one_run_claim_it_once(kinds):
+    """Two claims of one process would fence each other."""
+    crashed: list[int] = []
+
+    @asf.workflow
+    async def wf() -> list[int]:
+        async def in_thread() -> int:
+            return await asyncio.to_thread(double, 3)
+
+        if not crashed:
+            crashed.append(1)
+            raise KeyboardInterrupt
+        return await asf.gather(adouble(1), in_thread(), adouble(2))
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(wf.run("r"))
+    assert asyncio.run(wf.run("r")) == [2, 6, 4]
+    assert kinds("r").count("RunAdopted") == 2

@@ -404,3 +404,104 @@ def test_a_value_that_would_not_come_back_is_refused_and_the_run_stays_resumable
     }[where]  # fmt: skip
     bad = 1
     assert wf.run("r", 1) == ([1] if where == "workflow result" else 1)
+
+
+def test_a_wait_for_another_event_does_not_get_the_recorded_one():
+    """A recorded value is never given to a different call; an event's name is part of the call."""
+    crashed: list[int] = []
+    name = "approved"
+
+    @sf.workflow
+    def wf() -> object:
+        found = sf.wait_event(name)
+        sf.sleep(0)
+        crash_once(crashed)
+        return found
+
+    run = wf.start("r")
+    run.send_event("approved", "yes", id="1")
+    with pytest.raises(Crash):
+        wf.run("r")
+    name = "paid"
+
+    with pytest.raises(sf.CodeChanged, match="waiting for event 'paid'"):
+        wf.run("r")
+
+
+def test_a_recorded_effect_dropped_before_continue_as_new_is_code_changed():
+    crashed: list[int] = []
+    with_effect = True
+
+    @sf.effect
+    def charge() -> str:
+        return "ch_1"
+
+    @sf.workflow
+    def wf(n: int) -> int:
+        if n == 0:
+            if with_effect:
+                charge()
+            crash_once(crashed)
+            sf.continue_as_new(1)
+        return n
+
+    with pytest.raises(Crash):
+        wf.run("r", 0)
+    with_effect = False
+
+    with pytest.raises(sf.CodeChanged, match="charge#1"):
+        wf.run("r", 0)
+
+
+@pytest.mark.parametrize("args", [(object(),), (1, 2, 3)])
+def test_continuing_with_arguments_that_cannot_be_leaves_a_resumable_run(args):
+    good: list[int] = []
+
+    @sf.workflow
+    def wf(n: int) -> int:
+        if n == 0:
+            sf.continue_as_new(*([1] if good else args))
+        return n
+
+    with pytest.raises(sf.UsageError, match="cannot go on with these arguments"):
+        wf.run("r", 0)
+    assert sf.get_run("r").status == "queued"
+    good.append(1)
+    assert wf.run("r", 0) == 1
+
+
+def test_a_recorded_value_that_cannot_be_read_is_no_failure_of_the_run():
+    """The class is not registered in this process: import it, and the run goes on."""
+    from dataclasses import dataclass
+
+    from surefoot.core import registry
+
+    crashed: list[int] = []
+
+    @sf.register(name="Passing")
+    @dataclass
+    class Order:
+        n: int
+
+    @sf.step
+    def load():
+        return Order(7)
+
+    @sf.workflow
+    def wf() -> int:
+        try:
+            found = load()
+        except Exception:
+            found = Order(0)
+        crash_once(crashed)
+        return found.n
+
+    with pytest.raises(Crash):
+        wf.run("r")
+    forgotten = registry._by_name.pop("Passing")
+    try:
+        with pytest.raises(sf.SchemaMismatch, match="Passing"):
+            wf.run("r")
+    finally:
+        registry._by_name["Passing"] = forgotten
+    assert wf.run("r") == 7

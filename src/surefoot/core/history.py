@@ -60,9 +60,9 @@ class Past:
 def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop | None:
     """Why a recorded call is not the one that is asked for now; None if it is."""
     if past.kind != kind:
-        return _changed(run, past.address, f"a {past.kind}", f"a {kind}")
+        return changed(run, past.address, f"a {past.kind}", f"a {kind}")
     if past.digest and past.digest != digest:
-        return _changed(run, past.address, _text(past.args), _text(args))
+        return changed(run, past.address, _text(past.args), _text(args))
     return None
 
 
@@ -83,7 +83,7 @@ def cures(run: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _changed(run: str, address: str, recorded: str, asked: str) -> Stop:
+def changed(run: str, address: str, recorded: str, asked: str) -> Stop:
     message = (
         f"run {run}, {address}: the code no longer matches the journal.\n  recorded: {recorded}\n  asked now: {asked}"
     )

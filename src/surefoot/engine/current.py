@@ -18,19 +18,25 @@ from surefoot.errors import UsageError
 class Inside:
     """The call whose body is being executed."""
 
-    __slots__ = ("address", "attempt", "key", "kind")
+    __slots__ = ("address", "attempt", "key", "kind", "misuse")
 
     def __init__(self, kind: str, address: str, key: str, attempt: int) -> None:
         self.kind = kind
         self.address = address
         self.key = key
         self.attempt = attempt
+        self.misuse: UsageError | None = None
+        """What its body did that it may not do; raised again when it ends, whatever the body caught."""
+
+    def misused(self, error: UsageError) -> UsageError:
+        self.misuse = self.misuse or error
+        return error
 
 
 class Place:
     """A point in a run from which calls are made, by one thread or task at a time."""
 
-    __slots__ = ("inside", "owner", "parent", "scope", "segment", "session", "stop")
+    __slots__ = ("inside", "lent_to", "owner", "parent", "scope", "segment", "session", "stop")
 
     def __init__(
         self, session: Any, scope: Scope, owner: object, *, parent: Place | None = None, inside: Inside | None = None
@@ -43,6 +49,8 @@ class Place:
         self.parent = parent
         """Where a stop of this place is also felt at once, because nobody joins it later."""
         self.inside = inside
+        self.lent_to: object = None
+        """The thread that its task has handed a blocking call to, while that call runs."""
         self.stop: BaseException | None = None
 
     def require_owner(self) -> None:
@@ -50,7 +58,7 @@ class Place:
         me = whoami()
         if me is self.owner or me == self.owner:
             return
-        if isinstance(me, int) and not isinstance(self.owner, int) and self.scope.user in (None, me):
+        if isinstance(me, int) and not isinstance(self.owner, int) and self.lent_to in (None, me):
             return  # A blocking call handed to a thread with asyncio.to_thread; its task waits for it.
         raise self._foreign(me)
 
@@ -59,7 +67,7 @@ class Place:
         me = whoami()
         if me is self.owner or me == self.owner:
             return False
-        self.scope.user = me
+        self.lent_to = me
         return True
 
     def _foreign(self, me: object) -> UsageError:
@@ -103,12 +111,11 @@ def require_branch(verb: str) -> Place:
     """The place of a verb that may not be used inside a step or an effect."""
     place = require_place(verb)
     if place.inside is not None:
-        raise place.session.misused(
-            UsageError(
-                f"run {place.session.run}: sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
-                f"A {place.inside.kind} is one recorded call; move sf.{verb}() out into the workflow."
-            )
+        misuse = UsageError(
+            f"run {place.session.run}: sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
+            f"A {place.inside.kind} is one recorded call; move sf.{verb}() out into the workflow."
         )
+        raise place.session.misused(place.inside.misused(misuse))
     return place
 
 

@@ -33,7 +33,7 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             begun = drive(begun)
         finally:
             if lent:
-                place.scope.user = None
+                place.lent_to = None
     return session.finish(place, begun)
 
 

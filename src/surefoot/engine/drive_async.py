@@ -145,11 +145,19 @@ async def shielded(
 
 
 async def go_live(session: Session) -> None:
-    if session.async_claim_lock is None:
-        session.async_claim_lock = asyncio.Lock()
-    async with session.async_claim_lock:
-        if not session.live:
-            await claim(session, session.claim())
+    """Claim the run, under the same lock as blocking calls of it. Not cut short by a cancellation."""
+    if session.live:
+        return
+    claiming = asyncio.ensure_future(hop(drive.go_live, session))
+    cancelled: asyncio.CancelledError | None = None
+    while not claiming.done():
+        try:
+            await asyncio.wait({claiming})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    claiming.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 async def claim(session: Session, ticket: Ticket) -> None:

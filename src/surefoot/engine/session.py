@@ -34,7 +34,7 @@ from surefoot.core.entry import (
     StepStarted,
     Stop,
 )
-from surefoot.core.history import Past, PastState, mismatch, no_longer_asked
+from surefoot.core.history import Past, PastState, changed, mismatch, no_longer_asked
 from surefoot.core.key import idempotency_key
 from surefoot.core.programs.calls import Call, effect, step
 from surefoot.core.state import RUNNING, Event, RunState
@@ -54,7 +54,7 @@ from surefoot.engine.signals import (
     StopSignal,
 )
 from surefoot.engine.spec import CallSpec
-from surefoot.errors import Cancelled, SurefootError, UsageError, ValueRejected
+from surefoot.errors import Cancelled, Fenced, Stopped, StoreUnavailable, SurefootError, UsageError, ValueRejected
 from surefoot.store.contract import Head
 
 S = TypeVar("S", bound=RunSignal)
@@ -64,7 +64,7 @@ _log = logging.getLogger("surefoot")
 class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
-    __slots__ = ("args", "call", "kwargs", "place", "program", "session", "spec")
+    __slots__ = ("args", "call", "inside", "kwargs", "place", "program", "session", "spec")
 
     def __init__(
         self, session: Session, place: Place, spec: CallSpec, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -84,11 +84,11 @@ class Attempt:
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
         session.in_flight.add(call.address)
-        inside = Inside(self.spec.kind, call.address, call.key, attempt)
-        return Place(session, self.place.scope, self.place.owner, inside=inside)
+        self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
+        return Place(session, self.place.scope, self.place.owner, inside=self.inside)
 
     def returned(self, value: object, started: int) -> Outcome:
-        self.session.check_trouble()
+        self._check_misuse()
         try:
             return Returned(Raw(values.encode(value)), started)
         except ValueRejected as error:
@@ -98,8 +98,16 @@ class Attempt:
             raise self.session.misused(ValueRejected(where, path=error.path)) from error
 
     def raised(self, error: BaseException) -> Outcome:
-        self.session.check_trouble()
+        self._check_misuse()
+        if isinstance(error, Stopped | StoreUnavailable | Fenced):
+            # Another run's stop, or a store's trouble: it says nothing about this call, and is not its outcome.
+            raise self.session.misused(error)
         return Raised(error, Raw(values.encode_error(error)))
+
+    def _check_misuse(self) -> None:
+        """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""
+        if self.inside.misuse is not None:
+            raise self.inside.misuse
 
     def left(self) -> None:
         self.session.in_flight.discard(self.call.address)
@@ -121,7 +129,6 @@ class Session:
         self.live = False
         """Whether this process has claimed the run."""
         self.claim_lock = threading.Lock()
-        self.async_claim_lock: Any = None
         self.trouble: SurefootError | None = None
         self.stops: list[Stop] = []
         self.in_flight: set[str] = set()
@@ -199,15 +206,25 @@ class Session:
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
         if type(ending) is Done:
-            return values.decode(ending.raw)
+            return self.decoded(ending.raw)
         if type(ending) is Failed:
             raise self.revive(ending)
         if type(ending) is Halted:
             raise self.stopped(place, ending.stop)
         raise AssertionError(ending)
 
+    def decoded(self, raw: Raw) -> Any:
+        """A recorded value. One that cannot be read is no failure of the run: it stays as it is."""
+        try:
+            return values.decode(raw)
+        except Stopped as error:
+            raise self.misused(error) from None
+
     def revive(self, ending: Failed) -> BaseException:
-        error = values.decode_error(ending.raw)
+        try:
+            error = values.decode_error(ending.raw)
+        except Stopped as unreadable:
+            return self.misused(unreadable)
         if ending.cause is not None:
             error.__cause__ = ending.cause
         return error
@@ -239,10 +256,15 @@ class Session:
         past = self.state.calls.get(address)
         if past is not None:
             past.asked = True
-            return None if past.value is None else values.decode(past.value)
+            if past.kind not in ("value", "note"):
+                raise self.stopped(place, changed(self.run, address, f"a {past.kind}", f"sf.{name}()"))
+            return None if past.value is None else self.decoded(past.value)
         if self.dry:
             return make()
-        raw = Raw(values.encode(make()))
+        try:
+            raw = Raw(values.encode(make()))
+        except ValueRejected as error:
+            raise self.misused(ValueRejected(f"run {self.run}, {address}: {error}", path=error.path)) from error
         self.journal.lazily(entry(address, raw))
         return values.decode(raw)
 
@@ -315,13 +337,12 @@ class Session:
         if self.state.cancel is not None or isinstance(outcome, CancelSignal):
             yield Append(RunCancelled())
             return Cancelled(f"run {self.run} was cancelled{_by(self.state)}")
-        if isinstance(outcome, ContinueSignal):
-            return outcome
-        if not isinstance(outcome, Returned | Exception):
+        if not isinstance(outcome, Returned | Exception | ContinueSignal):
             yield from self._release(f"interrupted by {type(outcome).__name__}")
             return outcome
-        if isinstance(outcome, UsageError):
-            yield from self._release(f"UsageError: {outcome}")
+        if isinstance(outcome, UsageError | Stopped | StoreUnavailable | Fenced):
+            # Misuse, another run's stop, a store in trouble: nothing that this run did, so it has not failed.
+            yield from self._release(f"{type(outcome).__name__}: {outcome}")
             return outcome
         if any(past.kind == "effect" for past in unasked):
             self.stops.append(no_longer_asked(self.run, [past for past in unasked if past.kind == "effect"]))
@@ -329,6 +350,8 @@ class Session:
         if unasked_steps := tuple(past.address for past in unasked if past.kind == "step"):
             _log.warning("run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(unasked_steps))
             yield Append(CallsUnclaimed(unasked_steps))
+        if isinstance(outcome, ContinueSignal):
+            return outcome
         if isinstance(outcome, Returned):
             yield Append(RunDone(outcome.raw))
             return Done(outcome.raw)

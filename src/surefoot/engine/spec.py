@@ -127,12 +127,11 @@ class CallSpec:
         """Called inside another call, whose record covers it; an effect must have one of its own."""
         if place is not current.OUTSIDE and self.kind == "effect":
             inside = place.inside
-            raise place.session.misused(
-                UsageError(
-                    f"run {place.session.run}: effect {self.name} was called inside {inside.kind} {inside.address}, "
-                    "where it would have no intent of its own on record. Call it from the workflow instead."
-                )
+            misuse = UsageError(
+                f"run {place.session.run}: effect {self.name} was called inside {inside.kind} {inside.address}, "
+                "where it would have no intent of its own on record. Call it from the workflow instead."
             )
+            raise place.session.misused(inside.misused(misuse))
         return self.fn(*args, **kwargs)
 
 

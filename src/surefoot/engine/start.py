@@ -28,7 +28,7 @@ from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
 from surefoot.engine.spec import Binder
-from surefoot.errors import STOPS, Cancelled, Fenced, NotFound, RunConflict, Stopped, UsageError
+from surefoot.errors import STOPS, Cancelled, Fenced, NotFound, RunConflict, Stopped, UsageError, ValueRejected
 
 LONGEST_ID = 200
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
@@ -167,7 +167,12 @@ def _drive(session: Session, plan: Plan) -> Loop:
         ending = yield from _concluding(session, outcome)
         if not isinstance(ending, ContinueSignal):
             return answer(session, ending)
-        raw, digest = values.encode_args(plan.binder.bind(ending.args_, ending.kwargs_))
+        try:
+            raw, digest = values.encode_args(plan.binder.bind(ending.args_, ending.kwargs_))
+        except (TypeError, ValueRejected) as error:
+            misuse = UsageError(f"run {session.run}: sf.continue_as_new cannot go on with these arguments: {error}")
+            ending = yield from _concluding(session, session.misused(misuse))
+            raise ending from error
         yield Write(session, Append(session.continued(raw, digest)))
 
 

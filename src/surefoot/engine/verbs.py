@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
-from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.command import Append, Pause
 from surefoot.core.entry import (
@@ -25,7 +24,7 @@ from surefoot.core.entry import (
     WaitExpired,
     WaitStarted,
 )
-from surefoot.core.history import PastState
+from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
 from surefoot.engine import branches, current, drive
 from surefoot.engine.branches import Ends, MapResult
@@ -258,6 +257,8 @@ def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
     past = session.state.calls.get(address)
     if past is not None:
         past.asked = True
+        if past.kind != "timer":
+            raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
         if past.state is PastState.DONE:
             return
     session.would_do("sleep", address)
@@ -282,6 +283,9 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
     else:
         past.asked = True
         due = past.due
+        if past.kind != "wait" or past.name != name:
+            recorded = f"waiting for event {past.name!r}" if past.kind == "wait" else f"a {past.kind}"
+            raise session.stopped(place, changed(session.run, address, recorded, f"waiting for event {name!r}"))
         if past.state is PastState.DONE and past.value is not None:
             return past.value
         if past.state is PastState.FAILED:
@@ -351,7 +355,7 @@ def wait_event(name: str, timeout: Duration | None = None) -> Any:
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
     place = _waiting_place("wait_event")
     raw = perform_wait(place, waiting_for_event(place, name, timeout))
-    return values.decode(raw)
+    return place.session.decoded(raw)
 
 
 def _waiting_place(verb: str) -> Place:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
-from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.command import Append, Pause
 from surefoot.core.timer import Duration, after, seconds, until
@@ -163,7 +162,7 @@ async def sleep_until(moment: datetime) -> None:
 async def wait_event(name: str, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - recorded, survives a crash
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
     place = _async_place("wait_event")
-    return values.decode(await _perform(place, verbs.waiting_for_event(place, name, timeout)))
+    return place.session.decoded(await _perform(place, verbs.waiting_for_event(place, name, timeout)))
 
 
 async def _deliver(run_id: str, name: str, value: Any) -> None:

@@ -1,0 +1,47 @@
+"""A journal of every released format stays readable for ever. Golden files are never written again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from surefoot.core import values
+from surefoot.core.seal import Record, Sealer, verify
+from surefoot.core.state import RunState
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def test_a_journal_of_format_1_verifies_folds_and_decodes():
+    """If this fails, existing runs of users can no longer be resumed: mend the code, not the file."""
+    golden = json.loads((GOLDEN / "format-1.json").read_text())
+    records = [
+        Record(golden["run"], *numbers, body.encode(), bytes.fromhex(seal))
+        for *numbers, body, seal in golden["records"]
+    ]
+    assert verify(Sealer(bytes.fromhex(golden["store"]), golden["run"]), records) == len(records)
+
+    state = RunState(golden["run"])
+    for record in records:
+        state.fold(record)
+
+    assert (state.status, state.segment, state.epoch) == ("done", 2, 4)
+    assert values.decode(state.value) == {"n": 1}
+    assert {address: past.state.value for address, past in state.calls.items() if past.kind == "effect"} == {
+        "[a%2Fb]/charge#1": "done",
+        "refuse#1": "failed",
+        "odd#1": "done",
+    }
+    assert values.decode_error(state.calls["refuse#1"].error).args == ("declined",)
+    assert values.decode(state.calls["odd#1"].value) == "one"
+    assert state.created is not None
+    assert (state.created.version, state.created.labels) == (2, {"who": "ann"})
+
+
+def test_a_step_value_of_format_1_comes_back_with_its_types():
+    golden = json.loads((GOLDEN / "format-1.json").read_text())
+    body = next(json.loads(record[7]) for record in golden["records"] if record[3] == 21)
+    value = values.decode(json.dumps(body["value"]).encode())
+
+    assert value["tuple"] == (1, 2.5, None)
+    assert (value["bytes"], value["set"], value["$key"]) == (b"\x00\xff", {1, 2}, "escaped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -284,3 +285,94 @@ def test_a_damaged_journal_is_an_error_and_never_a_fresh_start(ledger):
     with pytest.raises(sf.JournalCorrupt):
         sf.get_run("r")
     assert ledger.lines == ["price"]
+
+
+def test_an_effect_settled_while_the_run_is_being_claimed_is_not_run(program, ledger):
+    """A person answers between our reading of the journal and our claim."""
+    program.write(
+        """
+        import os, subprocess, sys
+        import surefoot as sf
+
+        phase = sys.argv[1]
+
+        @sf.effect
+        def pay():
+            with open("ledger", "a") as file:
+                file.write("pay\\n")
+            os._exit(9)
+
+        @sf.workflow
+        def wf():
+            if phase == "resume":
+                subprocess.run([sys.executable, "app.py", "settle"], check=True)
+            return pay()
+
+        if phase == "settle":
+            sf.get_run("r").settle("pay#1", happened="by person")
+        else:
+            print(wf.run("r"))
+        """
+    )
+    assert program.run("start").returncode == 9
+
+    assert program.run("resume").stdout == "by person\n"
+    assert ledger.lines == ["pay"]
+
+
+def test_a_swallowed_interrupt_inside_an_effect_does_not_let_the_run_go_on(ledger):
+    """The effect is in doubt; a result that ignores that would be silently wrong."""
+
+    @sf.effect
+    def pay() -> None:
+        ledger.write("pay")
+        raise KeyboardInterrupt
+
+    @sf.effect
+    def other() -> None:
+        ledger.write("other")
+
+    @sf.workflow
+    def wf() -> str:
+        with contextlib.suppress(BaseException):
+            pay()
+        with contextlib.suppress(BaseException):
+            other()
+        return "done"
+
+    with pytest.raises(KeyboardInterrupt):
+        wf.run("r")
+    assert ledger.lines == ["pay"]
+    with pytest.raises(sf.InDoubt):
+        wf.run("r")
+
+
+def test_an_unexpected_error_while_committing_leaves_nobody_waiting(monkeypatch):
+    """Memory ran out in the writer thread: the run ends with an error, the next one works."""
+    import asyncio
+
+    import surefoot.aio as asf
+    from surefoot.store.sqlite import SqliteStore
+
+    whole, calls = SqliteStore.append, []
+
+    def append(self, batch):
+        calls.append(1)
+        if len(calls) == 2:
+            raise MemoryError
+        return whole(self, batch)
+
+    monkeypatch.setattr(SqliteStore, "append", append)
+
+    @asf.step
+    async def look() -> int:
+        return 1
+
+    @asf.workflow
+    async def wf() -> int:
+        return await look()
+
+    with pytest.raises(sf.StoreUnavailable, match="MemoryError"):
+        asyncio.run(wf.run("r"))
+    assert asyncio.run(wf.run("other")) == 1
+    assert asyncio.run(wf.run("r")) == 1

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from surefoot.core.entry import Entry
-from surefoot.errors import SurefootError
+from surefoot.errors import StoreUnavailable, SurefootError
 from surefoot.store.contract import Append, Store
 
 Packed = tuple[Entry, int, bytes, int, int]
@@ -162,9 +162,9 @@ class Committer:
             journals = list(waiting)
             try:
                 answers = self.store.append([journal.propose(waiting[journal]) for journal in journals])
-            except SurefootError as error:
+            except Exception as error:  # noqa: BLE001 - nobody may be left waiting, whatever went wrong
                 for tickets in waiting.values():
-                    _settle(tickets, error)
+                    _settle(tickets, _as_ours(error))
                 return
             for journal, answer in zip(journals, answers, strict=True):
                 if answer is None:
@@ -177,8 +177,8 @@ class Committer:
         """Somebody else wrote into the run. Visitors are let in; a newer claimant ends our claim."""
         try:
             journal.catch_up(waiting[journal])
-        except SurefootError as error:
-            _settle(waiting.pop(journal), error)
+        except Exception as error:  # noqa: BLE001 - as above
+            _settle(waiting.pop(journal), _as_ours(error))
             return
         if not any(ticket.entries for ticket in waiting[journal]):
             _settle(waiting.pop(journal), None)
@@ -197,6 +197,17 @@ class Committer:
         if self._calls is not None:
             self._calls.put(False)
             self._calls = None
+
+
+def _as_ours(error: Exception) -> SurefootError:
+    if isinstance(error, SurefootError):
+        return error
+    ours = StoreUnavailable(
+        f"writing to the store failed with {type(error).__name__}: {error}. "
+        "The next resume finds out by reading what was written."
+    )
+    ours.__cause__ = error
+    return ours
 
 
 def _settle(tickets: list[Ticket], error: SurefootError | None) -> None:

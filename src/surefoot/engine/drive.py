@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned
 from surefoot.core.entry import Due
@@ -39,24 +39,29 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def drive(attempt: Attempt) -> Ending:
     session, program = attempt.session, attempt.program
-    if not session.live:
-        go_live(session)
     answer: Any = None
     try:
+        if not session.live:
+            go_live(session)
+            if (ending := attempt.settled_meanwhile()) is not None:
+                return ending
         while True:
-            wish, answer = program.send(answer), None  # Compared by type: `match` costs six times as much here.
-            if type(wish) is Execute:
+            wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if isinstance(wish, Execute):
                 answer = execute(attempt, wish.attempt)
-            elif type(wish) is Append:
+            elif isinstance(wish, Append):
                 append(session, wish.entry)
-            elif type(wish) is After:
+            elif isinstance(wish, After):
                 answer = moment(session, wish.seconds, jitter=wish.jitter)
-            elif type(wish) is Pause:
+            elif isinstance(wish, Pause):
                 pause(session, wish.due)
             else:
-                raise AssertionError(wish)
+                assert_never(wish)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+    except BaseException as error:
+        session.interrupted_by(error)
+        raise
 
 
 def execute(attempt: Attempt, number: int) -> Outcome:

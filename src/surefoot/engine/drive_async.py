@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned
 from surefoot.core.entry import Due
@@ -50,34 +50,41 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 async def run_attempt(attempt: Attempt) -> Ending:
     session, program = attempt.session, attempt.program
-    if not session.live:
-        await go_live(session)
     answer: Any = None
     cancelled: asyncio.CancelledError | None = None
     try:
+        if not session.live:
+            await go_live(session)
+            if (ending := attempt.settled_meanwhile()) is not None:
+                return ending
         while True:
-            wish, answer = program.send(answer), None  # Compared by type: `match` costs six times as much here.
-            if type(wish) is Execute:
+            wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if isinstance(wish, Execute):
                 try:
                     answer = await execute(attempt, wish.attempt)
                 except EffectCancelled as late:
                     cancelled, answer = late.cancelled, late.outcome
-            elif type(wish) is Append:
+            elif isinstance(wish, Append):
                 try:
                     await append(session, wish.entry)
                 except asyncio.CancelledError as error:
                     # The entry is durable; what it belongs to is finished before we pass this on.
                     cancelled = error
-            elif type(wish) is After:
+            elif isinstance(wish, After):
                 answer = drive.moment(session, wish.seconds, jitter=wish.jitter)
-            elif type(wish) is Pause:
+            elif isinstance(wish, Pause):
                 await pause(session, wish.due)
             else:
-                raise AssertionError(wish)
+                assert_never(wish)
     except StopIteration as end:
         if cancelled is not None:
             raise cancelled from None
         return end.value  # type: ignore[no-any-return]
+    except asyncio.CancelledError:
+        raise  # An ordinary event in async code: what was in flight is finished or was never begun.
+    except BaseException as error:
+        session.interrupted_by(error)
+        raise
 
 
 class EffectCancelled(Exception):

@@ -64,11 +64,11 @@ _log = logging.getLogger("surefoot")
 class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
-    __slots__ = ("args", "call", "inside", "kwargs", "place", "program", "session", "spec")
+    __slots__ = ("args", "call", "inside", "kwargs", "past", "place", "program", "session", "spec")
 
     def __init__(
         self, session: Session, place: Place, spec: CallSpec, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any],
-        program: Program,
+        past: Past | None, program: Program,
     ) -> None:  # fmt: skip
         self.session = session
         self.place = place
@@ -76,7 +76,12 @@ class Attempt:
         self.call = call
         self.args = args
         self.kwargs = kwargs
+        self.past = past
         self.program = program
+
+    def settled_meanwhile(self) -> Ending | None:
+        """While the run was being claimed, somebody may have settled the very effect that is in doubt here."""
+        return None if self.past is None else recorded_ending(self.past)
 
     def enter(self, attempt: int) -> Place:
         """The place in which the user's function is executed."""
@@ -135,7 +140,8 @@ class Session:
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
         self.seen_changes = 0
-        self.interrupted = False
+        self.interruption: BaseException | None = None
+        """Ctrl-C and the like, once it has cut off a call: user code may catch it, the run does not go on."""
         self.ended = False
         self._scope = Scope()
         self._earlier_stops = state.stops
@@ -190,18 +196,14 @@ class Session:
             key = idempotency_key(self.namespace, self.run, self.state.segment, address)
         call = Call(self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure)
         program = step(call, past) if spec.kind == "step" else effect(call, past)
-        return Attempt(self, place, spec, call, args, kwargs, program)
+        return Attempt(self, place, spec, call, args, kwargs, past, program)
 
     def _from_journal(self, past: Past, kind: str, digest: str, raw_args: bytes) -> Ending | None:
         past.asked = True
         stop = mismatch(self.run, past, kind, digest, raw_args)
         if stop is not None:
             return Halted(stop)
-        if past.state is PastState.DONE and past.value is not None:
-            return Done(past.value)
-        if past.state is PastState.FAILED and past.error is not None:
-            return Failed(past.error)
-        return None
+        return recorded_ending(past)
 
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
@@ -235,7 +237,7 @@ class Session:
             raise place.stop
         if self.trouble is not None:
             raise HaltSignal(self.trouble)
-        if self.interrupted:
+        if self.interruption is not None:
             raise InterruptSignal
         if place.segment != self.state.segment or self.ended:
             raise self.misused(
@@ -280,6 +282,11 @@ class Session:
             if self.trouble is None:
                 self.trouble = error
         return error
+
+    def interrupted_by(self, error: BaseException) -> None:
+        """A call was cut off by something that is no outcome. Ordinary exceptions and our own signals pass."""
+        if not isinstance(error, Exception | RunSignal) and self.interruption is None:
+            self.interruption = error
 
     def check_trouble(self) -> None:
         if self.trouble is not None:
@@ -334,6 +341,9 @@ class Session:
             return self.trouble
         if self.stops:
             return (yield from self._stop())
+        if self.interruption is not None:
+            yield from self._release(f"interrupted by {type(self.interruption).__name__}")
+            return self.interruption
         if self.state.cancel is not None or isinstance(outcome, CancelSignal):
             yield Append(RunCancelled())
             return Cancelled(f"run {self.run} was cancelled{_by(self.state)}")
@@ -379,6 +389,15 @@ class Session:
 
     def now(self) -> Moment:
         return self.clock.read()
+
+
+def recorded_ending(past: Past) -> Ending | None:
+    """How a recorded call ended; None while it has not."""
+    if past.state is PastState.DONE and past.value is not None:
+        return Done(past.value)
+    if past.state is PastState.FAILED and past.error is not None:
+        return Failed(past.error)
+    return None
 
 
 def _by(state: RunState) -> str:

@@ -240,8 +240,8 @@ def _join(session: Session, threads: list[threading.Thread]) -> None:
     try:
         for thread in threads:
             thread.join()
-    except BaseException:
-        session.interrupted = True
+    except BaseException as error:
+        session.interrupted_by(error)
         for thread in threads:
             thread.join()
         raise
@@ -329,6 +329,9 @@ def perform_wait(place: Place, program: Wait) -> Any:
                 drive.pause(session, wish.due)
     except StopIteration as end:
         return end.value
+    except BaseException as error:
+        session.interrupted_by(error)
+        raise
 
 
 def sleep(duration: Duration) -> None:

@@ -298,8 +298,8 @@ def test_scopes_name_calls_and_go_on_counting_when_entered_again():
     wf.run("r")
 
     assert [call.address for call in sf.get_run("r").steps()] == [
-        "[src%2Fa.py]/work#1",
-        "[src%2Fa.py]/work#2",
+        "[src/a.py]/work#1",
+        "[src/a.py]/work#2",
         "[x]/[y]/work#1",
     ]
 

@@ -9,12 +9,25 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_UNSAFE: Final = re.compile(r"[\[\]/#%\x00-\x1f\x7f-\x9f]")
+_UNSAFE: Final = re.compile(r"[\[\]#%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def escape(label: str) -> str:
-    """Percent-escape what has a meaning in addresses, and control characters."""
-    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", label)
+    """Percent-escape what has a meaning in addresses, and what has no business in a name.
+
+    A slash stays: between brackets it cannot be mistaken, and paths stay readable (`[src/a.py]/write#1`).
+    """
+    return _UNSAFE.sub(_escaped, label)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"%{code:02X}" if code < 0x100 else f"%u{code:04X}"
+
+
+def as_recorded(address: str) -> str:
+    """An address as people may write it: an escaped slash means the same."""
+    return address.replace("%2F", "/").replace("%2f", "/")
 
 
 class Scope:

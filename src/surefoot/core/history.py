@@ -36,6 +36,8 @@ class Past:
     value: Raw | None = None
     error: Raw | None = None
     attempt = 0
+    failures = 0
+    """How many attempts of an effect ended, as against being cut off: only those use up its retries."""
     due: Due | None = None
     ended = 0
     key = ""

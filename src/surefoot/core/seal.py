@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from surefoot.core.entry import KIND_OF, KINDS, Entry
-from surefoot.errors import CodecMissing, JournalCorrupt, SchemaMismatch
+from surefoot.errors import CodecMissing, JournalCorrupt, SchemaMismatch, UsageError
 
 FORMAT: Final = 1
 SCHEMA: Final = 1
@@ -98,6 +98,17 @@ _decoders: Final[dict[int, Any]] = {kind: msgspec.json.Decoder(cls).decode for k
 def to_body(entry: Entry) -> tuple[int, bytes]:
     """The kind and the body of an entry."""
     return KIND_OF[type(entry)], _encode(entry)
+
+
+def checked_body(entry: Entry) -> tuple[int, bytes]:
+    """As `to_body`, for entries with fields that came from user code as they are: what we write, we can read."""
+    kind = KIND_OF[type(entry)]
+    try:
+        body = _encode(entry)
+        _decoders[kind](body)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UsageError(f"{type(entry).__name__} cannot be recorded as given: {error}") from None
+    return kind, body
 
 
 def from_record(record: Record) -> Entry:

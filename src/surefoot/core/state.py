@@ -271,11 +271,13 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
     final = entry.due is None
     past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
     past.error, past.due, past.ended = entry.error, entry.due, record.at
+    past.failures += 1
 
 
 def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.error = entry.error
+    past.failures += 1
 
 
 def _effect_unstorable(state: RunState, entry: EffectUnstorable, record: Record) -> None:

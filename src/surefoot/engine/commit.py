@@ -145,11 +145,12 @@ class Committer:
             self._batch = []
             heir = next((ticket for ticket in self._queue if ticket.gate is not None), None)
             self._leading = bool(self._queue)
+            nobody = self._leading and heir is None  # Read here: outside, somebody else may have begun to lead.
             if heir is not None and heir.gate is not None:
                 heir.leads = True
                 gate, heir.gate = heir.gate, None
                 gate.release()
-        if self._leading and heir is None:
+        if nobody:
             self._wake_writer()
 
     def _write(self, batch: list[Ticket]) -> None:

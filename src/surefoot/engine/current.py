@@ -36,7 +36,7 @@ class Inside:
 class Place:
     """A point in a run from which calls are made, by one thread or task at a time."""
 
-    __slots__ = ("inside", "lent_to", "owner", "parent", "scope", "segment", "session", "stop")
+    __slots__ = ("home", "inside", "lent_to", "owner", "parent", "scope", "segment", "session", "stop")
 
     def __init__(
         self, session: Any, scope: Scope, owner: object, *, parent: Place | None = None, inside: Inside | None = None
@@ -46,6 +46,9 @@ class Place:
         self.scope = scope
         self.segment: int = session.state.segment
         self.owner = owner
+        """A task; or, in blocking code, the number of a thread."""
+        self.home = running_loop()
+        """The loop that was running here when the place was made: none, in most blocking code."""
         self.parent = parent
         """Where a stop of this place is also felt at once, because nobody joins it later."""
         self.inside = inside
@@ -55,16 +58,22 @@ class Place:
 
     def require_owner(self) -> None:
         """Refuse to count calls for a task or thread that only inherited this place."""
-        me = whoami()
+        me = self._caller()
         if me is self.owner or me == self.owner:
             return
-        if isinstance(me, int) and not isinstance(self.owner, int) and self.lent_to in (None, me):
+        if isinstance(me, int) and self.lent_to in (None, me) and waits_for_a_thread(self.owner):
             return  # A blocking call handed to a thread with asyncio.to_thread; its task waits for it.
         raise self._foreign(me)
 
+    def _caller(self) -> object:
+        """Who calls, in the terms of the owner. Blocking code may be called where a loop runs (a notebook)."""
+        if isinstance(self.owner, int) and running_loop() is self.home:
+            return threading.get_ident()
+        return whoami()
+
     def lend(self) -> bool:
         """Note the thread that a task has lent this place to, so that a second one is refused."""
-        me = whoami()
+        me = self._caller()
         if me is self.owner or me == self.owner:
             return False
         self.lent_to = me
@@ -90,13 +99,50 @@ set_place = _place.set
 reset = _place.reset
 
 
+def running_loop() -> Any:
+    """The event loop that runs in this thread, without importing asyncio for the question."""
+    asyncio = sys.modules.get("asyncio.events")
+    return None if asyncio is None else asyncio._get_running_loop()
+
+
 def whoami() -> object:
     """The task that runs here, else the number of the thread."""
-    asyncio = sys.modules.get("asyncio.events")
-    loop = None if asyncio is None else asyncio._get_running_loop()
+    loop = running_loop()
     if loop is None:
         return threading.get_ident()
     return sys.modules["asyncio"].current_task(loop) or threading.get_ident()
+
+
+_HANDING_OVER = frozenset({"to_thread", "run_sync_in_worker_thread"})
+"""The coroutines of asyncio and anyio that run a function in a thread with a copy of the context."""
+_LOOKS = 200
+
+
+def waits_for_a_thread(owner: Any) -> bool:
+    """Whether the task itself, and not one it started, is waiting for a function it handed to a thread.
+
+    The thread may be quicker than the task, which then is not waiting yet: it is given a moment.
+    """
+    if isinstance(owner, int):
+        return False
+    moment = threading.Event()
+    for _ in range(_LOOKS):
+        handing_over, at_rest = _what_it_awaits(owner.get_coro())
+        if handing_over or at_rest:
+            return handing_over
+        moment.wait(0.001)
+    return False
+
+
+def _what_it_awaits(coroutine: Any) -> tuple[bool, bool]:
+    """(it hands something to a thread, it is at rest); while it runs, neither can be said."""
+    while hasattr(coroutine, "cr_await"):
+        if coroutine.cr_code.co_name in _HANDING_OVER:
+            return True, True
+        if coroutine.cr_await is None:
+            return False, False
+        coroutine = coroutine.cr_await
+    return False, True
 
 
 def require_place(verb: str) -> Place:

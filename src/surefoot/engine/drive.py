@@ -40,6 +40,7 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def drive(attempt: Attempt) -> Ending:
     session, program = attempt.session, attempt.program
     answer: Any = None
+    session.call_begins(attempt.call.address)
     try:
         if not session.live:
             go_live(session)
@@ -62,6 +63,8 @@ def drive(attempt: Attempt) -> Ending:
     except BaseException as error:
         session.interrupted_by(error)
         raise
+    finally:
+        session.call_ended(attempt.call.address)
 
 
 def execute(attempt: Attempt, number: int) -> Outcome:
@@ -77,7 +80,6 @@ def execute(attempt: Attempt, number: int) -> Outcome:
         return attempt.raised(error)
     finally:
         current.reset(token)
-        attempt.left()
     return attempt.returned(value, started)
 
 
@@ -156,7 +158,7 @@ def notice(session: Session) -> None:
 
 def invoke(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:
     """Run the workflow function itself, at the root of a run."""
-    place = session.root_place()
+    place = session.root_place(threading.get_ident())
     token = current.set_place(place)
     try:
         with current.driven:

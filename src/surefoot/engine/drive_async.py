@@ -25,6 +25,8 @@ from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError, UsageError
 
 T = TypeVar("T")
+LAST_SECONDS = 1.0
+"""How long an effect that has used up its time may take to end when it is cancelled."""
 
 
 async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -52,6 +54,7 @@ async def run_attempt(attempt: Attempt) -> Ending:
     session, program = attempt.session, attempt.program
     answer: Any = None
     cancelled: asyncio.CancelledError | None = None
+    session.call_begins(attempt.call.address)
     try:
         if not session.live:
             await go_live(session)
@@ -73,6 +76,9 @@ async def run_attempt(attempt: Attempt) -> Ending:
             elif isinstance(wish, After):
                 answer = drive.moment(session, wish.seconds, jitter=wish.jitter)
             elif isinstance(wish, Pause):
+                if cancelled is not None:
+                    # The failed attempt is on record; the next one is for the next resume.
+                    raise cancelled  # noqa: TRY301 - handled below like any other cancellation
                 await pause(session, wish.due)
             else:
                 assert_never(wish)
@@ -85,9 +91,11 @@ async def run_attempt(attempt: Attempt) -> Ending:
     except BaseException as error:
         session.interrupted_by(error)
         raise
+    finally:
+        session.call_ended(attempt.call.address)
 
 
-class EffectCancelled(Exception):
+class EffectCancelled(BaseException):
     """An effect was cancelled while in flight; it was waited for, and this is its outcome."""
 
     def __init__(self, outcome: Outcome, cancelled: asyncio.CancelledError) -> None:
@@ -100,55 +108,55 @@ async def execute(attempt: Attempt, number: int) -> Outcome:
     place = attempt.enter(number)
     started = attempt.session.clock.now()
     token = current.set_place(place)
-    cancelled: asyncio.CancelledError | None = None
-    outcome: Outcome
     try:
+        body = attempt.spec.fn(*attempt.args, **attempt.kwargs)
         if attempt.spec.kind == "effect":
-            value, cancelled = await shielded(attempt.spec.fn(*attempt.args, **attempt.kwargs), attempt.spec.timeout)
-        elif attempt.spec.timeout is None:
-            value = await attempt.spec.fn(*attempt.args, **attempt.kwargs)
+            return await shielded(attempt, body, started)
+        if attempt.spec.timeout is None:
+            value = await body
         else:
             async with asyncio.timeout(attempt.spec.timeout):
-                value = await attempt.spec.fn(*attempt.args, **attempt.kwargs)
-        outcome = attempt.returned(value, started)
-    except Exception as error:
-        if error is attempt.session.trouble:
-            raise
-        outcome = attempt.raised(error)
-    except asyncio.CancelledError as error:
-        if attempt.spec.kind == "step":
-            raise
-        outcome = attempt.raised(error)  # The effect cancelled itself: in doubt.
+                value = await body
+    except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
+        return attempt.raised(error)
     finally:
         current.reset(token)
-        attempt.left()
+    return attempt.returned(value, started)
+
+
+async def shielded(attempt: Attempt, body: Coroutine[Any, Any, Any], started: int) -> Outcome:
+    """Await an effect to its end even if its caller is cancelled meanwhile: its outcome has to be recorded."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(body)
+    timeout = attempt.spec.timeout
+    deadline = None if timeout is None else loop.time() + timeout
+    cancelled: asyncio.CancelledError | None = None
+    late = False
+    while not task.done():
+        left = None if deadline is None else deadline - loop.time()
+        if left is not None and left <= 0:
+            if late:
+                break  # It was asked to end and did not: in doubt, and its late result is dropped.
+            late = True
+            task.cancel()
+            deadline, left = loop.time() + LAST_SECONDS, LAST_SECONDS
+        try:
+            await asyncio.wait({task}, timeout=left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    outcome = _outcome(attempt, task, started, late=late)
     if cancelled is not None:
         raise EffectCancelled(outcome, cancelled)
     return outcome
 
 
-async def shielded(
-    body: Coroutine[Any, Any, T],
-    timeout: float | None,  # noqa: ASYNC109 - recorded with the intent, so it is ours to keep
-) -> tuple[T, asyncio.CancelledError | None]:
-    """Await an effect to its end even if its caller is cancelled meanwhile; then say so."""
-    loop = asyncio.get_running_loop()
-    task = loop.create_task(body)
-    deadline = None if timeout is None else loop.time() + timeout
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        left = None if deadline is None else deadline - loop.time()
-        if left is not None and left <= 0:
-            task.cancel()
-            await asyncio.wait({task}, timeout=1.0)
-            if task.done() and not task.cancelled() and task.exception() is None:
-                break
-            raise TimeoutError(f"did not return within {timeout:g} s")
-        try:
-            await asyncio.wait({task}, timeout=left)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    return task.result(), cancelled
+def _outcome(attempt: Attempt, task: asyncio.Task[Any], started: int, *, late: bool) -> Outcome:
+    if late and (not task.done() or task.cancelled() or task.exception() is not None):
+        return attempt.raised(TimeoutError(f"did not return within {attempt.spec.timeout:g} s"))
+    if task.cancelled():
+        return attempt.raised(asyncio.CancelledError("the effect was cancelled from inside"))
+    error = task.exception()
+    return attempt.returned(task.result(), started) if error is None else attempt.raised(error)
 
 
 async def go_live(session: Session) -> None:
@@ -179,9 +187,11 @@ async def append(session: Session, *entries: Any) -> None:
     turn = turn_of(session.runtime)
     try:
         ticket = session.journal.add(*entries, notify=turn.one_done)
-    except SurefootError as error:
-        turn.one_done()
-        raise session.misused(error) from None
+    except BaseException as error:
+        turn.one_done()  # Else everybody else in this turn would wait for a ticket that does not exist.
+        if isinstance(error, SurefootError):
+            raise session.misused(error) from None
+        raise
     await _durable(session, turn, ticket)
 
 
@@ -208,7 +218,7 @@ async def pause(session: Session, due: Due) -> None:
 
 async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
     """Run the workflow function itself, at the root of a run."""
-    token = current.set_place(session.root_place())
+    token = current.set_place(session.root_place(asyncio.current_task()))
     try:
         with current.driven:
             return session.result(await fn())

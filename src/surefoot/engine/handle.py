@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from surefoot.core import values
+from surefoot.core.address import as_recorded
 from surefoot.core.entry import CancelRequested, EffectSettled, EventSent, Progressed, RunCancelled
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
@@ -204,6 +205,7 @@ class Run:
         note: str = "",
     ) -> None:
         """Answer for an in-doubt effect: it happened and gave this value, or it did not happen."""
+        address = as_recorded(address)
         if (happened is not _NOT_GIVEN) == bool(not_happened):
             raise UsageError("settle: say either happened=VALUE or not_happened=True")
         raw = Raw(b"null" if not_happened else values.encode(happened))

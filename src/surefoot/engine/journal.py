@@ -16,6 +16,9 @@ from surefoot.core.entry import (
     KIND_OF,
     KINDS,
     VISITORS,
+    EffectDone,
+    EffectIntended,
+    EffectRaised,
     Entry,
     RunAdopted,
     RunCancelled,
@@ -24,9 +27,13 @@ from surefoot.core.entry import (
     RunFailed,
     RunReleased,
     RunStopped,
+    StepDone,
+    StepRaised,
     StepStarted,
+    TimerFired,
+    TimerSet,
 )
-from surefoot.core.seal import GENESIS, Record, Sealer, to_body, verify
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, to_body, verify
 from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after_stop
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
@@ -101,8 +108,13 @@ class Journal:
 
     def lazily(self, entry: Entry) -> None:
         """Keep for the next append of anything: durable no later than what follows it."""
+        key: object = None
+        if type(entry) is StepStarted:
+            key = entry.address
+        else:
+            self._pack(entry, 0)  # Refused here, where it was said, and not with whatever is written next.
         with self._lock:
-            self._lazy[entry.address if type(entry) is StepStarted else object()] = entry, self._clock.now()
+            self._lazy[key or object()] = entry, self._clock.now()
 
     def append(self, *entries: Entry) -> None:
         """Blocking: durable on return."""
@@ -138,6 +150,10 @@ class Journal:
         """Blocking, for a claim."""
         self._committer.commit(lambda: ticket, self._lock)
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def close(self) -> None:
         """Nothing more is written through this journal: late results of abandoned calls are refused."""
         with self._lock:
@@ -160,7 +176,7 @@ class Journal:
         return Ticket(self, packed)
 
     def _pack(self, entry: Entry, at: int) -> Packed:
-        kind, body = to_body(entry)
+        kind, body = to_body(entry) if type(entry) in _OURS else checked_body(entry)
         return entry, kind, body, at, self.epoch
 
     # -- called by the committer, one thread at a time ------------------------------------------
@@ -253,7 +269,7 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
         entry = decide(state)
         if entry is None:
             return state
-        kind, body = to_body(entry)
+        kind, body = checked_body(entry)
         record = Sealer(store.id, run).seal(
             seq=head.seq + 1, epoch=state.epoch, at=clock.now(), kind=kind, body=body, previous=head.seal
         )
@@ -266,7 +282,7 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
 
 def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunState:
     """Record a run that somebody else will drive; or find the one that has the id already."""
-    kind, body = to_body(created)
+    kind, body = checked_body(created)
     record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
     state = RunState(run)
     state.fold(record)
@@ -288,6 +304,8 @@ def index_row(state: RunState) -> IndexRow:
     )
 
 
+_OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired})
+"""Entries whose fields we made or encoded ourselves; all others are read back before they are written."""
 _LAST = frozenset({RunReleased, RunStopped, RunDone, RunFailed, RunCancelled})
 _VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
 _CLAIM_KINDS = frozenset({KIND_OF[RunCreated], KIND_OF[RunAdopted]})

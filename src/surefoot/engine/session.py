@@ -41,7 +41,7 @@ from surefoot.core.state import RUNNING, Event, RunState
 from surefoot.core.timer import Moment
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
-from surefoot.engine.current import Inside, Place, whoami
+from surefoot.engine.current import Inside, Place
 from surefoot.engine.journal import Journal
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.signals import (
@@ -88,7 +88,6 @@ class Attempt:
         call, session = self.call, self.session
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
-        session.in_flight.add(call.address)
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
         return Place(session, self.place.scope, self.place.owner, inside=self.inside)
 
@@ -113,9 +112,6 @@ class Attempt:
         """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""
         if self.inside.misuse is not None:
             raise self.inside.misuse
-
-    def left(self) -> None:
-        self.session.in_flight.discard(self.call.address)
 
 
 class Session:
@@ -160,9 +156,9 @@ class Session:
         self.state.status, self.state.epoch = RUNNING, self.journal.epoch
         self.runtime.watch(self)
 
-    def root_place(self) -> Place:
+    def root_place(self, owner: object) -> Place:
         self._scope = Scope()
-        return Place(self, self._scope, whoami())
+        return Place(self, self._scope, owner)
 
     def result(self, value: object) -> Returned:
         """The workflow's own result, encoded. Refused: the run stays resumable, the code can be mended."""
@@ -249,6 +245,15 @@ class Session:
             raise self._felt(place, CancelSignal())
         place.require_owner()
 
+    def call_begins(self, address: str) -> None:
+        with self._lock:
+            if self.ended:
+                raise HaltSignal(UsageError(f"run {self.run}: {address} was called after the workflow had ended"))
+            self.in_flight.add(address)
+
+    def call_ended(self, address: str) -> None:
+        self.in_flight.discard(address)
+
     # -- values and notes, all lazy -----------------------------------------------------------------
 
     def note(self, place: Place, name: str, make: Callable[[], object], entry: Callable[[str, Raw], Entry]) -> Any:
@@ -267,7 +272,10 @@ class Session:
             raw = Raw(values.encode(make()))
         except ValueRejected as error:
             raise self.misused(ValueRejected(f"run {self.run}, {address}: {error}", path=error.path)) from error
-        self.journal.lazily(entry(address, raw))
+        try:
+            self.journal.lazily(entry(address, raw))
+        except UsageError as error:
+            raise self.misused(error) from None
         return values.decode(raw)
 
     def unasked_below(self, scope: Scope) -> bool:
@@ -328,7 +336,9 @@ class Session:
 
     def conclude(self, outcome: Returned | BaseException) -> Generator[Append, Any, Ending | BaseException]:
         """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
-        if self.trouble is None and self.in_flight and not self.stops:
+        with self._lock:
+            self.ended = True  # From here on no call begins; those that have begun are known.
+        if self.trouble is None and self.in_flight and not self.stops and self.interruption is None:
             self.misused(
                 UsageError(
                     f"run {self.run}: the workflow ended while {', '.join(sorted(self.in_flight))} was still "
@@ -382,6 +392,7 @@ class Session:
 
     def continued(self, raw_args: bytes, digest: str) -> RunContinued:
         """Begin the next segment: nothing of the last one is replayed into it."""
+        self.ended = False
         self.state.segment += 1
         self.state.calls = {}
         self.state.args, self.state.digest = Raw(raw_args), digest

@@ -12,6 +12,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.command import Append, Done, Failed, Halted
-from surefoot.core.entry import Due, RunCreated, Stop
+from surefoot.core.entry import Due, RunCreated, RunReleased, Stop
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
 from surefoot.engine import current, drive, journal
@@ -28,10 +29,21 @@ from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
 from surefoot.engine.spec import Binder
-from surefoot.errors import STOPS, Cancelled, Fenced, NotFound, RunConflict, Stopped, UsageError, ValueRejected
+from surefoot.errors import (
+    STOPS,
+    Cancelled,
+    Fenced,
+    NotFound,
+    RunConflict,
+    Stopped,
+    SurefootError,
+    UsageError,
+    ValueRejected,
+)
 
 LONGEST_ID = 200
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
+CLOCK_SLACK_MICROS = 60_000_000
 
 
 class Options(Struct, frozen=True):
@@ -93,16 +105,72 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
     """Everything `.run` does, from the first look to the result."""
     check_id(run)
     _refuse_self(run)
-    if plan.args is not None:
-        session = Session(runtime, RunState(run), None, wait_seconds=options.wait_seconds or 0.0)
-        if runtime.enlist(session):
-            try:
-                created = yield from _create(session, plan, options)
-                if created:
-                    return (yield from _drive(session, plan))
-            finally:
-                runtime.discharge(session)
-    return (yield from _resuming(runtime, plan, run, options))
+    patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
+    nap = FIRST_NAP
+    may_create = plan.args is not None
+    while True:
+        state = None
+        try:
+            if may_create:
+                session = Session(runtime, RunState(run), None, wait_seconds=options.wait_seconds or 0.0)
+                yield from _enlisted(session, _create(session, plan, options))
+                return (yield from _enlisted(session, _drive(session, plan)))
+            found = yield Do(lambda: journal.load(runtime.store, run))
+            if found is None:
+                raise not_found(run, runtime.store.url)
+            state, head = found
+            require_same(plan, state, runtime.store.url)
+            if state.status in ENDED:
+                return recorded_end(state)
+            _warn_of_clock(runtime, state)
+            if not options.wait_seconds and state.needs_answer(partial(_is_due, runtime.clock.read())):
+                raise revive(state.stops, run, runtime.store.url)
+            if not driven_elsewhere(runtime, state):
+                session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
+                return (yield from _enlisted(session, _drive(session, plan)))
+        except AlreadyThere:
+            may_create = False  # The ordinary way of a resume: look at what is there.
+            continue
+        except (DrivenHere, LostClaim):
+            pass  # This process drives it already, or another was quicker: wait for them.
+        if patience is not None and time.monotonic() > patience:
+            who = "this process" if state is None else claimant(state)
+            raise TimeoutError(f"run {run} is still driven by {who}; waited {options.wait_seconds:g} s for it")
+        yield Nap(nap)
+        nap = min(nap * 1.5, LONGEST_NAP)
+
+
+class AlreadyThere(Exception):
+    """The run exists, so it cannot be created."""
+
+
+class DrivenHere(Exception):
+    """This process drives the run already, in another thread or task."""
+
+
+class LostClaim(Exception):
+    """The run was claimed by another process before anything was executed here."""
+
+
+def _enlisted(session: Session, part: Loop) -> Loop:
+    """Do this as the one session of this process that drives the run; let go of the claim if it is cut off."""
+    if not session.runtime.enlist(session):
+        raise DrivenHere
+    cut_off = True
+    try:
+        result = yield from part
+        cut_off = False
+    except (AlreadyThere, LostClaim):
+        raise
+    except BaseException as error:
+        if session.live and not session.journal.closed:
+            with suppress(SurefootError):
+                yield Write(session, Append(RunReleased(f"interrupted by {type(error).__name__}")))
+        raise
+    finally:
+        if cut_off or session.journal.closed:
+            session.runtime.discharge(session)
+    return result
 
 
 def _create(session: Session, plan: Plan, options: Options) -> Loop:
@@ -110,50 +178,17 @@ def _create(session: Session, plan: Plan, options: Options) -> Loop:
     try:
         yield Claim(session, created)
     except Fenced:
-        return False  # It exists already: that is the ordinary way of a resume, not a fault.
+        raise AlreadyThere from None
     session.state.args = created.args
-    return True
 
 
-def _resuming(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
-    patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
-    nap = FIRST_NAP
-    while True:
-        found = yield Do(lambda: journal.load(runtime.store, run))
-        if found is None:
-            raise not_found(run, runtime.store.url)
-        state, head = found
-        require_same(plan, state, runtime.store.url)
-        if state.status in ENDED:
-            return recorded_end(state)
-        now = runtime.clock.read()
-        if state.newest_at > now.wall + 60_000_000:
-            log.warning("run %s: the clock is behind the newest recorded time; order does not depend on it", run)
-        if state.needs_answer(partial(_is_due, now)) and not options.wait_seconds:
-            raise revive(state.stops, run, runtime.store.url)
-        if not driven_elsewhere(runtime, state):
-            session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
-            if runtime.enlist(session):
-                try:
-                    return (yield from _drive(session, plan))
-                except LostClaim:
-                    pass  # Another process was quicker: it drives the run now, we wait for it.
-                finally:
-                    runtime.discharge(session)
-        if patience is not None and time.monotonic() > patience:
-            raise TimeoutError(
-                f"run {run} is still driven by {claimant(state)}; waited {options.wait_seconds:g} s for it"
-            )
-        yield Nap(nap)
-        nap = min(nap * 1.5, LONGEST_NAP)
+def _warn_of_clock(runtime: Runtime, state: RunState) -> None:
+    if state.newest_at > runtime.clock.now() + CLOCK_SLACK_MICROS:
+        log.warning("run %s: the clock is behind the newest recorded time; order does not depend on it", state.run)
 
 
 def _is_due(now: Moment, due: Due) -> bool:
     return remaining(due, now) <= 0
-
-
-class LostClaim(Exception):
-    """The run was claimed by another process before anything was executed here."""
 
 
 def _drive(session: Session, plan: Plan) -> Loop:
@@ -164,7 +199,12 @@ def _drive(session: Session, plan: Plan) -> Loop:
         outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
         if isinstance(session.trouble, Fenced) and not session.live:
             raise LostClaim
-        ending = yield from _concluding(session, outcome)
+        try:
+            ending = yield from _concluding(session, outcome)
+        except Fenced:
+            if session.live:
+                raise
+            raise LostClaim from None  # Only the end was missing, and another process was quicker to write it.
         if not isinstance(ending, ContinueSignal):
             return answer(session, ending)
         try:

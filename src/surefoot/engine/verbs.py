@@ -124,7 +124,7 @@ def publish(name: str, value: object) -> None:
 def scope(label: str) -> Iterator[None]:
     """Calls in this block are counted under a name of their own: `[label]/write#1`."""
     place = current.require_branch("scope")
-    me = current.whoami()
+    me = threading.get_ident() if isinstance(place.owner, int) else current.whoami()
     inner = place.scope.labelled(str(label))
     if inner.user is not None and inner.user != me:
         raise place.session.misused(

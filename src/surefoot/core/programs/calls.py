@@ -79,7 +79,7 @@ def step(call: Call, past: Past | None) -> Program:
 
 def effect(call: Call, past: Past | None) -> Program:
     """Run at most once by our own decision, unless a retry is declared harmless."""
-    attempt = 0 if past is None else past.attempt
+    attempt, failures = (0, 0) if past is None else (past.attempt, past.failures)
     if past is not None:
         ending = yield from _take_up(call, past)
         if ending is not None:
@@ -98,15 +98,18 @@ def effect(call: Call, past: Past | None) -> Program:
                 yield Append(EffectUnstorable(call.address, why, attempt))
                 return Halted(doubt.unstorable(call.run, call.address, why))
             case Raised(error, raw) if proves_nothing_happened(error, call.retry, call.unsure):
-                wait = next_try(call.retry, error, attempt, harmless=call.policy == "retry")
+                failures += 1
+                wait = next_try(call.retry, error, failures, harmless=call.policy == "retry")
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
                 yield Append(EffectRaised(call.address, raw, attempt, due))
                 if due is None:
                     return Failed(raw, error)
                 yield Pause(due)
             case Raised(error, raw):
+                failures += 1
                 yield Append(EffectDoubted(call.address, raw, attempt))
-                ending = yield from _in_doubt(call, doubt.raised(call.run, call.address, error), attempt, crashed=False)
+                question = doubt.raised(call.run, call.address, error)
+                ending = yield from _in_doubt(call, question, attempt, failures, crashed=False)
                 if ending is not None:
                     return ending
             case _:
@@ -122,7 +125,8 @@ def _take_up(call: Call, past: Past) -> Part:
             return Halted(doubt.unstorable(call.run, call.address, past.why))
         case PastState.IN_DOUBT:
             crashed = past.error is None
-            return (yield from _in_doubt(call, doubt.recorded(call.run, past), past.attempt, crashed=crashed))
+            question = doubt.recorded(call.run, past)
+            return (yield from _in_doubt(call, question, past.attempt, past.failures, crashed=crashed))
         case PastState.CLEARED:
             pass
         case _:
@@ -130,11 +134,11 @@ def _take_up(call: Call, past: Past) -> Part:
     return None
 
 
-def _in_doubt(call: Call, question: doubt.Question, attempt: int, *, crashed: bool) -> Part:
+def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int, *, crashed: bool) -> Part:
     """The declared policy decides. None: it is safe to run the effect again, with the same key."""
     match call.policy:
         case "retry":
-            wait = Wait(0.0, False) if crashed else after_doubt(call.retry, attempt)
+            wait = Wait(0.0, False) if crashed else after_doubt(call.retry, failures)
             if wait is None:
                 return Halted(question.stop("it was tried as often as allowed"))
             if wait.seconds:

@@ -55,6 +55,8 @@ class RetryAfter(NotDone):
     """Raised by a step or an effect: nothing happened; try again after so many seconds."""
 
     def __init__(self, seconds: float, message: str = "") -> None:
+        if not 0 <= seconds < 3.2e9:
+            raise UsageError(f"RetryAfter({seconds!r}): seconds must be between zero and a hundred years")
         super().__init__(message or f"asked to try again after {seconds} s")
         self.seconds = float(seconds)
 

@@ -44,17 +44,17 @@ def test_the_list_begins_with_what_needs_a_person(cli, runs, words):
     assert lines[0].rstrip().endswith("InDoubt charge#1")
 
 
-def test_a_run_whose_process_is_gone_is_not_shown_as_running(shell):
-    """By its journal it runs; nobody would look at it for ever."""
+def test_a_run_killed_inside_an_effect_shows_its_question_at_once(shell):
+    """By its journal it runs, and no process has met the doubt yet; in the morning a person must see it."""
     shell("run", "app:notify", "--id", "x", '["Bob"]', DIE_AFTER_SENDING_TO="Bob")
 
     listed = shell("runs", "--json").json["runs"][0]
     page = shell("runs", "show", "x")
 
-    assert (listed["status"], listed["stands"], listed["needs_a_person"]) == ("running", "cut off", True)
-    assert "status     cut off: its process is gone" in page.out
+    assert (listed["status"], listed["stands"], listed["needs_a_person"]) == ("running", "stopped", True)
+    assert "status     stopped: needs a person" in page.out
+    assert "surefoot settle x 'send#1' --not-happened" in page.out
     assert re.search(r"driven by  worker \w+ on host .* \(pid \d+\), whose process is gone", page.out)
-    assert "surefoot runs resume x --app MODULE" in page.out
 
 
 def test_an_old_stop_is_listed_however_many_newer_runs_there_are(cli, runs):
@@ -335,3 +335,21 @@ def test_a_reader_that_goes_away_is_no_crash(shell, app, child):
     os.close(writing)
 
     assert "Traceback" not in ended.communicate()[1]
+
+
+def test_looking_at_a_module_that_starts_runs_at_import_executes_nothing(shell, own_folder):
+    """`plan` says that nothing is executed; importing the module must not be the exception."""
+    (own_folder / "eager.py").write_text(
+        "import surefoot as sf\n"
+        "@sf.effect\n"
+        "def act():\n    open('acted', 'a').write('x')\n"
+        "@sf.workflow\n"
+        "def wf():\n    act()\n"
+        "wf.run('eager-1')\n"
+    )
+    shell("run", "app:notify", "--id", "x", '["Bob"]')
+    looked = shell("runs", "plan", "x", "--app", "eager")
+
+    assert looked.code == 2
+    assert "if __name__ == '__main__'" in looked.err
+    assert not (own_folder / "acted").exists()

@@ -521,7 +521,7 @@ def test_a_lazy_entry_is_never_written_behind_the_end_of_a_run():
 
     def hurry() -> None:
         while not stop.is_set():
-            for session in list(runtime._live):
+            for session in runtime.driven():
                 session.journal.flush(runtime.clock.now() + 10)
 
     thread = threading.Thread(target=hurry)

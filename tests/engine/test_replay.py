@@ -91,7 +91,7 @@ def test_a_step_turned_into_an_effect_is_another_call():
         wf.run("r")
     asked = sf.effect(name="call")(body)
 
-    with pytest.raises(sf.CodeChanged, match="recorded: a step"):
+    with pytest.raises(sf.CodeChanged, match="recorded as step"):
         wf.run("r")
 
 

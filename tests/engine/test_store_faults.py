@@ -121,7 +121,7 @@ def test_a_long_step_is_visible_while_it_runs(kinds):
     @sf.step
     def long() -> None:
         runtime = config.runtime(create=False)
-        for session in list(runtime._live):
+        for session in runtime.driven():
             session.journal.flush(runtime.clock.now())
         seen.append([(call.address, call.status) for call in sf.get_run("r").steps()])
 

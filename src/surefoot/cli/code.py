@@ -28,8 +28,13 @@ def load_module(name: str) -> ModuleType:
         sys.path.insert(0, here)
     if not name or not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(f"{name!r} is not the name of a module. Write app:workflow, without .py and without slashes.")
+    from surefoot.engine.config import settings
+
+    settings.loading = name
     try:
         return importlib.import_module(name)
+    except UsageError:
+        raise
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise UsageError(
@@ -39,11 +44,14 @@ def load_module(name: str) -> ModuleType:
         raise _broken(name, error) from error
     except Exception as error:
         raise _broken(name, error) from error
+    finally:
+        settings.loading = ""
 
 
 def _broken(name: str, error: Exception) -> UsageError:
     output.tell(*failure.user_traceback(error))
-    return UsageError(f"module {name!r} cannot be imported: {type(error).__name__}: {error}. Mend it and try again.")
+    told = str(error).rstrip(".")
+    return UsageError(f"module {name!r} cannot be imported: {type(error).__name__}: {told}. Mend it and try again.")
 
 
 def load_workflow(target: str) -> Any:

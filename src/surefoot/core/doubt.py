@@ -9,7 +9,8 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past
+from surefoot.core.history import Past, PastState
+from surefoot.core.state import ENDED, RunState
 from surefoot.errors import StepFailed
 
 EXAMPLE_VALUE = "'JSON'"
@@ -39,6 +40,19 @@ def recorded(run: str, past: Past) -> Question:
         return Question(run, past.address, known + "no outcome recorded")
     kind, text = values.error_summary(past.error)
     return Question(run, past.address, known + f"ended with {kind}: {text}, which proves nothing")
+
+
+def open_questions(state: RunState) -> tuple[Stop, ...]:
+    """What a person has to answer before the run can go on, also if no process has met it yet."""
+    if state.stops or state.status in ENDED:
+        return state.stops
+    return tuple(
+        unstorable(state.run, past.address, past.why)
+        if past.state is PastState.UNSTORABLE
+        else recorded(state.run, past).stop("it has no check")
+        for past in state.in_doubt()
+        if past.state is PastState.UNSTORABLE or past.policy == "ask"
+    )
 
 
 def raised(run: str, address: str, error: BaseException) -> Question:

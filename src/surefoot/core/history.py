@@ -62,7 +62,7 @@ class Past:
 def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop | None:
     """Why a recorded call is not the one that is asked for now; None if it is."""
     if past.kind != kind:
-        return changed(run, past.address, f"a {past.kind}", f"a {kind}")
+        return changed(run, past.address, f"recorded as {past.kind}", f"asked for as {kind}")
     if past.digest and past.digest != digest:
         return changed(run, past.address, _text(past.args), _text(args))
     return None

@@ -42,7 +42,7 @@ ZLIB: Final = 1
 MAX_DEPTH: Final = 12
 """Nodes within nodes. Each holds four items or more, so this is enough for any value that can be stored."""
 MAX_PART: Final = 64 * 1024
-"""Bytes in one part, as content and as stored. Far above what is written (leaves 2 KB, nodes 10 KB), so the
+"""Bytes in one part, as content and as stored. Far above what is written (leaves 3 KB, nodes 12 KB), so the
 rule for cuts can change; far below what would hurt when a forged part unfolds."""
 
 _LITERAL: Final = ord("L")

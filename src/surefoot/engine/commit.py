@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Final, Protocol
 
 from surefoot.core.entry import Entry
 from surefoot.errors import StoreUnavailable, SurefootError
@@ -37,27 +37,34 @@ class Writer(Protocol):
 class Ticket:
     """Entries of one run that somebody waits for. Without entries: a look at what others wrote."""
 
-    __slots__ = ("done", "entries", "error", "gate", "journal", "leads", "notify")
+    __slots__ = ("done", "entries", "error", "gate", "journal", "notify")
 
     def __init__(self, journal: Writer, entries: list[Packed], notify: Callable[[], None] | None = None) -> None:
         self.journal = journal
         self.entries = entries
         self.done = False
         self.error: SurefootError | None = None
-        self.leads = False
-        """Whether its owner has to commit, for everybody who is queued."""
         self.gate: threading.Lock | None = None
-        """Opens for a blocking owner when the ticket is done, or when it has to lead."""
+        """Opens for a blocking owner that has to look: its ticket is done, or it has to lead."""
         self.notify = notify
-        """Called when the ticket is done, for owners that do not block."""
+        """Called when the ticket is done, for owners that do not block. May be called twice."""
 
     def check(self) -> None:
         if self.error is not None:
             raise self.error
 
 
+WRITER: Final = object()
+"""Leads for tasks: the writer thread."""
+
+
 class Committer:
-    """The one way into a store for this process."""
+    """The one way into a store for this process.
+
+    `_leader` says who commits: a ticket (its owner does), WRITER, or nobody. It changes hands under the mutex, as
+    the last thing that is done there, and everything before that may be done twice: a leader that is interrupted
+    (Ctrl-C can strike between any two lines) repeats its hand-over on the way out, and nobody is left waiting.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -65,29 +72,37 @@ class Committer:
         self._queue: list[Ticket] = []
         self._batch: list[Ticket] = []
         """What the leader is writing now."""
-        self._leading = False
+        self._leader: object = None
         self._calls: SimpleQueue[bool] | None = None
 
     def commit(self, make: Callable[[], Ticket], order: AbstractContextManager[object]) -> None:
         """Blocking: returns when the ticket is durable, raises when it is certain that it is not.
 
         `make` is called and its ticket queued under `order`, so that the entries of a run are written in the
-        order in which they were handed over. Interrupted at any point (Ctrl-C), nobody else is left waiting.
+        order in which they were handed over.
         """
         ticket: Ticket | None = None
         try:
             with order:
                 ticket = make()
                 gate = self._enqueue(ticket)
-            if gate is not None:
-                gate.acquire()
-            if not ticket.done:
-                self._lead()
+            if gate is None:
+                self._lead(ticket)
+            else:
+                self._wait(ticket, gate)
         except BaseException:
-            if ticket is not None and not ticket.done:
+            if ticket is not None:
                 self._abandon(ticket)
             raise
         ticket.check()
+
+    def _wait(self, ticket: Ticket, gate: threading.Lock) -> None:
+        while not ticket.done:
+            gate.acquire()
+            with self._mutex:  # The gate opens a little before the lead has changed hands.
+                leads = self._leader is ticket
+            if leads:
+                self._lead(ticket)
 
     def add(self, ticket: Ticket) -> None:
         """For tasks: queue it; whoever leads next takes it along. `kick` makes sure that somebody does."""
@@ -97,61 +112,58 @@ class Committer:
     def kick(self) -> None:
         """Have the writer thread commit what is queued, unless somebody is at it already."""
         with self._mutex:
-            if self._leading or not self._queue:
-                return
-            self._leading = True
-        self._wake_writer()
+            if self._leader is None and self._queue:
+                self._wake_writer()
+                self._leader = WRITER
 
     def _enqueue(self, ticket: Ticket) -> threading.Lock | None:
         """The gate to wait at. None: the caller leads."""
         with self._mutex:
             self._queue.append(ticket)
-            if not self._leading:
-                self._leading = ticket.leads = True
+            if self._leader is None:
+                self._leader = ticket
                 return None
-            gate = ticket.gate = threading.Lock()
+            ticket.gate = gate = threading.Lock()
             gate.acquire()
             return gate
 
-    def _lead(self) -> None:
+    def _lead(self, leader: object) -> None:
         try:
             with self._mutex:
-                self._batch, self._queue = self._queue, []
+                if self._leader is not leader:
+                    return
+                self._batch, self._queue = [*self._batch, *self._queue], []
             self._write(self._batch)
         finally:
-            self._hand_over()
+            self._hand_over(leader)
 
     def _abandon(self, ticket: Ticket) -> None:
-        """Its owner is being interrupted and will not lead, now or later."""
+        """Its owner is being interrupted: it waits for nothing any more, and leads no longer."""
         with self._mutex:
             ticket.gate = None
-            leads = ticket.leads
-        if leads:
-            self._hand_over()
+        self._hand_over(ticket)
 
-    def _hand_over(self) -> None:
-        """Wake everybody who is done and let the next one lead. May be repeated if it was cut off.
+    def _hand_over(self, leader: object) -> None:
+        """Wake everybody who is done, and let the next one lead.
 
         What the leader left unsettled goes back to the queue: its next writer finds out by reading whether it
         was committed.
         """
         with self._mutex:
+            if self._leader is not leader:
+                return
             for ticket in self._batch:
                 if ticket.done:
                     _wake(ticket)
-            self._queue[:0] = [ticket for ticket in self._batch if not ticket.done and (ticket.gate or ticket.notify)]
-            for ticket in self._batch:
-                ticket.leads = False
-            self._batch = []
-            heir = next((ticket for ticket in self._queue if ticket.gate is not None), None)
-            self._leading = bool(self._queue)
-            nobody = self._leading and heir is None  # Read here: outside, somebody else may have begun to lead.
-            if heir is not None and heir.gate is not None:
-                heir.leads = True
-                gate, heir.gate = heir.gate, None
-                gate.release()
-        if nobody:
-            self._wake_writer()
+            unsettled = [ticket for ticket in self._batch if not ticket.done and (ticket.gate or ticket.notify)]
+            self._batch, self._queue = [], [*unsettled, *self._queue]
+            heir: object = next((ticket for ticket in self._queue if ticket.gate is not None), None)
+            if isinstance(heir, Ticket):
+                _wake(heir)
+            elif self._queue:
+                self._wake_writer()
+                heir = WRITER
+            self._leader = heir
 
     def _write(self, batch: list[Ticket]) -> None:
         waiting: dict[Writer, list[Ticket]] = {}
@@ -192,7 +204,7 @@ class Committer:
 
     def _serve(self, calls: SimpleQueue[bool]) -> None:
         while calls.get():
-            self._lead()
+            self._lead(WRITER)
 
     def close(self) -> None:
         if self._calls is not None:
@@ -218,9 +230,9 @@ def _settle(tickets: list[Ticket], error: SurefootError | None) -> None:
 
 
 def _wake(ticket: Ticket) -> None:
-    gate, notify = ticket.gate, ticket.notify
-    ticket.gate = ticket.notify = None
-    if gate is not None:
-        gate.release()
-    elif notify is not None:
-        notify()
+    """Idempotent: a gate that is open stays open, and nobody minds to be told twice."""
+    if ticket.gate is not None:
+        with suppress(RuntimeError):
+            ticket.gate.release()
+    elif ticket.notify is not None:
+        ticket.notify()

@@ -17,6 +17,8 @@ class Settings:
     def __init__(self) -> None:
         self.store: str | None = None
         self.namespace = ""
+        self.loading = ""
+        """The module that a command is importing to know its workflows. Looking at code starts no run."""
 
 
 settings = Settings()

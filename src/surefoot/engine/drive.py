@@ -40,8 +40,8 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def drive(attempt: Attempt) -> Ending:
     session, program = attempt.session, attempt.program
     answer: Any = None
-    session.call_begins(attempt.call.address)
     try:
+        session.call_begins(attempt.call.address)
         if not session.live:
             go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, assert_never
 
 from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned
@@ -54,8 +55,8 @@ async def run_attempt(attempt: Attempt) -> Ending:
     session, program = attempt.session, attempt.program
     answer: Any = None
     cancelled: asyncio.CancelledError | None = None
-    session.call_begins(attempt.call.address)
     try:
+        session.call_begins(attempt.call.address)
         if not session.live:
             await go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:
@@ -185,10 +186,11 @@ async def claim(session: Session, ticket: Ticket) -> None:
 
 async def append(session: Session, *entries: Any) -> None:
     turn = turn_of(session.runtime)
+    done = turn.join()
     try:
-        ticket = session.journal.add(*entries, notify=turn.one_done)
+        ticket = session.journal.add(*entries, notify=done)
     except BaseException as error:
-        turn.one_done()  # Else everybody else in this turn would wait for a ticket that does not exist.
+        done()  # Else everybody else in this turn would wait for a ticket that does not exist.
         if isinstance(error, SurefootError):
             raise session.misused(error) from None
         raise
@@ -197,7 +199,7 @@ async def append(session: Session, *entries: Any) -> None:
 
 async def commit(session: Session, ticket: Ticket) -> None:
     turn = turn_of(session.runtime)
-    ticket.notify = turn.one_done
+    ticket.notify = turn.join()
     session.runtime.committer.add(ticket)
     await _durable(session, turn, ticket)
 
@@ -241,23 +243,26 @@ class _Durable(asyncio.Future[None]):
 class _Turn:
     """What the tasks of one turn of one loop wait for together: one wake-up for all of their tickets."""
 
-    __slots__ = ("_closed", "_lock", "_loop", "_missing", "future")
+    __slots__ = ("_closed", "_lock", "_loop", "_missing", "_number", "future")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.future = _Durable(loop=loop)
         self._loop = loop
         self._lock = threading.Lock()
-        self._missing = 0
+        self._missing: set[int] = set()
+        self._number = 0
         self._closed = False
 
-    def one_more(self) -> None:
+    def join(self) -> Callable[[], None]:
+        """One more ticket. What is returned says that it is done; to be called from whichever thread commits."""
         with self._lock:
-            self._missing += 1
+            self._number += 1
+            self._missing.add(self._number)
+        return partial(self._done, self._number)
 
-    def one_done(self) -> None:
-        """Called from whichever thread commits."""
+    def _done(self, number: int) -> None:
         with self._lock:
-            self._missing -= 1
+            self._missing.discard(number)
             ready = self._closed and not self._missing
         if ready:
             self._wake()
@@ -287,7 +292,6 @@ def turn_of(runtime: Runtime) -> _Turn:
     if turn is None:
         turn = runtime.turns[loop] = _Turn(loop)
         loop.call_soon(_end_turn, runtime, loop)
-    turn.one_more()
     return turn
 
 

@@ -10,9 +10,10 @@ from surefoot.engine.runtime import Runtime
 from surefoot.engine.spec import CallSpec
 
 
-def deliver(run_id: str, name: str, value: Any) -> None:
+def deliver(run_id: str, name: str, value: Any, store: str | None = None) -> None:
     """The effect behind `send_event` inside a run: its key is the event's id."""
-    runtime = current.require_place("send_event").session.runtime
+    here = current.require_place("send_event").session.runtime
+    runtime = here if store is None else config.runtime(store, create=False)
     Run(runtime, run_id).send_event(name, value, id=verbs.key(), by=f"run {verbs.run_id()}")
 
 
@@ -29,4 +30,4 @@ def send_event(run_id: str, name: str, value: Any = None, *, store: str | None =
         runtime: Runtime = config.runtime(store, create=False)
         Run(runtime, run_id).send_event(name, value, id=str(runtime.clock.uuid4()))
     else:
-        drive.call(SEND, (run_id, name, value), {})
+        drive.call(SEND, (run_id, name, value), {} if store is None else {"store": store})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from surefoot.engine.clock import Clock, SystemClock
 from surefoot.engine.commit import Committer
@@ -38,8 +38,9 @@ class Runtime:
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """For each event loop, what its current turn waits for (`drive_async`)."""
         self._lock = threading.Lock()
-        self._sessions: dict[str, Driving] = {}
-        self._live: set[Driving] = set()
+        # Weak: a session that was cut off even while it let go (Ctrl-C, twice) must not bar its run for ever.
+        self._sessions: WeakValueDictionary[str, Driving] = WeakValueDictionary()
+        self._live: WeakSet[Driving] = WeakSet()
         self._busy = threading.Event()
         self._ticker: threading.Thread | None = None
 
@@ -62,6 +63,11 @@ class Runtime:
         with self._lock:
             return run in self._sessions
 
+    def driven(self) -> list[Driving]:
+        """The sessions that have claimed their runs."""
+        with self._lock:
+            return list(self._live)
+
     def watch(self, session: Driving) -> None:
         """Make its long steps visible while they run."""
         with self._lock:
@@ -75,9 +81,7 @@ class Runtime:
         pause = threading.Event()
         while self._busy.wait():
             pause.wait(TICK_SECONDS)
-            with self._lock:
-                sessions = list(self._live)
-            for session in sessions:
+            for session in self.driven():
                 # Visibility only: whatever is wrong with the store meets the run at its next append.
                 with suppress(SurefootError):
                     session.journal.flush(self.clock.now() - VISIBLE_AFTER_MICROS)

@@ -133,6 +133,8 @@ class Session:
         self.trouble: SurefootError | None = None
         self.stops: list[Stop] = []
         self.in_flight: set[str] = set()
+        self.continuation: ContinueSignal | None = None
+        """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
         self.seen_changes = 0
@@ -306,6 +308,11 @@ class Session:
                 self.stops.append(stop)
         return self._felt(place, StopSignal(stop))
 
+    def continuing(self, place: Place, signal: ContinueSignal) -> ContinueSignal:
+        """Like a stop: user code that catches it cannot go on with this segment."""
+        self.continuation = signal
+        return self._felt(place, signal)
+
     def _felt(self, place: Place, signal: S) -> S:
         at: Place | None = place
         while at is not None:
@@ -357,6 +364,7 @@ class Session:
         if self.state.cancel is not None or isinstance(outcome, CancelSignal):
             yield Append(RunCancelled())
             return Cancelled(f"run {self.run} was cancelled{_by(self.state)}")
+        outcome = self.continuation or outcome
         if not isinstance(outcome, Returned | Exception | ContinueSignal):
             yield from self._release(f"interrupted by {type(outcome).__name__}")
             return outcome
@@ -393,6 +401,7 @@ class Session:
     def continued(self, raw_args: bytes, digest: str) -> RunContinued:
         """Begin the next segment: nothing of the last one is replayed into it."""
         self.ended = False
+        self.continuation = None
         self.state.segment += 1
         self.state.calls = {}
         self.state.args, self.state.digest = Raw(raw_args), digest

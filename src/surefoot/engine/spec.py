@@ -54,6 +54,9 @@ class Binder:
 
     def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments that bind to the same again."""
+        unknown = [name for name in bound if name not in self._signature.parameters]
+        if unknown or not self._required <= bound.keys():
+            raise TypeError(f"recorded as {', '.join(bound) or 'none'}, but the code now takes {self._signature}")
         if self._by_keyword:
             return (), bound
         arguments = inspect.BoundArguments(self._signature, dict(bound))

@@ -21,6 +21,7 @@ from msgspec import Raw, Struct
 from surefoot.core import values
 from surefoot.core.command import Append, Done, Failed, Halted
 from surefoot.core.entry import Due, RunCreated, RunReleased, Stop
+from surefoot.core.history import cures
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
 from surefoot.engine import current, drive, journal
@@ -194,8 +195,12 @@ def _is_due(now: Moment, due: Due) -> bool:
 def _drive(session: Session, plan: Plan) -> Loop:
     """Run the function, record how it ended; again and again while it continues as new."""
     while True:
-        bound = values.decode(session.state.args)
-        args, kwargs = plan.binder.call_with(bound)  # type: ignore[arg-type]
+        bound: Any = values.decode(session.state.args)
+        try:
+            args, kwargs = plan.binder.call_with(bound)
+        except TypeError as error:
+            message = f"run {session.run}: the parameters of workflow {plan.workflow} have changed: {error}"
+            raise revive((Stop("CodeChanged", message, cures=cures(session.run)),), session.run, "") from None
         outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
         if isinstance(session.trouble, Fenced) and not session.live:
             raise LostClaim

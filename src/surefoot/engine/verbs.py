@@ -228,22 +228,23 @@ def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Sc
         threading.Thread(target=contextvars.copy_context().run, args=(work,), name="surefoot-branch", daemon=True)
         for _ in range(min(width, len(thunks)))
     ]
-    for thread in threads:
-        thread.start()
-    _join(place.session, threads)
+    _run_all(place.session, threads)
     ends.join(place)
     return ends
 
 
-def _join(session: Session, threads: list[threading.Thread]) -> None:
-    """Wait for all. Interrupted: no branch starts another call, but those in flight are let finish."""
+def _run_all(session: Session, threads: list[threading.Thread]) -> None:
+    """Start and wait for all. Interrupted: no branch begins another call, but those in flight are let finish."""
     try:
+        for thread in threads:
+            thread.start()
         for thread in threads:
             thread.join()
     except BaseException as error:
         session.interrupted_by(error)
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         raise
 
 
@@ -391,7 +392,7 @@ def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
                 "call it from the workflow itself, outside of scopes and branches"
             )
         )
-    raise ContinueSignal(args, kwargs)
+    raise place.session.continuing(place, ContinueSignal(args, kwargs))
 
 
 __all__ = [

@@ -165,8 +165,8 @@ async def wait_event(name: str, timeout: Duration | None = None) -> Any:  # noqa
     return place.session.decoded(await _perform(place, verbs.waiting_for_event(place, name, timeout)))
 
 
-async def _deliver(run_id: str, name: str, value: Any) -> None:
-    await asyncio.to_thread(events.deliver, run_id, name, value)
+async def _deliver(run_id: str, name: str, value: Any, store: str | None = None) -> None:
+    await asyncio.to_thread(events.deliver, run_id, name, value, store)
 
 
 _SEND = CallSpec(
@@ -181,7 +181,7 @@ async def send_event(run_id: str, name: str, value: Any = None, *, store: str | 
     if place is None or place is current.OUTSIDE:
         await drive_async.hop(lambda: events.send_event(run_id, name, value, store=store))
     else:
-        await drive_async.call(_SEND, (run_id, name, value), {})
+        await drive_async.call(_SEND, (run_id, name, value), {} if store is None else {"store": store})
 
 
 class AsyncRun:

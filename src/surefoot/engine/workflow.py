@@ -203,6 +203,11 @@ class _Starter(Generic[P, R]):
         self._options = options
 
     def _opened(self, run: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Plan, Runtime]:
+        if config.settings.loading:
+            raise UsageError(
+                f"module {config.settings.loading!r} starts run {run!r} while it is only being imported. "
+                "Put the call under `if __name__ == '__main__':`, so that commands can look at the workflow."
+            )
         plan = self._definition.plan(run, args, kwargs)
         return plan, config.runtime(self._options.store, create=True)
 

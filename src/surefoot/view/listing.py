@@ -42,7 +42,9 @@ def ordered(seen: Iterable[Seen]) -> list[Seen]:
 
 
 def stands(seen: Seen) -> str:
-    return standing.DAMAGED if seen.damage else standing.standing(seen.status, driven=seen.driven)
+    return (
+        standing.DAMAGED if seen.damage else standing.standing(seen.status, driven=seen.driven, asks=bool(seen.stops))
+    )
 
 
 def lines(seen: Iterable[Seen], now: int) -> list[Line]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from msgspec import Raw
 
 from surefoot.core import values
+from surefoot.core.doubt import open_questions
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
@@ -75,7 +76,8 @@ class Page:
 
 def page(state: RunState, *, driven: bool, where: str = "") -> Page:
     created = state.created
-    stands = standing.standing(state.status, driven=driven)
+    questions = state.stops if driven else open_questions(state)
+    stands = standing.standing(state.status, driven=driven, asks=bool(questions))
     processes: list[str] = []
     calls = tuple(_call(past, processes, driven=driven) for past in state.calls.values() if past.kind != "note")
     error = values.error_summary(state.error) if state.status == FAILED and state.error is not None else None
@@ -94,7 +96,7 @@ def page(state: RunState, *, driven: bool, where: str = "") -> Page:
         driven=driven,
         progress=progress_text(state),
         cancelled_by=_cancelled_by(state),
-        reasons=standing.reasons(state.stops, where),
+        reasons=standing.reasons(questions, where),
         cures=standing.what_helps(state, stands, where),
         calls=calls,
         processes=tuple(processes),

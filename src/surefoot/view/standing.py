@@ -41,8 +41,10 @@ class Reason:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-def standing(status: str, *, driven: bool) -> str:
-    """The status for people: a run that nobody drives any more is not running."""
+def standing(status: str, *, driven: bool, asks: bool = False) -> str:
+    """The status for people: a run that nobody drives is not running, and with an open question not ready."""
+    if not driven and asks and (status in DRIVEN or status == QUEUED):
+        return STOPPED
     return ABANDONED if status in DRIVEN and not driven else status
 
 

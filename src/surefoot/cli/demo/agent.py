@@ -40,7 +40,7 @@ def mail(reviewer: str, text: str) -> str:
 def refactor(folder: str, rule: str) -> dict[str, object]:
     paths = sorted(str(path) for path in Path(folder).glob("*.py"))
     for done, path in enumerate(paths, 1):
-        with sf.scope(path):  # Calls are named after their file: [src%2Fa.py]/write#1
+        with sf.scope(path):  # Calls are named after their file: [src/a.py]/write#1
             write(path, propose(path, rule))
         sf.progress(done, len(paths))
     receipt = mail("ada@example.org", f"{len(paths)} files now {rule}")

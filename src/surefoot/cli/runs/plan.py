@@ -39,7 +39,7 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
 def lines(found: ResumePlan) -> list[str]:
     """The plan in words."""
     told = [
-        f"run {found.run_id} is {found.status}",
+        f"run {found.run_id}: {found.status} by its journal",
         f"  replayed   {len(found.replayed)} recorded calls, none runs again",
     ]
     told += [f"  in doubt   {address}: a resume would {what}" for address, what in found.in_doubt]

@@ -41,7 +41,6 @@ class Runtime:
         # Weak: a session that was cut off even while it let go (Ctrl-C, twice) must not bar its run for ever.
         self._sessions: WeakValueDictionary[str, Driving] = WeakValueDictionary()
         self._live: WeakSet[Driving] = WeakSet()
-        self._busy = threading.Event()
         self._ticker: threading.Thread | None = None
 
     def enlist(self, session: Driving) -> bool:
@@ -56,8 +55,6 @@ class Runtime:
             if self._sessions.get(session.run) is session:
                 del self._sessions[session.run]
             self._live.discard(session)
-            if not self._live:
-                self._busy.clear()
 
     def drives(self, run: str) -> bool:
         with self._lock:
@@ -72,15 +69,14 @@ class Runtime:
         """Make its long steps visible while they run."""
         with self._lock:
             self._live.add(session)
-            self._busy.set()
             if self._ticker is None:
                 self._ticker = threading.Thread(target=self._tick, name="surefoot-ticker", daemon=True)
                 self._ticker.start()
 
     def _tick(self) -> None:
+        # Ticks on when nothing runs: two wake-ups a second cost less than an Event that Ctrl-C can break in set().
         pause = threading.Event()
-        while self._busy.wait():
-            pause.wait(TICK_SECONDS)
+        while not pause.wait(TICK_SECONDS):
             for session in self.driven():
                 # Visibility only: whatever is wrong with the store meets the run at its next append.
                 with suppress(SurefootError):

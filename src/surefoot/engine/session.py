@@ -345,7 +345,8 @@ class Session:
         """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
         with self._lock:
             self.ended = True  # From here on no call begins; those that have begun are known.
-        if self.trouble is None and self.in_flight and not self.stops and self.interruption is None:
+        ended_by_itself = isinstance(outcome, Returned | Exception | ContinueSignal) and self.interruption is None
+        if self.trouble is None and self.in_flight and not self.stops and ended_by_itself:
             self.misused(
                 UsageError(
                     f"run {self.run}: the workflow ended while {', '.join(sorted(self.in_flight))} was still "

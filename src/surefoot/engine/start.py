@@ -7,6 +7,7 @@ taken up. Logic once, as a generator; blocking and async drivers perform it.
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import threading
 import time
@@ -336,9 +337,17 @@ def not_found(run: str, where: str) -> NotFound:
 
 def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options) -> Any:
     loop = running(runtime, plan, run, options)
+    try:
+        return _carry_out(loop)
+    except BaseException as error:
+        if inspect.getgeneratorstate(loop) == inspect.GEN_CLOSED:
+            raise  # That is how the loop itself ended.
+        return _carry_out(loop, error)  # Ctrl-C between two wishes: the loop has to let go of its claim.
+
+
+def _carry_out(loop: Loop, error: BaseException | None = None) -> Any:
     pause = threading.Event()
     reply: Any = None
-    error: BaseException | None = None
     try:
         while True:
             wish = loop.send(reply) if error is None else loop.throw(error)

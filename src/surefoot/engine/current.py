@@ -47,7 +47,7 @@ class Place:
         self.segment: int = session.state.segment
         self.owner = owner
         """A task; or, in blocking code, the number of a thread."""
-        self.home = running_loop()
+        self.home = None if inside is not None else running_loop()
         """The loop that was running here when the place was made: none, in most blocking code."""
         self.parent = parent
         """Where a stop of this place is also felt at once, because nobody joins it later."""

@@ -28,11 +28,12 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     session = place.session
     begun = session.begin(place, spec, args, kwargs)
     if type(begun) is Attempt:
-        lent = place.lend()
-        try:
+        if isinstance(place.owner, int) or not place.lend():
             begun = drive(begun)
-        finally:
-            if lent:
+        else:
+            try:
+                begun = drive(begun)
+            finally:
                 place.lent_to = None
     return session.finish(place, begun)
 

@@ -35,12 +35,17 @@ class Binder:
         )
         self._by_keyword = all(p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters)
         self._ignore = ignore
+        positional = self._required <= set(self._names) and not ignore
+        self._plain = len(self._names) if positional else -1
+        """With exactly so many positional arguments and no others there is nothing to check."""
         unknown = [name for name in ignore if name not in self._signature.parameters]
         if unknown:
             raise UsageError(f"{fn.__name__}: ignore={ignore!r} names no parameter of it: {', '.join(unknown)}")
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The ordinary case by zipping names; everything else, and every TypeError, by Python's own rules."""
+        if not kwargs and len(args) == self._plain:
+            return dict(zip(self._names, args, strict=False))
         bound = dict(zip(self._names, args, strict=False))
         ordinary = len(args) <= len(self._names)
         if kwargs:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 
 import pytest
 
 import surefoot as sf
 import surefoot.aio as asf
+from surefoot.store.memory import MemoryStore
 
 
 def test_threads_starting_one_new_run_at_once_all_get_its_result(ledger):
@@ -281,8 +283,22 @@ def test_crashes_do_not_use_up_the_retries_of_an_effect(program, ledger):
     assert len(ledger.lines) == 5
 
 
-def test_many_threads_hammering_one_store_lose_and_duplicate_nothing():
-    """The lead changes hands thousands of times; every append returns, and only when it is on record."""
+def test_many_threads_hammering_one_store_lose_and_duplicate_nothing(monkeypatch):
+    """The lead changes hands thousands of times: there is never a second leader, and every append returns."""
+    busy, overlaps, whole = threading.Lock(), [], MemoryStore.append
+
+    def append(self, batch):
+        if not busy.acquire(blocking=False):
+            overlaps.append(1)
+            return whole(self, batch)
+        try:
+            return whole(self, batch)
+        finally:
+            busy.release()
+
+    monkeypatch.setattr(MemoryStore, "append", append)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
 
     @sf.step
     def look(i: int) -> int:
@@ -299,10 +315,44 @@ def test_many_threads_hammering_one_store_lose_and_duplicate_nothing():
         ))
         for k in range(8)
     ]  # fmt: skip
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(50)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(50)
+    finally:
+        sys.setswitchinterval(interval)
 
+    assert overlaps == []
     assert results == [190] * 80
     assert all(run.verify() == 23 for run in sf.runs(store="memory:hammer", limit=200))
+
+
+def test_an_interrupt_that_the_standard_library_garbles_is_no_failure_of_the_run(monkeypatch):
+    """Ctrl-C inside Thread.start can surface as "release unlocked lock"; the run has not failed for that."""
+    real, calls = threading.Thread.start, []
+
+    def start(self: threading.Thread) -> None:
+        if self.name == "surefoot-branch":
+            calls.append(1)
+            if len(calls) == 2:
+                try:
+                    raise KeyboardInterrupt
+                finally:
+                    raise RuntimeError("release unlocked lock")
+        real(self)
+
+    @sf.step
+    def look() -> int:
+        return 1
+
+    @sf.workflow
+    def wf() -> list[int]:
+        return sf.gather(look, look, look)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        wf.run("r")
+    assert sf.get_run("r").status == "queued"
+    monkeypatch.setattr(threading.Thread, "start", real)
+    assert wf.run("r") == [1, 1, 1]

@@ -295,8 +295,12 @@ class Session:
 
     def interrupted_by(self, error: BaseException) -> None:
         """A call was cut off by something that is no outcome. Ordinary exceptions and our own signals pass."""
-        if not isinstance(error, Exception | RunSignal) and self.interruption is None:
-            self.interruption = error
+        if not isinstance(error, Exception | RunSignal):
+            self.cut_off(error)
+
+    def cut_off(self, error: BaseException) -> None:
+        if self.interruption is None:
+            self.interruption = error.__context__ if isinstance(error.__context__, KeyboardInterrupt) else error
 
     def check_trouble(self) -> None:
         if self.trouble is not None:

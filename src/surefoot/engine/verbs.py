@@ -241,7 +241,9 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
         for thread in threads:
             thread.join()
     except BaseException as error:
-        session.interrupted_by(error)
+        # No user code runs in this thread here, so it is an interruption even where the standard library turns
+        # Ctrl-C into an error of its own (a lock in Thread.start that was not taken yet).
+        session.cut_off(error)
         for thread in threads:
             if thread.ident is not None:
                 thread.join()

@@ -324,7 +324,8 @@ def check_id(run: object) -> None:
 
 def _refuse_self(run: str) -> None:
     place = current.get()
-    if place is not None and place is not current.OUTSIDE and place.session.run == run:
+    inside = place is not None and place is not current.OUTSIDE
+    if inside and place.session.run == run and not place.session.ended:
         raise place.session.misused(UsageError(f"run {run} was started from inside itself; it would wait for ever"))
 
 

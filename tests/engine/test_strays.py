@@ -234,6 +234,25 @@ def test_renamed_parameters_stop_a_run_instead_of_failing_it():
     assert sf.get_run("r").status == "queued"
 
 
+def test_plan_tells_of_renamed_parameters_before_anybody_resumes():
+
+    def body(amount: int) -> int:
+        raise KeyboardInterrupt
+
+    def renamed(total: int) -> int:
+        return total
+
+    renamed.__qualname__, renamed.__module__ = body.__qualname__, body.__module__
+    with pytest.raises(KeyboardInterrupt):
+        sf.workflow(name="renamed-for-plan")(body).run("r", 5)
+    sf.workflow(name="renamed-for-plan")(renamed)
+    plan = sf.get_run("r").plan()
+
+    assert len(plan.stops) == 1
+    assert "recorded as amount" in plan.stops[0]
+    assert plan.next == []
+
+
 def test_a_swallowed_continue_as_new_continues_all_the_same():
     @sf.workflow
     def wf(n: int) -> str:

@@ -174,7 +174,10 @@ class Run:
         upcoming: list[tuple[str, str]] | None = None
         if definition is not None and state.status not in ENDED:
             session = Session(self.runtime, state, head, dry=True)
-            _rehearse(session, definition)
+            try:
+                _rehearse(session, definition)
+            except Stopped as stop:
+                stops = stops or [stop.summary]
             asking = {address for address, what in in_doubt if what.startswith("stop")}
             upcoming = [(kind, address) for kind, address in session.planned if address not in asking]
             stops = stops or [stop.message for stop in session.stops]
@@ -354,8 +357,7 @@ def _would_settle(past: Past) -> str:
 
 def _rehearse(session: Session, definition: Definition) -> None:
     """Replay up to the first calls that would be executed."""
-    bound: Any = values.decode(session.state.args)
-    args, kwargs = definition.binder.call_with(bound)
+    args, kwargs = start.recorded_arguments(session, definition.resume_plan())
     if definition.is_async:
         outcome = _in_a_loop_of_its_own(session, lambda: definition.fn(*args, **kwargs))
     else:

@@ -141,7 +141,6 @@ class Session:
         self.interruption: BaseException | None = None
         """Ctrl-C and the like, once it has cut off a call: user code may catch it, the run does not go on."""
         self.ended = False
-        self._scope = Scope()
         self._earlier_stops = state.stops
         self._lock = threading.Lock()
 
@@ -159,8 +158,7 @@ class Session:
         self.runtime.watch(self)
 
     def root_place(self, owner: object) -> Place:
-        self._scope = Scope()
-        return Place(self, self._scope, owner)
+        return Place(self, Scope(), owner)
 
     def result(self, value: object) -> Returned:
         """The workflow's own result, encoded. Refused: the run stays resumable, the code can be mended."""

@@ -196,12 +196,7 @@ def _is_due(now: Moment, due: Due) -> bool:
 def _drive(session: Session, plan: Plan) -> Loop:
     """Run the function, record how it ended; again and again while it continues as new."""
     while True:
-        bound: Any = values.decode(session.state.args)
-        try:
-            args, kwargs = plan.binder.call_with(bound)
-        except TypeError as error:
-            message = f"run {session.run}: the parameters of workflow {plan.workflow} have changed: {error}"
-            raise revive((Stop("CodeChanged", message, cures=cures(session.run)),), session.run, "") from None
+        args, kwargs = recorded_arguments(session, plan)
         outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
         if isinstance(session.trouble, Fenced) and not session.live:
             raise LostClaim
@@ -220,6 +215,17 @@ def _drive(session: Session, plan: Plan) -> Loop:
             ending = yield from _concluding(session, session.misused(misuse))
             raise ending from error
         yield Write(session, Append(session.continued(raw, digest)))
+
+
+def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments on record, as the function at hand takes them; CodeChanged if it no longer does."""
+    bound: Any = values.decode(session.state.args)
+    try:
+        return plan.binder.call_with(bound)
+    except TypeError as error:
+        message = f"run {session.run}: the parameters of workflow {plan.workflow} have changed: {error}"
+        stop = Stop("CodeChanged", message, cures=cures(session.run))
+        raise revive((stop,), session.run, session.runtime.store.url) from None
 
 
 def _concluding(session: Session, outcome: Any) -> Loop:

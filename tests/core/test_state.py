@@ -36,7 +36,7 @@ def sealed(*entries: tuple[Entry, int] | Entry):
     sealer, seal, epoch, records = Sealer(b"s" * 16, "r"), GENESIS, 0, []
     for seq, given in enumerate(entries, 1):
         entry, epoch = given if isinstance(given, tuple) else (given, epoch + isinstance(given, RunAdopted))
-        kind, body = to_body(entry)
+        kind, body, _ = to_body(entry)
         record = sealer.seal(seq=seq, epoch=epoch, at=seq, kind=kind, body=body, previous=seal)
         seal = record.seal
         records.append(record)
@@ -104,11 +104,13 @@ def test_every_kind_round_trips_and_has_its_number_for_ever():
     """Golden numbers: a number in a released journal never changes its meaning."""
     assert {number: cls.__name__ for number, cls in KINDS.items()} == {
         1: "RunCreated", 2: "RunAdopted", 3: "RunReleased", 4: "RunStopped", 5: "RunDone", 6: "RunFailed",
-        7: "CancelRequested", 8: "RunCancelled", 9: "RunContinued", 10: "CallsUnclaimed",
+        7: "CancelRequested", 8: "RunCancelled", 9: "RunContinued", 10: "CallsUnclaimed", 11: "FellBack", 12: "RunPruned",
         20: "StepStarted", 21: "StepDone", 22: "StepRaised", 23: "EffectIntended", 24: "EffectDone",
         25: "EffectRaised", 26: "EffectDoubted", 27: "EffectSettled", 28: "EffectUnstorable",
+        29: "EffectSuspected", 30: "EffectRecovered",
         40: "ValueNoted", 41: "Progressed", 42: "Published", 43: "TimerSet", 44: "TimerFired",
         45: "WaitStarted", 46: "EventSent", 47: "EventTaken", 48: "WaitExpired",
+        60: "GenerationSaved", 61: "StoreAdopted",
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from surefoot.core.entry import Due, Entry, Stop
+from surefoot.core.entry import Due, Entry, Stop, Value
 
 
 class Append(Struct, frozen=True):
@@ -63,7 +63,7 @@ Outcome = Returned | Raised | Unstorable
 
 
 class Done(Struct, frozen=True):
-    raw: Raw
+    raw: Value
 
 
 class Failed(Struct, frozen=True):

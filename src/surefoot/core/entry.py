@@ -4,16 +4,37 @@ A number in KINDS is never reused and a field is never given another meaning; a 
 kind or a higher SCHEMA. When a fact was recorded, by which claimant and at which position is not
 here: every record carries that in its sealed header (`seal.py`).
 
-Values of user code ride along as `Raw`: encoded once, decoded only when replay asks for them.
+Values of user code ride along as `Raw`: encoded once, decoded only when replay asks for them. A large one is kept
+by parts (`parts.py`): then `large` names the field and holds the reference, and the field itself says so.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw, Struct
 
+from surefoot.core.parts import Reference
+
 NOTHING: Final = Raw(b"null")
+ELSEWHERE: Final = Raw(b'{"$large":true}')
+"""Stands where a value is kept by parts. It is no value: whoever takes it for one is told so."""
+LARGE: Final = 1024
+"""Values of more bytes than this are kept by parts."""
+
+
+class Kept(Struct, frozen=True):
+    """A value that is kept by parts, as an entry that was read names it."""
+
+    entry: int
+    reference: Reference
+
+
+if TYPE_CHECKING:
+    Value = Raw | Kept
+    """A value of user code: its bytes, or where they are. Written and read as bytes; `seal.py` puts in the other."""
+else:
+    Value = Raw
 
 
 class Due(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -37,16 +58,19 @@ class Stop(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     cures: tuple[tuple[str, str], ...] = ()
 
 
-class Entry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Entry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """A recorded fact about a run."""
+
+    large: dict[str, str] = {}
+    """Field -> reference, for values that are kept by parts."""
 
 
 # --- the life of a run ---------------------------------------------------------------------------
 
 
-class RunCreated(Entry, frozen=True):
+class RunCreated(Entry, frozen=True, kw_only=False):
     workflow: str
-    args: Raw
+    args: Value
     digest: str
     version: int = 1
     namespace: str = ""
@@ -55,7 +79,7 @@ class RunCreated(Entry, frozen=True):
     due: Due | None = None
 
 
-class RunAdopted(Entry, frozen=True):
+class RunAdopted(Entry, frozen=True, kw_only=False):
     """A process claims the run. The record's epoch is one higher than any before it."""
 
     worker: str
@@ -65,41 +89,74 @@ class RunAdopted(Entry, frozen=True):
     """Random, so that a claim whose acknowledgement was lost can be told from somebody else's."""
 
 
-class RunReleased(Entry, frozen=True):
+class RunReleased(Entry, frozen=True, kw_only=False):
     """The claimant lets go without having finished: interrupted, or a fault in the calling code."""
 
     why: str
 
 
-class RunStopped(Entry, frozen=True):
+class RunStopped(Entry, frozen=True, kw_only=False):
     stops: tuple[Stop, ...]
 
 
-class RunDone(Entry, frozen=True):
-    value: Raw
+class RunDone(Entry, frozen=True, kw_only=False):
+    value: Value
 
 
-class RunFailed(Entry, frozen=True):
+class RunFailed(Entry, frozen=True, kw_only=False):
     error: Raw
 
 
-class CancelRequested(Entry, frozen=True):
+class CancelRequested(Entry, frozen=True, kw_only=False):
     by: str
     note: str = ""
 
 
-class RunCancelled(Entry, frozen=True):
+class RunCancelled(Entry, frozen=True, kw_only=False):
     pass
 
 
-class RunContinued(Entry, frozen=True):
+class RunContinued(Entry, frozen=True, kw_only=False):
     """One segment ended and the next began, in one append. Recorded calls count per segment."""
 
-    args: Raw
+    args: Value
     digest: str
 
 
-class CallsUnclaimed(Entry, frozen=True):
+class FellBack(Entry, frozen=True, kw_only=False):
+    """Entries behind `after` were damaged; they and all that followed are quarantined, and the run goes on here.
+
+    Until as many calls as entries were lost have been made again, an effect may be one of those that were recorded
+    there: it is in doubt (see `EffectSuspected`).
+    """
+
+    after: int
+    quarantined: int
+    """How many entries were found there and set aside, readable or not."""
+    lost: int
+    """How many entries there were; -1: nobody can say."""
+    why: str
+    in_doubt: tuple[str, ...] = ()
+    """Effects that intact entries among them name as begun, without an outcome that can be trusted."""
+    by: str = ""
+    note: str = ""
+
+
+class RunPruned(Entry, frozen=True, kw_only=False):
+    """What is left of a run whose journal was deleted: that it was, and how it ended."""
+
+    workflow: str
+    digest: str
+    status: str
+    entries: int
+    created: int
+    ended: int
+    labels: dict[str, str] = {}
+    by: str = ""
+    note: str = ""
+
+
+class CallsUnclaimed(Entry, frozen=True, kw_only=False):
     """Recorded steps that the code no longer asks for: allowed, but worth knowing."""
 
     addresses: tuple[str, ...]
@@ -108,41 +165,41 @@ class CallsUnclaimed(Entry, frozen=True):
 # --- calls ---------------------------------------------------------------------------------------
 
 
-class StepStarted(Entry, frozen=True):
+class StepStarted(Entry, frozen=True, kw_only=False):
     """Lazy: written only if something else is committed, or a second passes, while the step runs."""
 
     address: str
     digest: str
-    args: Raw
+    args: Value
     attempt: int = 1
 
 
-class StepDone(Entry, frozen=True):
+class StepDone(Entry, frozen=True, kw_only=False):
     address: str
     digest: str
-    args: Raw
-    value: Raw
+    args: Value
+    value: Value
     started: int
     attempt: int = 1
 
 
-class StepRaised(Entry, frozen=True):
+class StepRaised(Entry, frozen=True, kw_only=False):
     """An attempt failed. Without `due` there is no further attempt: the step failed for good."""
 
     address: str
     digest: str
-    args: Raw
+    args: Value
     error: Raw
     attempt: int = 1
     due: Due | None = None
 
 
-class EffectIntended(Entry, frozen=True):
+class EffectIntended(Entry, frozen=True, kw_only=False):
     """Durable before the call: if the process dies now, the effect is known to be in doubt."""
 
     address: str
     digest: str
-    args: Raw
+    args: Value
     key: str
     policy: str
     attempt: int = 1
@@ -150,14 +207,14 @@ class EffectIntended(Entry, frozen=True):
     before: dict[str, str] = {}
 
 
-class EffectDone(Entry, frozen=True):
+class EffectDone(Entry, frozen=True, kw_only=False):
     address: str
-    value: Raw
+    value: Value
     attempt: int = 1
     witnesses: dict[str, str] = {}
 
 
-class EffectRaised(Entry, frozen=True):
+class EffectRaised(Entry, frozen=True, kw_only=False):
     """The attempt failed and that proves nothing happened. Without `due`: failed for good."""
 
     address: str
@@ -166,7 +223,7 @@ class EffectRaised(Entry, frozen=True):
     due: Due | None = None
 
 
-class EffectDoubted(Entry, frozen=True):
+class EffectDoubted(Entry, frozen=True, kw_only=False):
     """The attempt ended in a way that proves nothing (a time-out, a lost connection)."""
 
     address: str
@@ -174,7 +231,7 @@ class EffectDoubted(Entry, frozen=True):
     attempt: int = 1
 
 
-class EffectUnstorable(Entry, frozen=True):
+class EffectUnstorable(Entry, frozen=True, kw_only=False):
     """The effect happened, but its result cannot be stored. It is never run again."""
 
     address: str
@@ -182,72 +239,120 @@ class EffectUnstorable(Entry, frozen=True):
     attempt: int = 1
 
 
-class EffectSettled(Entry, frozen=True):
+class EffectSettled(Entry, frozen=True, kw_only=False):
     """An answer to an in-doubt effect, used once: it answers the attempt it names."""
 
     address: str
     happened: bool
     attempt: int
-    value: Raw = NOTHING
+    value: Value = NOTHING
     learned_by: str = "person"
     by: str = ""
     note: str = ""
 
 
+class EffectSuspected(Entry, frozen=True, kw_only=False):
+    """Reached right after a fallback: it may have been executed, and recorded in an entry that is lost."""
+
+    address: str
+    digest: str
+    args: Value
+    key: str
+    policy: str
+
+
+class EffectRecovered(Entry, frozen=True, kw_only=False):
+    """Reached after a fallback, and an intact record of the very same call was found among those set aside."""
+
+    address: str
+    digest: str
+    args: Value
+    key: str
+    policy: str
+    value: Value
+
+
 # --- recorded values, time, waiting ---------------------------------------------------------------
 
 
-class ValueNoted(Entry, frozen=True):
+class ValueNoted(Entry, frozen=True, kw_only=False):
     """What now, random, uuid4 or patched gave. Lazy."""
 
     address: str
-    value: Raw
+    value: Value
 
 
-class Progressed(Entry, frozen=True):
+class Progressed(Entry, frozen=True, kw_only=False):
     address: str
     done: float
     total: float | None = None
     note: str = ""
 
 
-class Published(Entry, frozen=True):
+class Published(Entry, frozen=True, kw_only=False):
     address: str
     name: str
-    value: Raw
+    value: Value
 
 
-class TimerSet(Entry, frozen=True):
+class TimerSet(Entry, frozen=True, kw_only=False):
     address: str
     due: Due
 
 
-class TimerFired(Entry, frozen=True):
+class TimerFired(Entry, frozen=True, kw_only=False):
     address: str
 
 
-class WaitStarted(Entry, frozen=True):
+class WaitStarted(Entry, frozen=True, kw_only=False):
     address: str
     name: str
     due: Due | None = None
 
 
-class EventSent(Entry, frozen=True):
+class EventSent(Entry, frozen=True, kw_only=False):
     """`id` makes sending idempotent: a second event with the same id is the same event."""
 
     name: str
-    value: Raw
+    value: Value
     id: str
     by: str = ""
 
 
-class EventTaken(Entry, frozen=True):
+class EventTaken(Entry, frozen=True, kw_only=False):
     address: str
     id: str
 
 
-class WaitExpired(Entry, frozen=True):
+class WaitExpired(Entry, frozen=True, kw_only=False):
     address: str
+
+
+# --- journals that are no runs ---------------------------------------------------------------------
+
+
+class GenerationSaved(Entry, frozen=True, kw_only=False):
+    """One generation of an explicit checkpoint."""
+
+    generation: int
+    schema: int
+    state: Value
+    host: str
+    pid: int
+    watch: dict[str, dict[str, str]] = {}
+    """What each witness saw when the state was saved: witness -> part -> fingerprint."""
+
+
+class StoreAdopted(Entry, frozen=True, kw_only=False):
+    """A person accepted a store that is older than it once was."""
+
+    by: str
+    reason: str
+    expected: int
+    """Up to which record the store was known to have reached."""
+    found: int
+    runs: tuple[str, ...] = ()
+    """Unfinished runs that may have lost entries."""
 
 
 KINDS: Final[dict[int, type[Entry]]] = {
@@ -261,6 +366,8 @@ KINDS: Final[dict[int, type[Entry]]] = {
     8: RunCancelled,
     9: RunContinued,
     10: CallsUnclaimed,
+    11: FellBack,
+    12: RunPruned,
     20: StepStarted,
     21: StepDone,
     22: StepRaised,
@@ -270,6 +377,8 @@ KINDS: Final[dict[int, type[Entry]]] = {
     26: EffectDoubted,
     27: EffectSettled,
     28: EffectUnstorable,
+    29: EffectSuspected,
+    30: EffectRecovered,
     40: ValueNoted,
     41: Progressed,
     42: Published,
@@ -279,7 +388,12 @@ KINDS: Final[dict[int, type[Entry]]] = {
     46: EventSent,
     47: EventTaken,
     48: WaitExpired,
+    60: GenerationSaved,
+    61: StoreAdopted,
 }
+
+BY_PARTS: Final = ("args", "value", "state")
+"""The fields of entries that may be kept by parts. Failures are not: people need to read them in any case."""
 
 KIND_OF: Final[dict[type[Entry], int]] = {cls: number for number, cls in KINDS.items()}
 

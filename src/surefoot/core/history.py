@@ -11,7 +11,7 @@ from enum import Enum
 
 from msgspec import Raw
 
-from surefoot.core.entry import Due, Stop
+from surefoot.core.entry import Due, Kept, Stop, Value
 
 
 class PastState(Enum):
@@ -32,8 +32,8 @@ class Past:
     """One recorded call, folded from its entries. Defaults are the class's: most calls need few fields."""
 
     digest = ""
-    args: Raw | None = None
-    value: Raw | None = None
+    args: Value | None = None
+    value: Value | None = None
     error: Raw | None = None
     attempt = 0
     failures = 0
@@ -47,6 +47,10 @@ class Past:
     learned_by = ""
     claimant = ""
     epoch = 0
+    seq = 0
+    """Its newest entry."""
+    suspected = False
+    """In doubt only because it was reached right after entries were lost."""
     asked = False
     """Whether the code, replayed, has asked for this call."""
 
@@ -92,6 +96,8 @@ def changed(run: str, address: str, recorded: str, asked: str) -> Stop:
     return Stop("CodeChanged", message, address, {"recorded": recorded, "asked": asked}, cures(run))
 
 
-def _text(raw: Raw | bytes | None) -> str:
+def _text(raw: Value | bytes | None) -> str:
+    if isinstance(raw, Kept):
+        return f"{raw.reference.size} bytes with SHA-256 {raw.reference.digest.hex()}"
     text = bytes(raw or b"").decode("utf-8", "replace")
     return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"

@@ -10,9 +10,8 @@ A part is named by the hash of its content, with leaves and nodes kept apart:
     leaf = SHA-256("surefoot/leaf\0" + bytes)         recipe = item*
     node = SHA-256("surefoot/node\0" + recipe)        item   = "L" u16 bytes | "C" leaf id | "N" node id
 
-Two rules keep it honest. *A stored node has all its descendants*: parts are written children first, in the
-transaction of the entry that needs them, so the way down may stop at whatever is there. *Presence is not
-health*: what is read is checked against its name and its whole, and what is damaged is named, part by part.
+*Presence is not health*: what is relied on when writing is looked at once, what is read is checked against its
+name and its whole, and what is damaged is named, part by part, and healed when its content is written again.
 
 Pure: stores answer through the functions they hand in.
 """
@@ -21,7 +20,7 @@ from __future__ import annotations
 
 import binascii
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from itertools import islice
@@ -61,8 +60,6 @@ _FEWEST: Final = 4
 _MOST: Final = 64
 _BATCH: Final = 500
 
-Known = Callable[[Sequence[bytes]], AbstractSet[bytes]]
-"""Which of these ids the store has."""
 Fetch = Callable[[Sequence[bytes]], Mapping[bytes, "Part"]]
 """The parts the store has for these ids."""
 
@@ -158,28 +155,15 @@ def cut(canonical: bytes) -> Cut:
     return Cut(reference, leaves, nodes)
 
 
-def missing(value: Cut, known: Known) -> list[Part]:
-    """The parts to store for a value, children before parents; one question to the store per level.
+def lacking(value: Cut, sound: AbstractSet[bytes], fetch: Fetch) -> list[Part]:
+    """The parts to write, children before parents: those that the store does not have, or not as they were written.
 
-    What the store has is skipped with everything below it: a stored node has all its descendants.
+    `sound` are parts that need no look, since they were seen to be whole. All others are read: a part that is
+    there but damaged would else be relied on for ever. Writing it again from memory heals every value that has it.
     """
-    asked: set[bytes] = set()
-    absent: set[bytes] = set()
-    recipes = [value.reference.root]
-    while recipes:
-        level = [link.id for link in _links(map(_items, recipes)) if link.id not in asked]
-        if not level:
-            break
-        asked.update(level)
-        new = set(level).difference(known(level))
-        absent |= new
-        recipes = [value.nodes[name] for name in level if name in new and name in value.nodes]
-    return value._these(absent)
-
-
-def heal(value: Cut, bad: Collection[bytes]) -> list[Part]:
-    """The parts to write over damaged ones, children before parents. Ids of other values are left out."""
-    return value._these(frozenset(bad))
+    unsure = [name for held in (value.leaves, value.nodes) for name in held if name not in sound]
+    found = fetch(unsure) if unsure else {}
+    return value._these({name for name in unsure if name not in found or fault(found[name])})
 
 
 def _listed(found: list[bytes], leaves: dict[bytes, bytes]) -> list[bytes]:
@@ -230,14 +214,11 @@ def expand(reference: Reference, fetch: Fetch) -> bytes:
     return bytes(whole)
 
 
-def damaged_parts(value: Cut | Reference, fetch: Fetch) -> dict[bytes, str]:
+def damaged_parts(reference: Reference, fetch: Fetch) -> dict[bytes, str]:
     """Which parts of a value are missing or not what was written, each with what is wrong.
 
-    With the value in memory (a Cut) every part is looked at. With a Reference, what is below a damaged node cannot
-    be found; mend the node and look again.
+    What is below a damaged node cannot be found; mend the node and look again.
     """
-    held = value.nodes if isinstance(value, Cut) else {}
-    reference = value.reference if isinstance(value, Cut) else value
     bad: dict[bytes, str] = {}
     seen: set[_Link] = set()
     level = [_items(reference.root)]
@@ -250,11 +231,9 @@ def damaged_parts(value: Cut | Reference, fetch: Fetch) -> dict[bytes, str]:
         level = []
         for link in links:
             try:
-                below = _below(link, found.get(link.id))
+                level.append(_below(link, found.get(link.id)))
             except Damaged as error:
                 bad[link.id] = error.facts["why"]
-                below = _items(held.get(link.id, b""))
-            level.append(below)
     raise _too_deep()
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from surefoot.core.entry import KIND_OF, KINDS, Entry
+from surefoot.core.entry import BY_PARTS, ELSEWHERE, KIND_OF, KINDS, LARGE, Entry, Kept
+from surefoot.core.parts import Cut, Reference, cut
 from surefoot.errors import CodecMissing, JournalCorrupt, SchemaMismatch, UsageError
 
 FORMAT: Final = 1
@@ -95,20 +96,37 @@ _encode = msgspec.json.Encoder().encode
 _decoders: Final[dict[int, Any]] = {kind: msgspec.json.Decoder(cls).decode for kind, cls in KINDS.items()}
 
 
-def to_body(entry: Entry) -> tuple[int, bytes]:
-    """The kind and the body of an entry."""
-    return KIND_OF[type(entry)], _encode(entry)
+def to_body(entry: Entry) -> tuple[int, bytes, tuple[Cut, ...]]:
+    """The kind and the body of an entry, and those of its values that are kept by parts."""
+    body = _encode(entry)
+    if len(body) <= LARGE:
+        return KIND_OF[type(entry)], body, ()
+    entry, cuts = _by_parts(entry)
+    return KIND_OF[type(entry)], _encode(entry) if cuts else body, cuts
 
 
-def checked_body(entry: Entry) -> tuple[int, bytes]:
+def checked_body(entry: Entry) -> tuple[int, bytes, tuple[Cut, ...]]:
     """As `to_body`, for entries with fields that came from user code as they are: what we write, we can read."""
-    kind = KIND_OF[type(entry)]
     try:
-        body = _encode(entry)
+        kind, body, cuts = to_body(entry)
         _decoders[kind](body)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"{type(entry).__name__} cannot be recorded as given: {error}") from None
-    return kind, body
+    return kind, body, cuts
+
+
+def _by_parts(entry: Entry) -> tuple[Entry, tuple[Cut, ...]]:
+    """The entry with its large values replaced by references."""
+    large: dict[str, str] = {}
+    cuts = []
+    for name in BY_PARTS:
+        value = getattr(entry, name, None)
+        if isinstance(value, msgspec.Raw) and memoryview(value).nbytes > LARGE:
+            found = cut(bytes(value))
+            large[name] = found.reference.encode()
+            cuts.append(found)
+    fields = dict.fromkeys(large, ELSEWHERE)
+    return msgspec.structs.replace(entry, large=large, **fields), tuple(cuts)
 
 
 def from_record(record: Record) -> Entry:
@@ -129,9 +147,25 @@ def from_record(record: Record) -> Entry:
             cures=(("use", "that version, or a newer one"),),
         )
     try:
-        return decode(record.body)  # type: ignore[no-any-return]
-    except msgspec.MsgspecError as error:
+        entry: Entry = decode(record.body)
+        if entry.large:
+            _refer(entry, record.seq)
+    except (msgspec.MsgspecError, JournalCorrupt, ValueError) as error:
         raise JournalCorrupt(
             f"run {record.run}: the seal of entry {record.seq} holds, but its body cannot be read: {error}",
             run_id=record.run,
         ) from error
+    return entry
+
+
+def _refer(entry: Entry, seq: int) -> None:
+    """Put the references where the values belong."""
+    for name, text in entry.large.items():
+        if name not in BY_PARTS or bytes(getattr(entry, name, b"")) != bytes(ELSEWHERE):
+            raise ValueError(f"it refers to {name!r}, which is not kept elsewhere")
+        msgspec.structs.force_setattr(entry, name, Kept(seq, Reference.decode(text)))
+
+
+def references(entry: Entry) -> list[Reference]:
+    """What an entry that was read needs beside its record."""
+    return [getattr(entry, name).reference for name in entry.large]

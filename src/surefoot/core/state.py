@@ -190,7 +190,7 @@ class RunState:
             past = self.calls[address] = Past(address, kind, state, record.at)
         else:
             past.state = state
-        past.epoch = record.epoch
+        past.epoch, past.seq = record.epoch, record.seq
         past.claimant = self._who
         return past
 

@@ -14,11 +14,12 @@ from queue import SimpleQueue
 from typing import Final, Protocol
 
 from surefoot.core.entry import Entry
+from surefoot.core.parts import Cut
 from surefoot.errors import StoreUnavailable, SurefootError
 from surefoot.store.contract import Append, Store
 
-Packed = tuple[Entry, int, bytes, int, int]
-"""An entry ready to be sealed: with its kind, body, time and epoch."""
+Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
+"""An entry ready to be sealed: with its kind, body, time and epoch, and its values that are kept by parts."""
 
 
 class Writer(Protocol):

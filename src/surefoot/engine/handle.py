@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
-from surefoot.core.entry import CancelRequested, EffectSettled, EventSent, Progressed, RunCancelled
+from surefoot.core.entry import CancelRequested, EffectSettled, EventSent, Progressed, RunCancelled, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.engine import config, drive, journal, start
@@ -127,7 +127,7 @@ class Run:
 
     @property
     def published(self) -> dict[str, Any]:
-        return {name: values.decode(raw) for name, raw in self.state().published.items()}
+        return {name: values.decode(self.whole(raw)) for name, raw in self.state().published.items()}
 
     def is_driven(self) -> bool:
         """Whether a living process drives the run at this moment."""
@@ -141,7 +141,15 @@ class Run:
 
     def steps(self) -> list[RecordedCall]:
         """The recorded calls of the current segment, in the order they were first recorded."""
-        return [_recorded(past) for past in self.state().calls.values() if past.kind in ("step", "effect")]
+        return [self._recorded(past) for past in self.state().calls.values() if past.kind in ("step", "effect")]
+
+    def _recorded(self, past: Past) -> RecordedCall:
+        args, result = (None if value is None else self.whole(value) for value in (past.args, past.value))
+        return _recorded(past, args, result)
+
+    def whole(self, value: Value) -> Raw:
+        """The bytes of a recorded value, wherever they are kept."""
+        return journal.whole(self.runtime.store, self.id, value)
 
     def verify(self) -> int:
         """Check every seal and the chain. Returns the number of entries; damage is JournalCorrupt."""
@@ -154,7 +162,7 @@ class Run:
         while True:
             state = self.state()
             if state.status in ENDED:
-                return start.recorded_end(state)
+                return start.recorded_end(self.runtime.store, state)
             if state.status in (STOPPED, WAITING):
                 raise start.revive(state.stops, self.id, self.runtime.store.url)
             if deadline is not None and time.monotonic() >= deadline:
@@ -330,7 +338,7 @@ def journal_entry(record: Any) -> JournalEntry:
     return JournalEntry(record.seq, at, record.epoch, type(entry).__name__, msgspec.json.decode(record.body))
 
 
-def _recorded(past: Past) -> RecordedCall:
+def _recorded(past: Past, args: Raw | None, result: Raw | None) -> RecordedCall:
     error = "" if past.error is None else ": ".join(values.error_summary(past.error))
     return RecordedCall(
         address=past.address,
@@ -340,8 +348,8 @@ def _recorded(past: Past) -> RecordedCall:
         started=datetime.fromtimestamp(past.at / 1e6, UTC),
         ended=datetime.fromtimestamp(past.ended / 1e6, UTC) if past.ended else None,
         by=past.claimant,
-        args=bytes(past.args or b"").decode(),
-        result=bytes(past.value or b"").decode(),
+        args=bytes(args or b"").decode(),
+        result=bytes(result or b"").decode(),
         error=error if past.state is not PastState.DONE else "",
         key=past.key,
         on_crash=past.policy,

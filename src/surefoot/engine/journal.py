@@ -6,11 +6,13 @@ agree. "Unreadable" is never turned into "nothing there".
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
+from msgspec import Raw
 
 from surefoot.core.entry import (
     KIND_OF,
@@ -20,6 +22,7 @@ from surefoot.core.entry import (
     EffectIntended,
     EffectRaised,
     Entry,
+    Kept,
     RunAdopted,
     RunCancelled,
     RunCreated,
@@ -32,7 +35,9 @@ from surefoot.core.entry import (
     StepStarted,
     TimerFired,
     TimerSet,
+    Value,
 )
+from surefoot.core.parts import Cut, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, to_body, verify
 from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after_stop
 from surefoot.engine.clock import Clock
@@ -63,6 +68,26 @@ def records(store: Store, run: str) -> list[Record]:
     return stored.records
 
 
+def whole(store: Store, run: str, value: Value) -> Raw:
+    """The bytes of a recorded value, wherever they are kept."""
+    if not isinstance(value, Kept):
+        return value
+    try:
+        return Raw(expand(value.reference, store.parts))
+    except JournalCorrupt as error:
+        raise JournalCorrupt(
+            f"run {run}: entry {value.entry} is sound, but a value of it is damaged: {error.summary}",
+            run_id=run,
+            facts={**error.facts, "entry": value.entry, "valid": value.entry - 1},
+            cures=damaged_cures(run),
+        ) from error
+
+
+def damaged_cures(run: str) -> tuple[tuple[str, str], ...]:
+    quoted = shlex.quote(run)
+    return (("look", f"surefoot verify {quoted}"), ("go on before it", f"surefoot repair {quoted}"))
+
+
 def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: Head | None) -> None:
     """Raise JournalCorrupt unless the records continue `after` without a flaw and end at `head`."""
     seq, seal = (0, GENESIS) if after is None else (after.seq, after.seal)
@@ -74,6 +99,7 @@ def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: 
             f"(found as number {bad.seq}, {len(bad.body)} bytes): its seal does not hold. Nothing was changed.",
             run_id=sealer.run,
             facts={"entry": seq + good + 1, "valid": seq + good},
+            cures=damaged_cures(sealer.run),
         )
     newest = (found[-1].seq, found[-1].seal) if found else (seq, seal)
     if head is None or newest != (head.seq, head.seal):
@@ -81,7 +107,8 @@ def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: 
             f"run {sealer.run}: the journal ends at entry {newest[0]}, but its head says "
             f"{'nothing' if head is None else head.seq}: entries are missing. Nothing was changed.",
             run_id=sealer.run,
-            facts={"found": newest[0], "expected": 0 if head is None else head.seq},
+            facts={"entry": newest[0] + 1, "valid": newest[0], "expected": 0 if head is None else head.seq},
+            cures=damaged_cures(sealer.run),
         )
 
 
@@ -176,8 +203,8 @@ class Journal:
         return Ticket(self, packed)
 
     def _pack(self, entry: Entry, at: int) -> Packed:
-        kind, body = to_body(entry) if type(entry) in _OURS else checked_body(entry)
-        return entry, kind, body, at, self.epoch
+        kind, body, cuts = to_body(entry) if type(entry) in _OURS else checked_body(entry)
+        return entry, kind, body, at, self.epoch, cuts
 
     # -- called by the committer, one thread at a time ------------------------------------------
 
@@ -186,18 +213,20 @@ class Journal:
         head = self._head
         seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
         sealed: list[Record] = []
+        values: list[Cut] = []
         status = self._status
         for ticket in tickets:
-            for entry, kind, body, at, epoch in ticket.entries:
+            for entry, kind, body, at, epoch, cuts in ticket.entries:
                 seq += 1
                 record = self._sealer.seal(seq=seq, epoch=epoch, at=at, kind=kind, body=body, previous=seal)
                 seal = record.seal
                 sealed.append(record)
+                values += cuts
                 status = _next_status(status, entry)
                 if type(entry) is RunCreated:
                     self._state.created, self._state.created_at = entry, at
         row = self._row(status, seq) if status != self._status else None
-        self._proposed = Append(self.run, head, sealed, row)
+        self._proposed = Append(self.run, head, sealed, row, values)
         return self._proposed
 
     def accepted(self) -> None:
@@ -269,24 +298,24 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
         entry = decide(state)
         if entry is None:
             return state
-        kind, body = checked_body(entry)
+        kind, body, cuts = checked_body(entry)
         record = Sealer(store.id, run).seal(
             seq=head.seq + 1, epoch=state.epoch, at=clock.now(), kind=kind, body=body, previous=head.seal
         )
         before = state.status
         state.fold(record)
         row = index_row(state) if state.status != before else None
-        if store.append([Append(run, head, [record], row)]) == [None]:
+        if store.append([Append(run, head, [record], row, cuts)]) == [None]:
             return state
 
 
 def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunState:
     """Record a run that somebody else will drive; or find the one that has the id already."""
-    kind, body = checked_body(created)
+    kind, body, cuts = checked_body(created)
     record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
     state = RunState(run)
     state.fold(record)
-    if store.append([Append(run, None, [record], index_row(state))]) != [None]:
+    if store.append([Append(run, None, [record], index_row(state), cuts)]) != [None]:
         found = load(store, run)
         if found is None:
             raise JournalCorrupt(f"run {run}: the store has its head, but not its journal", run_id=run)

@@ -33,6 +33,7 @@ from surefoot.core.entry import (
     RunStopped,
     StepStarted,
     Stop,
+    Value,
 )
 from surefoot.core.history import Past, PastState, changed, mismatch, no_longer_asked
 from surefoot.core.key import idempotency_key
@@ -42,7 +43,7 @@ from surefoot.core.timer import Moment
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Inside, Place
-from surefoot.engine.journal import Journal
+from surefoot.engine.journal import Journal, whole
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.signals import (
     CancelSignal,
@@ -211,12 +212,15 @@ class Session:
             raise self.stopped(place, ending.stop)
         raise AssertionError(ending)
 
-    def decoded(self, raw: Raw) -> Any:
+    def decoded(self, value: Value) -> Any:
         """A recorded value. One that cannot be read is no failure of the run: it stays as it is."""
         try:
-            return values.decode(raw)
+            return values.decode(self.whole(value))
         except Stopped as error:
             raise self.misused(error) from None
+
+    def whole(self, value: Value) -> Raw:
+        return whole(self.runtime.store, self.run, value)
 
     def revive(self, ending: Failed) -> BaseException:
         try:

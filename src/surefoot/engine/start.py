@@ -21,7 +21,7 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.command import Append, Done, Failed, Halted
-from surefoot.core.entry import Due, RunCreated, RunReleased, Stop
+from surefoot.core.entry import Due, Kept, RunCreated, RunReleased, Stop, Value
 from surefoot.core.history import cures
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
@@ -42,6 +42,7 @@ from surefoot.errors import (
     UsageError,
     ValueRejected,
 )
+from surefoot.store.contract import Store
 
 LONGEST_ID = 200
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
@@ -123,7 +124,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             state, head = found
             require_same(plan, state, runtime.store.url)
             if state.status in ENDED:
-                return recorded_end(state)
+                return recorded_end(runtime.store, state)
             _warn_of_clock(runtime, state)
             if not options.wait_seconds and state.needs_answer(partial(_is_due, runtime.clock.read())):
                 raise revive(state.stops, run, runtime.store.url)
@@ -219,7 +220,7 @@ def _drive(session: Session, plan: Plan) -> Loop:
 
 def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments on record, as the function at hand takes them; CodeChanged if it no longer does."""
-    bound: Any = values.decode(session.state.args)
+    bound: Any = values.decode(session.whole(session.state.args))
     try:
         return plan.binder.call_with(bound)
     except TypeError as error:
@@ -242,7 +243,7 @@ def _concluding(session: Session, outcome: Any) -> Loop:
 def answer(session: Session, ending: Any) -> Any:
     match ending:
         case Done(raw):
-            return values.decode(raw)
+            return session.decoded(raw)
         case Failed():
             raise session.revive(ending)
         case Halted():
@@ -274,9 +275,9 @@ def claimant(state: RunState) -> str:
     return "nobody" if holder is None else f"worker {holder.worker[:8]} on host {holder.host} (pid {holder.pid})"
 
 
-def recorded_end(state: RunState) -> Any:
+def recorded_end(store: Store, state: RunState) -> Any:
     if state.status == DONE:
-        return values.decode(state.value)
+        return values.decode(journal.whole(store, state.run, state.value))
     if state.status == FAILED:
         raise values.decode_error(state.error)
     raise Cancelled(f"run {state.run} was cancelled")
@@ -314,9 +315,15 @@ def require_same(plan: Plan, state: RunState, where: str) -> None:
     if plan.args is not None and created.digest != plan.digest:
         raise RunConflict(
             f"run {state.run} in {where} was started with other arguments.\n"
-            f"  recorded: {bytes(created.args).decode()[:400]}\n  given now: {plan.args.decode()[:400]}\n"
+            f"  recorded: {_shown(created.args)}\n  given now: {plan.args.decode()[:400]}\n"
             "  Use another run id for another task, or the same arguments to go on with this one."
         )
+
+
+def _shown(args: Value) -> str:
+    if isinstance(args, Kept):
+        return f"{args.reference.size} bytes"
+    return bytes(args).decode()[:400]
 
 
 def check_id(run: object) -> None:

@@ -3,18 +3,23 @@
 `append` is compare-and-append: each run's records go behind the head the writer names, all runs of a
 batch in one durable transaction; a run whose head is another one is a `Conflict` for that run alone.
 What was acknowledged is on disk. `surefoot.testing.conformance` holds every store to this page.
+
+A large value is not in its record but in *parts*, shared by all values that contain them. An append names the
+values of its records, cut; the store writes what it does not have whole, in the same transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
+from surefoot.core.parts import Cut, Part
 from surefoot.core.seal import Record
 
-NEW_RUN_SEAL = b""
+RESERVED: Final = "\x1f"
+"""The first character of a journal that is no run. No run id may have it, and no list of runs shows it."""
 
 
 class Head(Struct, frozen=True):
@@ -46,6 +51,22 @@ class Append(Struct, frozen=True):
     records: Sequence[Record]
     row: IndexRow | None = None
     """The run's new index row, if its status changed; written in the same transaction."""
+    cuts: Sequence[Cut] = ()
+    """The values that the records hold by reference."""
+
+
+class Rewrite(Struct, frozen=True):
+    """Records to stand behind position `keep` of a journal, in place of everything that is there now."""
+
+    run: str
+    found: Head | None
+    """The head as it was found, right or wrong: the condition, as for an append."""
+    keep: int
+    records: Sequence[Record]
+    row: IndexRow | None = None
+    cuts: Sequence[Cut] = ()
+    archive: bool = True
+    """Whether what was there is kept for inspection (quarantined), or deleted."""
 
 
 class Conflict(Struct, frozen=True):
@@ -100,6 +121,28 @@ class Store(Protocol):
         """A number that differs when anything was appended since, by any process. Cheap."""
 
     def runs(self, query: RunQuery) -> list[Listed]: ...
+
+    def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
+        """The parts that are there, as found, unverified."""
+
+    # --- maintenance -------------------------------------------------------------------------------
+
+    def rewrite(self, item: Rewrite) -> Conflict | None:
+        """One durable transaction, like an append of one run; positions in the store never go back."""
+
+    def quarantined(self, run: str) -> list[Record]:
+        """What rewrites archived of a run, in the order in which it was archived, as far as it can be read."""
+
+    def names(self) -> list[str]:
+        """Every journal of which anything is left: runs and others, with or without a head."""
+
+    def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
+        """Records of all journals behind a position of the store, as found, unverified, in the order written."""
+
+    def part_ids(self) -> list[bytes]: ...
+
+    def discard(self, parts: Sequence[bytes], upto: int) -> bool:
+        """Delete parts, unless anything was appended behind that position of the store; then False."""
 
     def alive(self, worker: str) -> bool:
         """Whether that worker's process lives. Certain, not guessed from pids or time."""

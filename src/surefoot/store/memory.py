@@ -11,14 +11,15 @@ import threading
 import weakref
 from collections.abc import Sequence
 
+from surefoot.core.parts import Part, lacking
 from surefoot.core.seal import Record
 from surefoot.errors import StoreUnavailable
-from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, RunQuery, Stored
-from surefoot.store.rules import check_positions, matches
+from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, Rewrite, RunQuery, Stored
+from surefoot.store.rules import check_positions, check_records, is_run, matches
 
 
 class MemoryStore:
-    """The contract over two dicts and a lock."""
+    """The contract over a few dicts and a lock."""
 
     def __init__(self, url: str = "memory:") -> None:
         self.id = secrets.token_bytes(16)
@@ -26,6 +27,10 @@ class MemoryStore:
         self._worker = secrets.token_hex(8)
         self._journals: dict[str, list[Record]] = {}
         self._rows: dict[str, IndexRow] = {}
+        self._parts: dict[bytes, Part] = {}
+        self._quarantine: dict[str, list[Record]] = {}
+        self._order: dict[int, Record] = {}
+        """Every record by its position in the store."""
         self._appended = 0
         self._lock = threading.Lock()
         self._refusal = ""
@@ -57,9 +62,50 @@ class MemoryStore:
 
     def runs(self, query: RunQuery) -> list[Listed]:
         with self._locked():
-            listed = [Listed(run, self._rows.get(run)) for run in reversed(self._journals)]
+            listed = [Listed(run, self._rows.get(run)) for run in reversed(self._journals) if is_run(run)]
         wanted = [item for item in listed if item.row is None or matches(query, item.row)]
         return wanted[query.offset : query.offset + query.limit]
+
+    def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
+        with self._locked():
+            return self._found(ids)
+
+    def rewrite(self, item: Rewrite) -> Conflict | None:
+        check_records(item.run, item.keep, item.records)
+        with self._locked():
+            if self._head(item.run) != item.found:
+                return Conflict(item.run)
+            journal = self._journals.get(item.run, [])
+            gone = journal[item.keep :]
+            if item.archive:
+                self._quarantine.setdefault(item.run, []).extend(gone)
+            self._order = {pos: record for pos, record in self._order.items() if record not in gone}
+            self._journals[item.run] = journal[: item.keep]
+            return self._append(Append(item.run, self._head(item.run), item.records, item.row, item.cuts))
+
+    def quarantined(self, run: str) -> list[Record]:
+        with self._locked():
+            return list(self._quarantine.get(run, []))
+
+    def names(self) -> list[str]:
+        with self._locked():
+            return list(self._journals)
+
+    def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
+        with self._locked():
+            return [(pos, record) for pos, record in self._order.items() if pos > after][:limit]
+
+    def part_ids(self) -> list[bytes]:
+        with self._locked():
+            return list(self._parts)
+
+    def discard(self, parts: Sequence[bytes], upto: int) -> bool:
+        with self._locked():
+            if self._appended > upto:
+                return False
+            for name in parts:
+                self._parts.pop(name, None)
+            return True
 
     def alive(self, worker: str) -> bool:
         self._refuse_unless_usable()
@@ -76,12 +122,18 @@ class MemoryStore:
     def _append(self, item: Append) -> Conflict | None:
         if self._head(item.run) != item.head:
             return Conflict(item.run)
+        for cut in item.cuts:
+            self._parts.update({part.id: part for part in lacking(cut, frozenset(), self._found)})
         if item.records:
             self._journals.setdefault(item.run, []).extend(item.records)
+            self._order.update(enumerate(item.records, self._appended + 1))
             self._appended += len(item.records)
         if item.row is not None:
             self._rows[item.run] = item.row
         return None
+
+    def _found(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
+        return {name: self._parts[name] for name in ids if name in self._parts}
 
     def _head(self, run: str) -> Head | None:
         journal = self._journals.get(run)

@@ -17,11 +17,12 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final, Never, cast
+from typing import Any, Final, Never, TypeVar, cast
 
 import apsw
 import msgspec
 
+from surefoot.core.parts import Cut, Part, lacking
 from surefoot.core.seal import Record
 from surefoot.errors import (
     JournalCorrupt,
@@ -32,9 +33,9 @@ from surefoot.errors import (
     UsageError,
 )
 from surefoot.store.anchor import Mark
-from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, RunQuery, Stored
+from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, Rewrite, RunQuery, Stored
 from surefoot.store.liveness import Liveness
-from surefoot.store.rules import check_positions, matches
+from surefoot.store.rules import check_positions, check_records, is_run, matches
 from surefoot.store.sqlite_file import (
     RESTORE,
     Announce,
@@ -91,9 +92,42 @@ _COUNTS: Final = (
 )
 _NEWEST_FIRST: Final = 2**63 - 1
 
+_PARTS: Final = "SELECT id, kind, codec, size, body FROM parts WHERE id IN ("
+_INSERT_PARTS: Final = "INSERT INTO parts (id, kind, codec, size, body) VALUES "
+_HEAL_PARTS: Final = (
+    " ON CONFLICT (id) DO UPDATE SET id = excluded.id, kind = excluded.kind, codec = excluded.codec, "
+    "size = excluded.size, body = excluded.body"
+)
+_SOUND_LIMIT: Final = 100_000
+"""Parts this handle has seen whole are not looked at again; so many are remembered."""
+_QUARANTINED: Final = (
+    "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM quarantine WHERE run = ? ORDER BY n"
+)
+_SCAN: Final = (
+    "SELECT pos, run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE pos > ? ORDER BY pos "
+    "LIMIT ?"
+)
+_ARCHIVE: Final = (
+    "INSERT INTO quarantine (pos, run, seq, epoch, at, kind, schema, codec, key, body, seal) "
+    "SELECT pos, run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? "
+    "ORDER BY seq"
+)
+_INSERT_AT: Final = (
+    "INSERT INTO entries (pos, run, seq, epoch, at, kind, schema, codec, key, body, seal) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_SET_HEAD: Final = (
+    "INSERT INTO heads (run, seq, seal) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, "
+    "seal = excluded.seal"
+)
+
 _POISONOUS: Final = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
-_RECORD_ROWS: Final = list[tuple[int, int, int, int, int, int, int, bytes, bytes]]
+_RECORD_ROW: Final = tuple[int, int, int, int, int, int, int, bytes, bytes]
+_RECORD_ROWS: Final = list[_RECORD_ROW]  # type: ignore[valid-type]
+_SCAN_ROWS: Final = list[tuple[int, str, int, int, int, int, int, int, int, bytes, bytes]]
 _HEAD_ROWS: Final = list[tuple[int, bytes]]
+
+T = TypeVar("T")
 
 _to_json: Final = msgspec.json.encode
 _labels_of: Final = msgspec.json.Decoder(dict[str, str]).decode
@@ -117,6 +151,8 @@ class SqliteStore:
         self._liveness = Liveness(files.path + "-workers")
         self._busy_seconds = busy_seconds
         self._list_checked = False
+        self._sound: set[bytes] = set()
+        self._swept: object = None
         self._refusal = ""
         self._writing = threading.RLock()  # taken before `_reading` where both are needed
         self._reading = threading.Lock()
@@ -160,41 +196,59 @@ class SqliteStore:
     def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
         for item in batch:
             check_positions(item)
-        self._refuse_unless_usable()
         if not batch:
+            self._refuse_unless_usable()
             return []
+        return self._commit(lambda: self._write_batch(batch))
+
+    def rewrite(self, item: Rewrite) -> Conflict | None:
+        check_records(item.run, item.keep, item.records)
+        return self._commit(lambda: self._rewrite(item))
+
+    def _commit(self, write: Callable[[], tuple[T, Mark | None, list[Cut]]]) -> T:
+        """One durable transaction around `write`, which answers with the newest record and the values to keep."""
+        self._refuse_unless_usable()
         with self._writing:
             self._refuse_unless_usable()
             self._refuse_if_replaced()
             if self._writer is None:
                 self._open_writer()
-            return self._commit(batch)
+            return self._transact(write)
 
-    def _commit(self, batch: Sequence[Append]) -> list[Conflict | None]:
+    def _transact(self, write: Callable[[], tuple[T, Mark | None, list[Cut]]]) -> T:
         committing = False
         try:
             self._execute(_BEGIN)
-            answers, newest = self._write_batch(batch)
+            answer, newest, cuts = write()
+            written = self._write_parts(cuts) if cuts else None
             if newest is not None:
                 self._refuse_if_regressed(newest)
+            self._refuse_if_replaced()  # again: a rebuilt store takes the place of the old one under this very lock
             committing = True
             self._execute(_COMMIT)
             if newest is not None:
                 self._note(newest)
+            if written is not None:
+                self._remember(written)
         except BaseException as error:
             self._clean_up(error, committing=committing)
             raise
-        return answers
+        return answer
 
-    def _write_batch(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None]:
+    def _write_batch(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None, list[Cut]]:
         """All at once if every run is as expected, as nearly always; else one by one."""
         try:
             newest = self._write(batch[0]) if len(batch) == 1 else self._write_all(batch)
+            answers: list[Conflict | None] = [None] * len(batch)
         except _Refused:
             self._execute("ROLLBACK")
             self._execute(_BEGIN)
-            return self._write_each(batch)
-        return [None] * len(batch), newest
+            answers, newest = self._write_each(batch)
+        return (
+            answers,
+            newest,
+            [cut for item, answer in zip(batch, answers, strict=True) if answer is None for cut in item.cuts],
+        )
 
     def _write(self, item: Append) -> Mark | None:
         """Head, records, index row of one run. `_Refused` if the head is another one."""
@@ -261,6 +315,62 @@ class SqliteStore:
             if self._changes() != len(chunk):
                 raise _Refused
 
+    def _rewrite(self, item: Rewrite) -> tuple[Conflict | None, Mark | None, list[Cut]]:
+        execute = self._execute
+        heads = execute(_HEAD, (item.run,)).fetchall()
+        if (Head(*heads[0]) if heads else None) != item.found:
+            return Conflict(item.run), None, []
+        # What is moved is found by the index and taken out by the table: they have to agree first.
+        execute("REINDEX entries")
+        ((newest,),) = execute("SELECT max(pos) FROM entries").fetchall()
+        known = self._anchor.newest
+        pos = max(newest or 0, known.pos if known is not None else 0)
+        if item.archive:
+            execute(_ARCHIVE, (item.run, item.keep))
+        execute("DELETE FROM entries WHERE run = ? AND seq > ?", (item.run, item.keep))
+        execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('rewritten', ?)", (pos,))
+        for record in item.records:
+            pos += 1
+            execute(_INSERT_AT, (pos, *_entry_values(record)))
+        last = item.records[-1]
+        execute(_SET_HEAD, (item.run, last.seq, last.seal))
+        if item.row is not None:
+            execute(_INDEX + _INDEX_ROW, _index_values(item.row))
+        return None, Mark(self.id, pos, last.seal), list(item.cuts)
+
+    def _write_parts(self, cuts: Sequence[Cut]) -> set[bytes]:
+        """What the store lacks of these values. The names of all their parts, which are then known to be whole."""
+        ((swept,),) = self._execute("SELECT value FROM meta WHERE key = 'swept'").fetchall() or [(None,)]
+        if swept != self._swept or len(self._sound) > _SOUND_LIMIT:
+            self._sound.clear()  # another process may have deleted what this one has seen
+            self._swept = swept
+        names: set[bytes] = set()
+        for cut in cuts:
+            wanted = lacking(cut, self._sound | names, self._fetch_writing)
+            rows = [(part.id, part.kind, part.codec, part.size, part.body) for part in wanted]
+            self._in_chunks(_INSERT_PARTS, "(?, ?, ?, ?, ?)", rows, _HEAL_PARTS)
+            names.update(cut.leaves, cut.nodes)
+        return names
+
+    def _remember(self, names: set[bytes]) -> None:
+        self._sound |= names
+
+    def _fetch_writing(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
+        return _parts_of(row for sql, chunk in _part_questions(ids) for row in self._execute(sql, chunk).fetchall())
+
+    def discard(self, parts: Sequence[bytes], upto: int) -> bool:
+        return self._commit(lambda: self._discard(parts, upto))
+
+    def _discard(self, parts: Sequence[bytes], upto: int) -> tuple[bool, Mark | None, list[Cut]]:
+        ((newest,),) = self._execute("SELECT max(pos) FROM entries").fetchall()
+        if (newest or 0) > upto:
+            return False, None, []
+        for at in range(0, len(parts), _ROWS_PER_LOOK):
+            chunk = list(parts[at : at + _ROWS_PER_LOOK])
+            self._execute(_statement("DELETE FROM parts WHERE id IN (", "?", len(chunk), ")"), chunk)
+        self._execute("UPDATE meta SET value = value + 1 WHERE key = 'swept'")
+        return True, None, []
+
     def _refuse_if_regressed(self, newest: Mark) -> None:
         known = self._anchor.newest
         if known is not None and newest.pos <= known.pos:
@@ -315,6 +425,28 @@ class SqliteStore:
             ) from None
         return Stored(records, head)
 
+    def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
+        return _parts_of(row for rows in self._look(*_part_questions(ids)) for row in rows)
+
+    def quarantined(self, run: str) -> list[Record]:
+        return [Record(run, *row) for row in _typed_ones(self._look((_QUARANTINED, (run,)))[0], _RECORD_ROW)]
+
+    def names(self) -> list[str]:
+        question = "SELECT run FROM heads UNION SELECT run FROM entries"
+        return [str(run) for (run,) in self._look((question, ()))[0]]
+
+    def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
+        rows = self._look((_SCAN, (after, limit)))[0]
+        try:
+            return [(pos, Record(*row)) for pos, *row in _typed(rows, _SCAN_ROWS)]
+        except msgspec.ValidationError as error:
+            raise JournalCorrupt(
+                f"{self.path}: a stored record is not what was written: {error}", cures=RESTORE
+            ) from None
+
+    def part_ids(self) -> list[bytes]:
+        return [name for (name,) in self._look(("SELECT id FROM parts", ()))[0]]
+
     def changes(self) -> int:
         ((newest,),) = self._look(("SELECT max(pos) FROM entries", ()))[0]
         return newest or 0
@@ -330,7 +462,7 @@ class SqliteStore:
             if not rows:
                 break
             listed = [_listed(row) for row in rows]
-            found += [item for item in listed if item.row is None or matches(query, item.row)]
+            found += [item for item in listed if is_run(item.run) and (item.row is None or matches(query, item.row))]
             before = rows[-1][0]
         return found[query.offset : wanted]
 
@@ -363,7 +495,7 @@ class SqliteStore:
         except JournalCorrupt:
             return self._look((_LIST_BARE, (before, 1)))[0]
 
-    def _look(self, *questions: tuple[str, tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    def _look(self, *questions: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
         """The answers to all questions, from one and the same state."""
         self._refuse_unless_usable()
         self._refuse_if_replaced()
@@ -437,6 +569,8 @@ class SqliteStore:
             self._liveness.leave()
             disconnect(self._reader, checkpoint=False)
             if self._writer is not None:  # the last to close: it folds the log into the database
+                if checkpoint:
+                    _empty_log(self._writer)
                 disconnect(self._writer, checkpoint=checkpoint)
             self._anchor.close()
         _live.discard(self)
@@ -499,6 +633,24 @@ def _typed(rows: list[tuple[Any, ...]], expected: Any) -> list[tuple[Any, ...]]:
     return cast("list[tuple[Any, ...]]", msgspec.convert(rows, expected, builtin_types=(bytes,)))
 
 
+def _typed_ones(rows: list[tuple[Any, ...]], expected: Any) -> list[tuple[Any, ...]]:
+    """Those of the rows that are of the right types."""
+    found: list[tuple[Any, ...]] = []
+    for row in rows:
+        with contextlib.suppress(msgspec.ValidationError):
+            found += _typed([row], list[expected])
+    return found
+
+
+def _part_questions(ids: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
+    chunks = [list(ids[at : at + _ROWS_PER_LOOK]) for at in range(0, len(ids), _ROWS_PER_LOOK)]
+    return [(_statement(_PARTS, "?", len(chunk), ")"), chunk) for chunk in chunks]
+
+
+def _parts_of(rows: Iterable[tuple[Any, ...]]) -> dict[bytes, Part]:
+    return {row[0]: Part(*row) for row in rows}
+
+
 def _index_values(row: IndexRow) -> tuple[Any, ...]:
     labels = _to_json(row.labels).decode()
     values = (row.run, row.workflow, row.status, row.queue, labels, row.created, row.seq)
@@ -544,6 +696,13 @@ def _keep_log_on_close(writer: apsw.Connection) -> None:
     """A log that is there already is overwritten and not extended: commits are quicker."""
     on = array("i", [1])
     writer.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, on.buffer_info()[0])
+
+
+def _empty_log(writer: apsw.Connection) -> None:
+    """Fold the log into the database and give its space back, unless somebody else still needs it."""
+    with contextlib.suppress(apsw.Error):
+        writer.set_busy_timeout(0)
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _settings(writer: apsw.Connection) -> dict[str, str]:

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import apsw
 
+from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.errors import (
     JournalCorrupt,
     JournalRegressed,
@@ -45,6 +46,14 @@ _SCHEMA: Final = {
     "heads": (
         "CREATE TABLE heads (n INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, seal BLOB NOT NULL)"
     ),
+    "parts": (
+        "CREATE TABLE parts (n INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER NOT NULL, "
+        "codec INTEGER NOT NULL, size INTEGER NOT NULL, body BLOB NOT NULL)"
+    ),
+    "quarantine": (
+        "CREATE TABLE quarantine (n INTEGER PRIMARY KEY, pos, run, seq, epoch, at, kind, schema, codec, key, body, "
+        "seal)"
+    ),
     "runs": (
         "CREATE TABLE runs (run TEXT PRIMARY KEY, workflow TEXT, status TEXT, queue TEXT, labels TEXT, "
         "created INTEGER, seq INTEGER, checksum INTEGER) WITHOUT ROWID"
@@ -56,6 +65,7 @@ _SCHEMA: Final = {
     ),
 }
 
+RECORD_AT: Final = "SELECT run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE pos = ?"
 _FULL_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGED_READS: Final = (apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_DATA)
 _UNAVAILABLE: Final = (apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.NoMemError)
@@ -206,7 +216,7 @@ def _continue_or_refuse(
 
 def _refuse_leftovers(path: str) -> None:
     for log in (path + "-wal", path + "-journal"):
-        if _size(log):
+        if _size(log) is not None:
             raise JournalRegressed(
                 f"{path}: the database is missing, but its log is still there ({log}).",
                 facts={"log": log},
@@ -241,7 +251,9 @@ def _fill(new: str, store_id: bytes) -> None:
             f"PRAGMA application_id={APPLICATION_ID}", *_SCHEMA.values(),
         ):  # fmt: skip
             connection.execute(statement).fetchall()
-        connection.execute("INSERT INTO meta VALUES ('store', ?), ('format', ?)", (store_id, FORMAT))
+        connection.execute(
+            "INSERT INTO meta VALUES ('store', ?), ('format', ?), ('rewritten', 0), ('swept', 0)", (store_id, FORMAT)
+        )
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
     finally:
@@ -332,10 +344,30 @@ def _hold_against(
     pos = newest[0] if newest else 0
     if pos < mark.pos:
         raise _regressed(path, mark, f"the database ends at record {pos}")
-    if mark.pos:
-        row = reader.execute("SELECT seal FROM entries WHERE pos = ?", (mark.pos,)).fetchone()
-        if row != (mark.seal,):
-            raise _regressed(path, mark, f"record {mark.pos} is another one: this is another history")
+    if mark.pos and not _still_there(reader, store_id, mark):
+        raise _regressed(path, mark, f"record {mark.pos} is another one: this is another history")
+
+
+def _still_there(reader: apsw.Connection, store_id: bytes, mark: Mark) -> bool:
+    """Whether the record that the anchor names is in this journal, or is known to have been here."""
+    row = reader.execute(RECORD_AT, (mark.pos,)).fetchone()
+    if row is not None and row[-1] == mark.seal:
+        return True
+    rewritten = reader.execute("SELECT value FROM meta WHERE key = 'rewritten'").fetchone()
+    if rewritten is not None and isinstance(rewritten[0], int) and rewritten[0] >= mark.pos:
+        return True  # it was among those that a rewrite replaced, right before the anchor could be told
+    # Another history has records that hold. One that does not is damaged, and whoever reads its run is told so.
+    return row is not None and not _holds(reader, store_id, row)
+
+
+def _holds(reader: apsw.Connection, store_id: bytes, row: tuple[Any, ...]) -> bool:
+    try:
+        record = Record(*row)
+        previous = reader.execute("SELECT seal FROM entries WHERE run = ? AND seq = ?", (record.run, record.seq - 1))
+        before = previous.fetchone()
+        return Sealer(store_id, record.run).holds(record, before[0] if before else GENESIS)
+    except (TypeError, ValueError, AttributeError):
+        return False
 
 
 def _begin_again(anchor: Anchor, store_id: bytes) -> None:

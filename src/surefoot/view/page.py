@@ -6,16 +6,20 @@ the same record means something else: a step was cut off and may run again, an e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.doubt import open_questions
+from surefoot.core.entry import Kept, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
 from surefoot.view.standing import Cure, Reason
+
+Whole = Callable[[Value], Raw]
 
 CALL_WIDTH = 60
 VALUE_WIDTH = 400
@@ -74,7 +78,8 @@ class Page:
     """Type and message of the failure that ended the run."""
 
 
-def page(state: RunState, *, driven: bool, where: str = "") -> Page:
+def page(state: RunState, *, driven: bool, where: str = "", whole: Whole | None = None) -> Page:
+    """`whole` gives the bytes of values that are kept by parts; without it, and for calls, their size is shown."""
     created = state.created
     questions = state.stops if driven else open_questions(state)
     stands = standing.standing(state.status, driven=driven, asks=bool(questions))
@@ -100,9 +105,9 @@ def page(state: RunState, *, driven: bool, where: str = "") -> Page:
         cures=standing.what_helps(state, stands, where),
         calls=calls,
         processes=tuple(processes),
-        published={name: _json(raw) for name, raw in state.published.items()},
-        args=_json(state.args),
-        result=_json(state.value) if state.status == DONE else "",
+        published={name: _json(raw, whole) for name, raw in state.published.items()},
+        args=_json(state.args, whole),
+        result=_json(state.value, whole) if state.status == DONE else "",
         error=error,
     )
 
@@ -193,5 +198,11 @@ def _error(raw: Raw) -> str:
     return f"{kind}: {message}" if message else kind
 
 
-def _json(raw: Raw | bytes | None) -> str:
-    return "" if raw is None else bytes(raw).decode("utf-8", "replace")
+def _json(value: Value | None, whole: Whole | None = None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Kept):
+        if whole is None:
+            return f'{{"$large": {value.reference.size}}}'
+        value = whole(value)
+    return bytes(value).decode("utf-8", "replace")

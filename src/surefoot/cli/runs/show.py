@@ -24,7 +24,7 @@ def show(settings: Settings, run_id: str) -> None:
     """Show one run: how it stands, why it stopped, what helps, and every call it made."""
     run = acting.open_run(settings, run_id)
     state, driven = acting.look(run)
-    seen = page.page(state, driven=driven, where=acting.where(settings))
+    seen = page.page(state, driven=driven, where=acting.where(settings), whole=run.whole)
     if settings.json:
         output.say_json(facts(seen))
     else:

@@ -270,7 +270,7 @@ def test_a_damaged_journal_is_an_error_and_never_a_fresh_start(ledger):
         ledger.write("price")
         return 100
 
-    @sf.workflow
+    @sf.workflow(on_corruption="stop")
     def wf() -> int:
         return price()
 

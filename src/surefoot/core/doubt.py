@@ -34,12 +34,19 @@ class Question(Struct, frozen=True):
 
 def recorded(run: str, past: Past) -> Question:
     """An earlier process left it so."""
+    if past.suspected:
+        return lost(run, past.address)
     started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     known = f"started {started} by {past.claimant}, "
     if past.error is None:
         return Question(run, past.address, known + "no outcome recorded")
     kind, text = values.error_summary(past.error)
     return Question(run, past.address, known + f"ended with {kind}: {text}, which proves nothing")
+
+
+def lost(run: str, address: str) -> Question:
+    known = "it may have been executed before: entries of this run were damaged and are lost, perhaps its own"
+    return Question(run, address, known)
 
 
 def open_questions(state: RunState) -> tuple[Stop, ...]:

@@ -12,6 +12,7 @@ from enum import Enum
 from msgspec import Raw
 
 from surefoot.core.entry import Due, Kept, Stop, Value
+from surefoot.errors import Stopped
 
 
 class PastState(Enum):
@@ -80,6 +81,14 @@ def no_longer_asked(run: str, pasts: list[Past]) -> Stop:
         f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
     )
     return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, cures(run))
+
+
+def located(error: Stopped, run: str, where: str) -> Stopped:
+    """The same stop, with the run and the call it belongs to. One that names its run stays as it is."""
+    if error.run_id:
+        return error
+    told = f"run {run}, {where}: {error.summary}" if where else f"run {run}: {error.summary}"
+    return type(error)(told, run_id=run, address=where if "#" in where else "", facts=error.facts, cures=error.cures)
 
 
 def cures(run: str) -> tuple[tuple[str, str], ...]:

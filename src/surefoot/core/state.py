@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from surefoot.core.entry import (
+    NOTHING,
     VISITORS,
     CallsUnclaimed,
     CancelRequested,
@@ -18,11 +19,14 @@ from surefoot.core.entry import (
     EffectDoubted,
     EffectIntended,
     EffectRaised,
+    EffectRecovered,
     EffectSettled,
+    EffectSuspected,
     EffectUnstorable,
     Entry,
     EventSent,
     EventTaken,
+    FellBack,
     Progressed,
     Published,
     RunAdopted,
@@ -31,6 +35,7 @@ from surefoot.core.entry import (
     RunCreated,
     RunDone,
     RunFailed,
+    RunPruned,
     RunReleased,
     RunStopped,
     StepDone,
@@ -72,6 +77,8 @@ TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
     RunFailed: (DRIVEN, FAILED),
     RunCancelled: (DRIVEN, CANCELLED),
     TimerSet: (DRIVEN, SLEEPING),
+    FellBack: (OPEN | ENDED, QUEUED),  # one that has ended stays as it is
+    RunPruned: (frozenset({NONE}), DONE),  # or as it had ended
 }
 """Entry -> (from which statuses, to which). Any other entry of the claimant means RUNNING, from DRIVEN."""
 
@@ -118,6 +125,10 @@ class RunState:
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None
         self.published: dict[str, Any] = {}
+        self.fallbacks: list[tuple[int, int]] = []
+        """Where the run fell back, and how many entries it lost there; -1: nobody can say."""
+        self.pruned: RunPruned | None = None
+        self.pruned_at = 0
         self._who = ""
         self._event_ids: set[str] = set()
 
@@ -174,7 +185,8 @@ class RunState:
             or (kind is RunAdopted) != (record.epoch > self.epoch)
         ):
             raise self._impossible(record, kind)
-        self.status = target
+        if kind is not FellBack or self.status not in ENDED:
+            self.status = target
         self.epoch = record.epoch
 
     def _impossible(self, record: Record, kind: type[Entry]) -> JournalCorrupt:
@@ -198,6 +210,19 @@ class RunState:
 def _created(state: RunState, entry: RunCreated, record: Record) -> None:
     state.created, state.created_at = entry, record.at
     state.args, state.digest = entry.args, entry.digest
+
+
+def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
+    state.fallbacks.append((record.seq, entry.lost))
+    state.claimant = None
+    state.stops = ()
+
+
+def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
+    state.pruned, state.pruned_at = entry, record.at
+    state.status = entry.status
+    state.created = RunCreated(entry.workflow, NOTHING, entry.digest, labels=entry.labels)
+    state.created_at = entry.created
 
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
@@ -260,6 +285,7 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
+    past.suspected = False
 
 
 def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
@@ -305,6 +331,19 @@ def _answered(state: RunState, *addresses: str) -> None:
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
     if state.status in (STOPPED, WAITING) and not state.stops:
         state.status = QUEUED
+
+
+def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -> None:
+    past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
+    past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, 1
+    past.key, past.policy, past.suspected = entry.key, entry.policy, True
+
+
+def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -> None:
+    past = state._past(entry.address, "effect", PastState.DONE, record)
+    past.digest, past.args, past.attempt = entry.digest, entry.args, 1
+    past.key, past.policy, past.value, past.ended = entry.key, entry.policy, entry.value, record.at
+    past.learned_by = "an intact record that was set aside"
 
 
 def _value_noted(state: RunState, entry: ValueNoted, record: Record) -> None:
@@ -372,6 +411,8 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     RunCancelled: _released,
     RunContinued: _continued,
     CallsUnclaimed: _nothing,
+    FellBack: _fell_back,
+    RunPruned: _pruned,
     StepStarted: _step_started,
     StepDone: _step_done,
     StepRaised: _step_raised,
@@ -381,6 +422,8 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     EffectDoubted: _effect_doubted,
     EffectSettled: _effect_settled,
     EffectUnstorable: _effect_unstorable,
+    EffectSuspected: _effect_suspected,
+    EffectRecovered: _effect_recovered,
     ValueNoted: _value_noted,
     Progressed: _progressed,
     Published: _published,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from surefoot.engine.runtime import Runtime, runtime_of
+from surefoot.errors import UsageError
 from surefoot.store.open import open_store
 
 DEFAULT_STORE: Final = "sqlite:///.surefoot/runs.db"
+FALLBACK: Final = "fallback"
+STOP: Final = "stop"
 log = logging.getLogger("surefoot")
 
 
@@ -17,6 +21,8 @@ class Settings:
     def __init__(self) -> None:
         self.store: str | None = None
         self.namespace = ""
+        self.on_corruption = FALLBACK
+        self.alerts: tuple[Callable[[str], object], ...] = ()
         self.loading = ""
         """The module that a command is importing to know its workflows. Looking at code starts no run."""
 
@@ -25,15 +31,43 @@ settings = Settings()
 _warned: set[str] = set()
 
 
-def configure(*, store: str | None = None, namespace: str | None = None) -> None:
-    """Set the store and the namespace of this process. What is not given stays as it is.
+def configure(
+    *,
+    store: str | None = None,
+    namespace: str | None = None,
+    on_corruption: str | None = None,
+    alerts: Iterable[Callable[[str], object]] | None = None,
+) -> None:
+    """Set how this process works. What is not given stays as it is.
 
-    The namespace is part of every idempotency key: give each environment (test, live) its own.
+    The namespace is part of every idempotency key: give each environment (test, live) its own. `on_corruption` says
+    what to do with a run whose journal is damaged: `"fallback"` to its longest valid prefix, or `"stop"`. Each of
+    `alerts` is called with the text of whatever a person should know at once.
     """
+    if on_corruption is not None:
+        settings.on_corruption = checked_policy(on_corruption)
+    if alerts is not None:
+        settings.alerts = tuple(alerts)
     if store is not None:
         settings.store = store
     if namespace is not None:
         settings.namespace = namespace
+
+
+def checked_policy(on_corruption: str) -> str:
+    if on_corruption not in (FALLBACK, STOP):
+        raise UsageError(f"on_corruption={on_corruption!r}: must be {FALLBACK!r} or {STOP!r}")
+    return on_corruption
+
+
+def loud(message: str) -> None:
+    """Say something that nobody may overlook: a warning, and every alert."""
+    log.warning("%s", message)
+    for alert in settings.alerts:
+        try:
+            alert(message)
+        except Exception:
+            log.exception("an alert failed")
 
 
 def store_url(given: str | None = None) -> str:

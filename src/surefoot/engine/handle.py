@@ -186,6 +186,7 @@ class Run:
                 _rehearse(session, definition)
             except Stopped as stop:
                 stops = stops or [stop.summary]
+            in_doubt += [(address, _by_policy(policy)) for address, policy in session.suspects]
             asking = {address for address, what in in_doubt if what.startswith("stop")}
             upcoming = [(kind, address) for kind, address in session.planned if address not in asking]
             stops = stops or [stop.message for stop in session.stops]
@@ -360,7 +361,11 @@ def _recorded(past: Past, args: Raw | None, result: Raw | None) -> RecordedCall:
 def _would_settle(past: Past) -> str:
     if past.state is PastState.UNSTORABLE:
         return "stop: its value must be given by a person"
-    return {"retry": "run again with the same key", "fail": "fail the call"}.get(past.policy, "stop and ask a person")
+    return _by_policy(past.policy)
+
+
+def _by_policy(policy: str) -> str:
+    return {"retry": "run again with the same key", "fail": "fail the call"}.get(policy, "stop and ask a person")
 
 
 def _rehearse(session: Session, definition: Definition) -> None:

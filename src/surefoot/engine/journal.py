@@ -37,6 +37,7 @@ from surefoot.core.entry import (
     TimerSet,
     Value,
 )
+from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.parts import Cut, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, to_body, verify
 from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after_stop
@@ -81,6 +82,11 @@ def whole(store: Store, run: str, value: Value) -> Raw:
             facts={**error.facts, "entry": value.entry, "valid": value.entry - 1},
             cures=damaged_cures(run),
         ) from error
+
+
+def evidence(store: Store, run: str) -> Evidence:
+    """What records that were set aside still prove about effects of a run."""
+    return weigh(Sealer(store.id, run), store.read(run).records, store.quarantined(run))
 
 
 def damaged_cures(run: str) -> tuple[tuple[str, str], ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from surefoot.core import values
+from surefoot.engine.config import checked_policy
 from surefoot.engine.spec import Binder
 from surefoot.engine.start import Plan, check_id
 from surefoot.errors import UsageError, ValueRejected
@@ -20,12 +21,15 @@ def is_async(fn: Callable[..., Any]) -> bool:
 class Definition:
     """A workflow as it was defined in this process."""
 
-    def __init__(self, fn: Callable[..., Any], name: str | None, version: int) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], name: str | None, version: int, on_corruption: str | None = None
+    ) -> None:
         if type(version) is not int or version < 1:
             raise UsageError(f"@sf.workflow(version={version!r}): must be a whole number, one or more")
         self.fn = fn
         self.name = name or fn.__name__
         self.version = version
+        self.on_corruption = None if on_corruption is None else checked_policy(on_corruption)
         self.binder = Binder(fn)
         self.is_async = is_async(fn)
         self.origin = f"{fn.__module__}:{fn.__qualname__}"
@@ -37,10 +41,10 @@ class Definition:
             raw, digest = values.encode_args(self.binder.bind(args, kwargs))
         except ValueRejected as error:
             raise ValueRejected(f"run {run}: an argument cannot be stored: {error}", path=error.path) from error
-        return Plan(self.name, self.version, self.fn, self.binder, raw, digest)
+        return Plan(self.name, self.version, self.fn, self.binder, raw, digest, self.on_corruption)
 
     def resume_plan(self) -> Plan:
-        return Plan(self.name, self.version, self.fn, self.binder, None)
+        return Plan(self.name, self.version, self.fn, self.binder, None, on_corruption=self.on_corruption)
 
 
 class Registry:

@@ -12,6 +12,8 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Generator
+from contextlib import suppress
+from functools import cached_property
 from typing import Any, TypeVar
 
 from msgspec import Raw
@@ -35,15 +37,16 @@ from surefoot.core.entry import (
     Stop,
     Value,
 )
+from surefoot.core.evidence import Evidence
 from surefoot.core.history import Past, PastState, changed, mismatch, no_longer_asked
 from surefoot.core.key import idempotency_key
-from surefoot.core.programs.calls import Call, effect, step
+from surefoot.core.programs.calls import Call, effect, recovered, step, suspected
 from surefoot.core.state import RUNNING, Event, RunState
 from surefoot.core.timer import Moment
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Inside, Place
-from surefoot.engine.journal import Journal, whole
+from surefoot.engine.journal import Journal, evidence, whole
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.signals import (
     CancelSignal,
@@ -55,7 +58,16 @@ from surefoot.engine.signals import (
     StopSignal,
 )
 from surefoot.engine.spec import CallSpec
-from surefoot.errors import Cancelled, Fenced, Stopped, StoreUnavailable, SurefootError, UsageError, ValueRejected
+from surefoot.errors import (
+    Cancelled,
+    Damaged,
+    Fenced,
+    Stopped,
+    StoreUnavailable,
+    SurefootError,
+    UsageError,
+    ValueRejected,
+)
 from surefoot.store.contract import Head
 
 S = TypeVar("S", bound=RunSignal)
@@ -90,7 +102,7 @@ class Attempt:
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
-        return Place(session, self.place.scope, self.place.owner, inside=self.inside)
+        return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 
     def returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
@@ -138,6 +150,8 @@ class Session:
         """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
+        self.suspects: list[tuple[str, str]] = []
+        """(address, policy) of effects that are in doubt because entries were lost."""
         self.seen_changes = 0
         self.interruption: BaseException | None = None
         """Ctrl-C and the like, once it has cut off a call: user code may catch it, the run does not go on."""
@@ -184,16 +198,41 @@ class Session:
             raise self.misused(ValueRejected(where, path=error.path)) from error
         past = self.state.calls.get(address)
         if past is not None:
+            if self.state.fallbacks:
+                place.line.count(self.state.fallbacks, past.seq)
             answer = self._from_journal(past, spec.kind, digest, raw_args)
             if answer is not None:
                 return answer
-        self.would_do(spec.kind, address)
         key = ""
         if spec.kind == "effect":
             key = idempotency_key(self.namespace, self.run, self.state.segment, address)
         call = Call(self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure)
         program = step(call, past) if spec.kind == "step" else effect(call, past)
+        if self.state.fallbacks:
+            program = self._after_fallback(place, call, past) or program
+        self.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, program)
+
+    def _after_fallback(self, place: Place, call: Call, past: Past | None) -> Program | None:
+        """Entries of this run were lost. Is this effect one of those that were recorded there? None: it is not."""
+        if past is not None:
+            return None
+        blind = place.line.is_blind(self.state.fallbacks)
+        place.line.count(self.state.fallbacks, 0)
+        if not call.key:
+            return None
+        proof = self.evidence.proven.get(call.key)
+        if proof is not None and proof.digest == call.digest:
+            with suppress(Damaged):
+                return recovered(call, self.whole(proof.value))
+        if not blind and call.key not in self.evidence.begun:
+            return None
+        self.suspects.append((call.address, call.policy))
+        return suspected(call)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        return evidence(self.runtime.store, self.run)
 
     def _from_journal(self, past: Past, kind: str, digest: str, raw_args: bytes) -> Ending | None:
         past.asked = True

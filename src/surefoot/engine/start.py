@@ -14,6 +14,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -25,9 +26,9 @@ from surefoot.core.entry import Due, Kept, RunCreated, RunReleased, Stop, Value
 from surefoot.core.history import cures
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
-from surefoot.engine import current, drive, journal
-from surefoot.engine.config import DEFAULT_STORE, log, settings
-from surefoot.engine.runtime import Runtime
+from surefoot.engine import current, drive, fallback, journal
+from surefoot.engine.config import DEFAULT_STORE, FALLBACK, log, settings
+from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
 from surefoot.engine.spec import Binder
@@ -35,6 +36,7 @@ from surefoot.errors import (
     STOPS,
     Cancelled,
     Fenced,
+    JournalCorrupt,
     NotFound,
     RunConflict,
     Stopped,
@@ -46,6 +48,8 @@ from surefoot.store.contract import Store
 
 LONGEST_ID = 200
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
+MOST_FALLBACKS = 3
+"""In one go. Damage that comes back each time is a disk to be replaced."""
 CLOCK_SLACK_MICROS = 60_000_000
 
 
@@ -69,6 +73,8 @@ class Plan(Struct, frozen=True):
     args: bytes | None
     """None: those on record (a resume)."""
     digest: str = ""
+    on_corruption: str | None = None
+    """What to do with a damaged journal; None: as configured."""
 
 
 # -- wishes of the loop below ---------------------------------------------------------------------------
@@ -111,6 +117,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
     patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
     nap = FIRST_NAP
     may_create = plan.args is not None
+    fallbacks = 0
     while True:
         state = None
         try:
@@ -118,7 +125,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
                 session = Session(runtime, RunState(run), None, wait_seconds=options.wait_seconds or 0.0)
                 yield from _enlisted(session, _create(session, plan, options))
                 return (yield from _enlisted(session, _drive(session, plan)))
-            found = yield Do(lambda: journal.load(runtime.store, run))
+            found = yield Do(partial(journal.load, runtime.store, run))
             if found is None:
                 raise not_found(run, runtime.store.url)
             state, head = found
@@ -136,11 +143,23 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             continue
         except (DrivenHere, LostClaim):
             pass  # This process drives it already, or another was quicker: wait for them.
+        except JournalCorrupt as error:
+            fallbacks += 1
+            if not _may_step_back(plan, run, error) or fallbacks > MOST_FALLBACKS:
+                raise
+            step_back = partial(fallback.step_back, runtime.store, runtime.clock, run, error)
+            runtime, may_create = runtime_of((yield Do(step_back))), False
+            continue
         if patience is not None and time.monotonic() > patience:
             who = "this process" if state is None else claimant(state)
             raise TimeoutError(f"run {run} is still driven by {who}; waited {options.wait_seconds:g} s for it")
         yield Nap(nap)
         nap = min(nap * 1.5, LONGEST_NAP)
+
+
+def _may_step_back(plan: Plan, run: str, error: JournalCorrupt) -> bool:
+    policy = plan.on_corruption or settings.on_corruption
+    return policy == FALLBACK and error.run_id in ("", run)
 
 
 class AlreadyThere(Exception):
@@ -276,6 +295,12 @@ def claimant(state: RunState) -> str:
 
 
 def recorded_end(store: Store, state: RunState) -> Any:
+    if state.pruned is not None:
+        when = datetime.fromtimestamp(state.pruned_at / 1e6, UTC).strftime("%Y-%m-%d")
+        raise NotFound(
+            f"run {state.run} ended {state.status} and was pruned on {when}: what it recorded is no longer kept in "
+            f"{store.url}. It does not run again; for a new task use another run id."
+        )
     if state.status == DONE:
         return values.decode(journal.whole(store, state.run, state.value))
     if state.status == FAILED:

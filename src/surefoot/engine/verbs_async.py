@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, overload
 from surefoot.core.address import Scope
 from surefoot.core.command import Append, Pause
 from surefoot.core.timer import Duration, after, seconds, until
-from surefoot.engine import branches, current, drive_async, events, handle, verbs
+from surefoot.engine import branches, current, drive_async, events, handle, rehearsal, verbs
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
 from surefoot.engine.spec import CallSpec
@@ -89,12 +89,13 @@ async def _side_by_side(
     place: Place, thunks: list[Callable[[], Awaitable[Any]]], scopes: list[Scope], width: int
 ) -> Ends:
     ends = Ends(len(thunks))
+    lines = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
 
     async def branch(index: int) -> None:
         me = asyncio.current_task()
         scopes[index].user = me
-        token = current.set_place(Place(place.session, scopes[index], me))
+        token = current.set_place(Place(place.session, scopes[index], me, line=lines[index]))
         try:
             ends.values[index] = await thunks[index]()
         except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
@@ -179,6 +180,7 @@ async def send_event(run_id: str, name: str, value: Any = None, *, store: str | 
     """Deliver an event to a run; `sf.wait_event(name)` there gets the value."""
     place = current.get()
     if place is None or place is current.OUTSIDE:
+        rehearsal.would_do("send_event outside of the run", run_id)  # here, where the context is the caller's
         await drive_async.hop(lambda: events.send_event(run_id, name, value, store=store))
     else:
         await drive_async.call(_SEND, (run_id, name, value), {} if store is None else {"store": store})

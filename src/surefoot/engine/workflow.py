@@ -8,7 +8,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration, after, seconds
-from surefoot.engine import config, drive, journal, start
+from surefoot.engine import config, drive, journal, rehearsal, start
 from surefoot.engine.handle import Run
 from surefoot.engine.registry import Definition, is_async, registry
 from surefoot.engine.runtime import Runtime
@@ -209,6 +209,7 @@ class _Starter(Generic[P, R]):
                 "Put the call under `if __name__ == '__main__':`, so that commands can look at the workflow."
             )
         plan = self._definition.plan(run, args, kwargs)
+        rehearsal.would_do("run", run)
         return plan, config.runtime(self._options.store, create=True)
 
     def _queue(self, run: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
@@ -243,6 +244,7 @@ class AsyncStarter(_Starter[P, R]):
         """Queue the run for a worker, or for whoever resumes it."""
         from surefoot.engine import drive_async
 
+        rehearsal.would_do("run", run_id)  # here, where the context is the caller's
         return await drive_async.hop(self._queue, run_id, args, kwargs)
 
 
@@ -251,12 +253,23 @@ def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]:
 @overload
 def workflow(fn: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
-def workflow(*, name: str | None = ..., version: int = ...) -> _WorkflowDecorator: ...
-def workflow(fn: Callable[..., Any] | None = None, /, *, name: str | None = None, version: int = 1) -> Any:
-    """A function whose progress is recorded and which is replayed from its journal after a crash."""
+def workflow(*, name: str | None = ..., version: int = ..., on_corruption: str | None = ...) -> _WorkflowDecorator: ...
+def workflow(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    version: int = 1,
+    on_corruption: str | None = None,
+) -> Any:
+    """A function whose progress is recorded and which is replayed from its journal after a crash.
+
+    `on_corruption` says what to do when its journal is damaged: `"fallback"` to the longest valid prefix, loudly, with
+    every effect that may have been recorded beyond it in doubt; or `"stop"`. Without it, as `sf.configure` says.
+    """
     if fn is None:
-        return lambda fn: _workflow(fn, name, version)
-    return _workflow(fn, name, version)
+        return lambda fn: _workflow(fn, name, version, on_corruption)
+    return _workflow(fn, name, version, on_corruption)
 
 
 class _WorkflowDecorator(Protocol):
@@ -266,8 +279,8 @@ class _WorkflowDecorator(Protocol):
     def __call__(self, fn: Callable[P, R], /) -> Workflow[P, R]: ...
 
 
-def _workflow(fn: Callable[..., Any], name: str | None, version: int) -> Any:
-    definition = Definition(fn, name, version)
+def _workflow(fn: Callable[..., Any], name: str | None, version: int, on_corruption: str | None) -> Any:
+    definition = Definition(fn, name, version, on_corruption)
     starter_class = AsyncStarter if definition.is_async else BlockingStarter
     starter = starter_class(definition, Options())  # type: ignore[var-annotated]
 

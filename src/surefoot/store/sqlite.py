@@ -38,6 +38,7 @@ from surefoot.store.liveness import Liveness
 from surefoot.store.rules import check_positions, check_records, is_run, matches
 from surefoot.store.sqlite_file import (
     RESTORE,
+    STRUCTURE,
     Announce,
     Opened,
     anchor_path,
@@ -89,6 +90,12 @@ _LIST_BARE: Final = (
 _COUNTS: Final = (
     "SELECT (SELECT count(*) FROM heads NOT INDEXED WHERE seq IS NOT NULL), "
     "(SELECT count(*) FROM heads INDEXED BY sqlite_autoindex_heads_1 WHERE run IS NOT NULL)"
+)
+# A run that lost its head would be missing in the list, without a word. Both the cached row and the entries must know
+# it: a row alone may be one whose name is damaged.
+_HEADLESS: Final = (
+    "SELECT 1 FROM runs r WHERE NOT EXISTS (SELECT 1 FROM heads h WHERE h.run = r.run) "
+    "AND EXISTS (SELECT 1 FROM entries e WHERE e.run = r.run) LIMIT 1"
 )
 _NEWEST_FIRST: Final = 2**63 - 1
 
@@ -421,6 +428,7 @@ class SqliteStore:
             raise JournalCorrupt(
                 f"run {run}: a stored record is not what was written ({self.path}): {error}",
                 run_id=run,
+                facts=STRUCTURE,
                 cures=RESTORE,
             ) from None
         return Stored(records, head)
@@ -478,7 +486,10 @@ class SqliteStore:
     def _check_list_once(self) -> None:
         if not self._list_checked:
             ((by_table, by_index),) = self._look((_COUNTS, ()))[0]
-            if by_table != by_index:
+            headless: list[Any] = []
+            with contextlib.suppress(JournalCorrupt):  # a damaged cache hides nothing: its rows are then None
+                headless = self._look((_HEADLESS, ()))[0]
+            if by_table != by_index or headless:
                 raise self._list_damaged()
             self._list_checked = True
 

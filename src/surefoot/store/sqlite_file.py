@@ -174,6 +174,7 @@ def _make_sure_it_is_there(path: str, *, create: bool, announce: Announce | None
     if size == 0 and not anchored:
         raise _not_a_store(path, "the file is empty")
     if size is None and not create and not anchored:
+        _refuse_leftovers(path)
         raise _no_store(path)
     if create:
         _make_folder(os.path.dirname(path))
@@ -430,6 +431,8 @@ def _sync_folder(path: str) -> None:
 
 # --- errors ----------------------------------------------------------------------------------------
 
+STRUCTURE: Final = {"structure": True}
+"""The facts of damage to the database itself, as against a record in it: it has to be built anew (`salvage.py`)."""
 RESTORE: Final = (("do now", "keep this file as evidence, and put back a copy that is whole"),)
 
 
@@ -451,7 +454,9 @@ def explain(error: Exception, path: str, *, system_errno: int = 0, busy_seconds:
             f"{path}: locked by another process for {busy_seconds:g} s. Wait for it, or end it, and try again."
         )
     if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGED_READS:
-        return JournalCorrupt(f"{path}: the database cannot be read back whole: {error}", cures=RESTORE)
+        return JournalCorrupt(
+            f"{path}: the database cannot be read back whole: {error}", facts=STRUCTURE, cures=RESTORE
+        )
     if isinstance(error, (OSError, *_UNAVAILABLE)):
         why = os.strerror(number) if number else str(error)
         return StoreUnavailable(
@@ -460,7 +465,7 @@ def explain(error: Exception, path: str, *, system_errno: int = 0, busy_seconds:
         )
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.SchemaChangeError, ValueError)):
         # Our statements are fixed: one that does not fit means that the tables are not those we made.
-        return JournalCorrupt(f"{path}: the database is damaged: {error}", cures=RESTORE)
+        return JournalCorrupt(f"{path}: the database is damaged: {error}", facts=STRUCTURE, cures=RESTORE)
     return StoreUnavailable(f"{path}: SQLite refused: {type(error).__name__}: {error}")
 
 

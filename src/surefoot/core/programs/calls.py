@@ -32,6 +32,8 @@ from surefoot.core.entry import (
     EffectDoubted,
     EffectIntended,
     EffectRaised,
+    EffectRecovered,
+    EffectSuspected,
     EffectUnstorable,
     StepDone,
     StepRaised,
@@ -114,6 +116,20 @@ def effect(call: Call, past: Past | None) -> Program:
                     return ending
             case _:
                 assert_never(outcome)
+
+
+def recovered(call: Call, value: Raw) -> Program:
+    """Reached after a fallback, and an intact record proves that it was executed."""
+    yield Append(EffectRecovered(call.address, call.digest, call.args, call.key, call.policy, value))
+    return Done(value)
+
+
+def suspected(call: Call) -> Program:
+    """Reached after a fallback, and it may be one of the calls whose record was lost: in doubt, before anything runs."""
+    yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy))
+    past = Past(call.address, "effect", PastState.IN_DOUBT, 0)
+    past.attempt, past.suspected = 1, True
+    return (yield from effect(call, past))
 
 
 def _take_up(call: Call, past: Past) -> Part:

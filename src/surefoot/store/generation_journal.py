@@ -1,0 +1,260 @@
+"""Generations in a journal of their own: each an entry, sealed and chained like those of runs, large states by parts.
+
+A journal of a run is used up to its first flaw. A generation is a whole state, so here each record is judged by
+itself: its own seal, over the seal that stands before it. Nothing is deleted or set aside except by a save, in the
+same transaction, under the same comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+
+from surefoot.core.entry import GenerationSaved, Kept
+from surefoot.core.generation import LEAP, Saved, Seen, Shelved, plausible
+from surefoot.core.parts import Cut, damaged_parts, expand
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
+from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMismatch
+from surefoot.store.contract import RESERVED, Append, Head, Rewrite, Store, Stored
+
+_PREFIX: Final = f"{RESERVED}checkpoint{RESERVED}"
+_BEYOND: Final = 2**62
+"""Behind any record: to ask for the head alone."""
+_BAD_READS: Final = 1000
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A generation, sealed, with all that is to stand before it."""
+
+    number: int
+    mark: bytes
+    state: bytes
+    wish: Append | Rewrite
+
+
+class JournalShelf:
+    """The generations of one checkpoint in a store of journals."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store = store
+        self.where = store.url
+        self.run = _PREFIX + name
+        self._name = name
+        self._sealer = Sealer(store.id, self.run)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nothing to hold: the store itself compares when it appends."""
+        yield
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def look(self) -> Shelved | None:
+        """What is there, each record judged. None only if nothing was ever saved."""
+        stored, unread = self._read()
+        head, records = stored.head, stored.records
+        if head is None and not records and not unread:
+            return None
+        seen = self._judged(records)
+        last = records[-1] if records else None
+        missing = min(head.seq - (last.seq if last else 0), LEAP) if head is not None else 0
+        if missing > 0:
+            number = (seen[-1].number if seen else 0) + missing
+            seen.append(Seen(number, why="is missing: the journal ends before it"))
+        doubt = _doubt(head, last) or unread
+        newest = max((one.number for one in seen), default=0)
+        if doubt or any(one.why for one in seen):
+            newest = max(newest, self._set_aside_before() + max(missing, 0))
+        mark = head.seal if head is not None else last.seal if last is not None else b"?"
+        return Shelved(seen, newest, mark, doubt, stored)
+
+    def state(self, seen: Seen) -> bytes:
+        """The state of a sound generation, whole. `Damaged` if that is not to be had."""
+        value = seen.source[1].state
+        return expand(value.reference, self.store.parts) if isinstance(value, Kept) else bytes(value)
+
+    def _read(self) -> tuple[Stored, str]:
+        """All records; one by one, if one of them is so bad that the store will not give them together."""
+        try:
+            return self.store.read(self.run), ""
+        except Damaged as error:
+            return self._read_each(error), f"the journal cannot be read in one piece ({error.summary})"
+
+    def _read_each(self, damage: Damaged) -> Stored:
+        try:
+            head = self.store.read(self.run, after=_BEYOND, limit=1).head
+        except Damaged:
+            raise damage from None
+        records: list[Record] = []
+        for after in range(min(head.seq if head is not None else _BAD_READS, _BAD_READS)):
+            try:
+                found = self.store.read(self.run, after=after, limit=1).records
+            except Damaged:
+                continue  # a hole, and what stands in a hole is missing
+            records += [record for record in found if record.seq == after + 1]
+        return Stored(records, head)
+
+    def _judged(self, records: Sequence[Record]) -> list[Seen]:
+        seen: list[Seen] = []
+        before: list[bytes] = [GENESIS]
+        number = seq = 0
+        for record in records:
+            if record.seq != seq + 1:
+                number += 1
+                seen.append(Seen(number, why="is missing from the journal"))
+                before = []
+            one = self._judge(record, before, number)
+            seen.append(one)
+            # Where a seal was damaged, and not what it seals, the next record still knows the right one.
+            before = [record.seal, *(seal for previous in before if (seal := self._resealed(record, previous)))]
+            number, seq = max(number, one.number), record.seq
+        return seen
+
+    def _judge(self, record: Record, before: list[bytes], number: int) -> Seen:
+        if not any(self._sealer.holds(record, seal) for seal in before):
+            why = "is damaged: its seal does not hold" if before else "cannot be verified: the one before it is missing"
+            return Seen(plausible(number, record.epoch, _claimed(record.body)), why=why)
+        try:
+            entry = from_record(record)
+        except (CodecMissing, SchemaMismatch) as error:
+            return Seen(plausible(number, record.epoch), unknown=error)
+        except Damaged as error:
+            return Seen(plausible(number, record.epoch), why=f"is damaged: {error.summary}")
+        if not isinstance(entry, GenerationSaved) or entry.generation <= number:
+            return Seen(plausible(number, record.epoch), why="is damaged: it is not what belongs in this place")
+        size = entry.state.reference.size if isinstance(entry.state, Kept) else len(bytes(entry.state))
+        return Seen(
+            entry.generation, at=record.at, schema=entry.schema, host=entry.host, pid=entry.pid, size=size,
+            watch=entry.watch, source=(record, entry),
+        )  # fmt: skip
+
+    def _resealed(self, record: Record, previous: bytes) -> bytes:
+        try:
+            return self._seal(record.seq, record.epoch, record.at, record.kind, record.body, previous).seal
+        except Exception:  # noqa: BLE001 - a field outside its range is damage, whatever complains about it
+            return b""
+
+    def _set_aside_before(self) -> int:
+        """The highest number among records that earlier saves set aside."""
+        try:
+            return max((record.epoch for record in self.store.quarantined(self.run) if record.epoch < LEAP), default=0)
+        except Damaged:
+            return 0
+
+    # --- saving ----------------------------------------------------------------------------------------
+
+    def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Prepared:
+        """The new generation behind all that is there; or behind those that are kept, if others go."""
+        number = 1 if found is None else found.newest + 1
+        entry = GenerationSaved(number, new.schema, msgspec.Raw(new.state), new.host, new.pid, new.watch)
+        kind, body, cuts = checked_body(entry)
+        if kept is None and (found is None or not found.damaged):
+            head = None if found is None else found.source.head
+            seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
+            record = self._seal(seq + 1, number, new.at, kind, body, seal)
+            return Prepared(number, record.seal, new.state, Append(self.run, head, [record], cuts=cuts))
+        if found is None:
+            raise AssertionError(self._name)
+        return self._rewriting(found, new, (number, kind, body), kept, cuts)
+
+    def _rewriting(
+        self,
+        found: Shelved,
+        new: Saved,
+        packed: tuple[int, int, bytes],
+        kept: Sequence[Seen] | None,
+        cuts: Sequence[Cut],
+    ) -> Prepared:
+        """Those that stay, sealed anew as a chain, and the new one. What is damaged goes to the quarantine."""
+        number, kind, body = packed
+        stay = [one for one in found.seen if one.sound] if kept is None else list(kept)
+        records: list[Record] = []
+        seal = GENESIS
+        for one in stay:
+            old: Record = one.source[0]
+            records.append(self._seal(len(records) + 1, old.epoch, old.at, old.kind, old.body, seal))
+            seal = records[-1].seal
+        records.append(self._seal(len(records) + 1, number, new.at, kind, body, seal))
+        oldest = stay[0].number if stay else number
+        left_out = {one.number for one in found.seen if one.number >= oldest} - {one.number for one in stay}
+        archive = found.damaged or bool(left_out)
+        wish = Rewrite(self.run, found.source.head, 0, records, cuts=cuts, archive=archive)
+        return Prepared(number, records[-1].seal, new.state, wish)
+
+    def _seal(self, seq: int, number: int, at: int, kind: int, body: bytes, previous: bytes) -> Record:
+        # The epoch of such a record is its generation: said twice, one of them survives most damage.
+        return self._sealer.seal(seq=seq, epoch=number, at=at, kind=kind, body=body, previous=previous)
+
+    def write(self, prepared: Prepared) -> bool:
+        """Durable, and read back whole. False: somebody else saved meanwhile, and nothing was written."""
+        wish = prepared.wish
+        conflict = self.store.rewrite(wish) if isinstance(wish, Rewrite) else self.store.append([wish])[0]
+        if conflict is not None:
+            return False
+        try:
+            if self._read_back(prepared):
+                return True
+            self._heal(prepared)
+            if self._read_back(prepared):
+                return True
+        except Damaged as error:
+            raise self._unreadable(prepared.number, error.summary) from error
+        raise self._unreadable(prepared.number, "other bytes came back")
+
+    def _read_back(self, prepared: Prepared) -> bool:
+        found = self.look()
+        mine = [] if found is None else [one for one in found.seen if one.number == prepared.number and one.sound]
+        try:
+            return bool(mine) and self.state(mine[0]) == prepared.state
+        except CodecMissing:
+            raise
+        except Damaged:
+            return False
+
+    def _heal(self, prepared: Prepared) -> None:
+        """Write parts again that were relied on and have gone bad since they were last looked at.
+
+        The store trusts parts that it has seen whole. To delete the bad ones makes it forget that; then all that
+        is lacking is written from the bytes at hand.
+        """
+        bad: set[bytes] = set()
+        for cut in prepared.wish.cuts:
+            bad |= set(damaged_parts(cut.reference, self.store.parts))
+        while not self.store.discard(sorted(bad), self.store.changes()):
+            pass  # somebody appended in between
+        head = Head(prepared.wish.records[-1].seq, prepared.wish.records[-1].seal)
+        self.store.append([Append(self.run, head, [], cuts=prepared.wish.cuts)])
+
+    def _unreadable(self, number: int, why: str) -> CorruptCheckpoint:
+        return CorruptCheckpoint(
+            f"checkpoint {self._name}: generation {number} was written to {self.where}, but does not read back: {why}. "
+            "The older generations are as they were.",
+            facts={"checkpoint": self._name, "generation": number, "why": why},
+            cures=(("the disk?", "surefoot doctor"), ("the store?", "surefoot verify")),
+        )
+
+
+def _doubt(head: Head | None, last: Record | None) -> str:
+    """What does not fit between the newest record and the note that is kept of it."""
+    if head is None:
+        return "the note of the newest generation is missing"
+    if last is not None and last.seq > head.seq:
+        return "the note of the newest generation is older than the journal"
+    if last is not None and last.seq == head.seq and last.seal != head.seal:
+        return "the note of the newest generation names another one"
+    return ""
+
+
+class _Claim(msgspec.Struct):
+    generation: int
+
+
+def _claimed(body: bytes) -> int | None:
+    """The number that the body of a damaged record says, if it still says one."""
+    try:
+        return msgspec.json.decode(body, type=_Claim).generation
+    except (msgspec.MsgspecError, ValueError):
+        return None

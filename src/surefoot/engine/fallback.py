@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from surefoot.core.entry import FellBack, RunAdopted
+from surefoot.core.entry import BY_PARTS, FellBack, RunAdopted, RunContinued, RunCreated
 from surefoot.core.evidence import Evidence, weigh
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, verify
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, verify
 from surefoot.core.state import RunState
 from surefoot.engine import config, journal
 from surefoot.engine.clock import Clock
-from surefoot.errors import JournalCorrupt, StoreUnavailable
+from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable
 from surefoot.store.contract import Head, Rewrite, Store
 from surefoot.store.open import open_store
 
@@ -38,6 +38,16 @@ class Damage(Struct, frozen=True):
     proven: int
     """How many effects behind them have an intact record that proves their outcome."""
 
+    def outlook(self) -> str:
+        """What is wrong, and what going on would mean."""
+        lost = "an unknown number of" if self.lost < 0 else str(self.lost)
+        effects = ", ".join(self.in_doubt) or "no intact entry names one"
+        return (
+            f"run {self.run}: entry {self.keep + 1} is damaged ({self.why}). Going on after entry {self.keep} sets "
+            f"{self.quarantined} entries aside; {lost} entries are lost. Effects that were recorded there are in doubt: "
+            f"{effects}; {self.proven} are proven by intact entries."
+        )
+
     def summary(self) -> str:
         of = self.keep + self.lost if self.lost > 0 else "?"
         effects = ", ".join(self.in_doubt) or "no intact entry names one"
@@ -48,17 +58,39 @@ class Damage(Struct, frozen=True):
         )
 
 
-class _Survey(Struct, frozen=True):
+class Survey(Struct, frozen=True):
+    """A run as it is stored, sound or not: what is valid of it, and what the rest proves."""
+
     records: list[Record]
+    """All of them."""
     head: Head | None
     evidence: Evidence
     damage: Damage | None
     state: RunState
+    """What the valid part says."""
 
 
-def look(store: Store, run: str, *, valid: int | None = None) -> Damage | None:
-    """What is wrong with a run, without changing anything; None: nothing. `valid`: entries known to be sound."""
-    return _survey(store, run, valid).damage
+def diagnose(store: Store, run: str) -> Damage | None:
+    """What is wrong with a run and its values, without changing anything; None: nothing."""
+    found = survey(store, run, None)
+    lost = _first_lost_value(store, found.records[: found.state.seq])
+    return found.damage if lost is None else survey(store, run, lost - 1).damage
+
+
+def _first_lost_value(store: Store, records: list[Record]) -> int | None:
+    """The first entry of which a value that replay needs cannot be read. Arguments of calls are not needed."""
+    for record in records:
+        entry = from_record(record)
+        needed = BY_PARTS if isinstance(entry, RunCreated | RunContinued) else ("value",)
+        for name in entry.large:
+            if name in needed:
+                try:
+                    journal.whole(store, record.run, getattr(entry, name))
+                except JournalCorrupt as error:
+                    if error.facts.get("structure"):
+                        raise
+                    return record.seq
+    return None
 
 
 def fall_back(
@@ -66,7 +98,7 @@ def fall_back(
 ) -> Damage | None:
     """Set aside what is damaged, and all that follows. None: there was nothing to do."""
     while True:
-        found = _survey(store, run, valid)
+        found = survey(store, run, valid)
         damage = found.damage
         if damage is None:
             return None
@@ -91,8 +123,10 @@ def fall_back(
         valid = None if valid is None else min(valid, _end(store, run))
 
 
-def _survey(store: Store, run: str, valid: int | None) -> _Survey:
+def survey(store: Store, run: str, valid: int | None) -> Survey:
     stored = store.read(run)
+    if not stored.records and stored.head is None:
+        raise NotFound(f"there is no run {run!r} in {store.url}. `surefoot runs` lists those that are there.")
     sealer = Sealer(store.id, run)
     good = verify(sealer, stored.records)
     keep = good if valid is None else min(good, valid)
@@ -103,7 +137,7 @@ def _survey(store: Store, run: str, valid: int | None) -> _Survey:
     evidence = weigh(sealer, kept, behind)
     last = Head(kept[-1].seq, kept[-1].seal) if kept else Head(0, GENESIS)
     if not behind and stored.head == last:
-        return _Survey(stored.records, stored.head, evidence, None, state)
+        return Survey(stored.records, stored.head, evidence, None, state)
     if not kept:
         raise JournalCorrupt(
             f"run {run}: no entry of it is valid from the first on, so there is nothing to go on from. "
@@ -121,7 +155,7 @@ def _survey(store: Store, run: str, valid: int | None) -> _Survey:
         evidence.open,
         len(evidence.proven),
     )
-    return _Survey(stored.records, stored.head, evidence, damage, state)
+    return Survey(stored.records, stored.head, evidence, damage, state)
 
 
 def _lost(head: Head | None, keep: int, behind: list[Record]) -> int:
@@ -143,7 +177,7 @@ def _why(keep: int, good: int, behind: list[Record], head: Head | None) -> str:
     return f"{len(found.body)} bytes, its seal does not hold"
 
 
-def _refuse_if_driven(store: Store, found: _Survey) -> None:
+def _refuse_if_driven(store: Store, found: Survey) -> None:
     """A living claimant writes on, from what it has in memory: it has to end first."""
     holders = [found.state.claimant, *found.evidence.claimants]
     for holder in holders:
@@ -160,20 +194,11 @@ def _end(store: Store, run: str) -> int:
     return len(store.read(run).records)
 
 
-def rebuilt(store: Store) -> bool:
-    """Have a store whose pages are damaged built anew from all that can be read. False: it is no such store.
+def rebuild(path: str, *, accept_incomplete: bool = False) -> str:
+    """Have a database whose pages are damaged built anew from all that can be read. What was done, in words."""
+    from surefoot.store import salvage
 
-    The handle is given up; open the store again afterwards.
-    """
-    path = getattr(store, "path", None)
-    if path is None:
-        return False
-    from surefoot.store.salvage import rebuild
-
-    store.close()
-    found = rebuild(path)
-    config.loud(found.summary())
-    return True
+    return salvage.rebuild(path, accept_incomplete=accept_incomplete).summary()
 
 
 def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> Store:
@@ -182,11 +207,15 @@ def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> St
     Answers with the store to go on with: a new handle, if its database had to be built anew.
     """
     if error.facts.get("structure"):
+        path, url = getattr(store, "path", None), store.url
+        if path is None:
+            raise error
+        store.close()
         try:
-            if rebuilt(store):
-                store = open_store(store.url, create=False)
+            config.loud(rebuild(path))
         except StoreUnavailable as why:  # another process has it open
             raise error from why
+        store = open_store(url, create=False)
     valid = error.facts.get("valid")
     damage = fall_back(store, clock, run, valid=valid if isinstance(valid, int) else None)
     if damage is None and not error.facts.get("structure"):

@@ -54,6 +54,20 @@ def _open(url: str, *, create: bool, announce: Callable[[str], object] | None) -
     raise _unknown(scheme, url)
 
 
+def path_of(url: str) -> str:
+    """The database file of a SQLite store."""
+    if not url.lower().startswith("sqlite:"):
+        raise UsageError(f"{url!r}: this is for stores in a SQLite file ({FORMS}).")
+    return os.path.realpath(_sqlite_path(url[len("sqlite:") :], url))
+
+
+def open_regressed(url: str) -> SqliteStore:
+    """A store that is refused because it is older than it once was, opened all the same, to be adopted."""
+    from surefoot.store.sqlite import SqliteStore
+
+    return SqliteStore.open_regressed(path_of(url), url=url)
+
+
 def close_all() -> None:
     """Close every store this process has open."""
     with _opening:

@@ -184,6 +184,19 @@ class SqliteStore:
                 store._open_writer()
         return store
 
+    @classmethod
+    def open_regressed(cls, path: str, *, url: str, busy_seconds: float = BUSY_SECONDS) -> SqliteStore:
+        """A store that is older than its anchor says. Only for `rewrite_together`, which makes it whole again."""
+        files = open_files(path, create=False, announce=None, busy_seconds=busy_seconds, adopting=True)
+        store = cls(url, files, busy_seconds)
+        _live.add(store)
+        return store
+
+    @property
+    def expected(self) -> int | None:
+        """Up to which record the store is known to have reached."""
+        return self._anchor.newest.pos if self._anchor.newest is not None else None
+
     @property
     def usable(self) -> bool:
         """False once closed, poisoned or inherited from a parent process: open it again."""
@@ -211,6 +224,20 @@ class SqliteStore:
     def rewrite(self, item: Rewrite) -> Conflict | None:
         check_records(item.run, item.keep, item.records)
         return self._commit(lambda: self._rewrite(item))
+
+    def rewrite_together(self, items: Sequence[Rewrite]) -> bool:
+        """All of them in one transaction, or none: False if a journal is not as it was found."""
+        return self._commit(lambda: self._rewrite_all(items))
+
+    def _rewrite_all(self, items: Sequence[Rewrite]) -> tuple[bool, Mark | None, list[Cut]]:
+        newest = None
+        for item in items:
+            conflict, newest, _ = self._rewrite(item, after=0 if newest is None else newest.pos)
+            if conflict is not None:
+                self._execute("ROLLBACK")
+                self._execute(_BEGIN)
+                return False, None, []
+        return True, newest, []
 
     def _commit(self, write: Callable[[], tuple[T, Mark | None, list[Cut]]]) -> T:
         """One durable transaction around `write`, which answers with the newest record and the values to keep."""
@@ -322,16 +349,19 @@ class SqliteStore:
             if self._changes() != len(chunk):
                 raise _Refused
 
-    def _rewrite(self, item: Rewrite) -> tuple[Conflict | None, Mark | None, list[Cut]]:
+    def _rewrite(self, item: Rewrite, after: int = 0) -> tuple[Conflict | None, Mark | None, list[Cut]]:
         execute = self._execute
         heads = execute(_HEAD, (item.run,)).fetchall()
         if (Head(*heads[0]) if heads else None) != item.found:
             return Conflict(item.run), None, []
         # What is moved is found by the index and taken out by the table: they have to agree first.
-        execute("REINDEX entries")
+        if not after:
+            execute("REINDEX entries")
         ((newest,),) = execute("SELECT max(pos) FROM entries").fetchall()
         known = self._anchor.newest
-        pos = max(newest or 0, known.pos if known is not None else 0)
+        pos = max(newest or 0, known.pos if known is not None else 0, after)
+        if item.forget:
+            execute("DELETE FROM quarantine WHERE run = ?", (item.run,))
         if item.archive:
             execute(_ARCHIVE, (item.run, item.keep))
         execute("DELETE FROM entries WHERE run = ? AND seq > ?", (item.run, item.keep))

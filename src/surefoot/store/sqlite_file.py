@@ -140,13 +140,16 @@ class Opened:
         self.identity = identity(path)
 
 
-def open_files(path: str, *, create: bool, announce: Announce | None, busy_seconds: float) -> Opened:
+def open_files(
+    path: str, *, create: bool, announce: Announce | None, busy_seconds: float, adopting: bool = False
+) -> Opened:
+    """With `adopting`, a store that lost records is opened too, and its anchor is left as it is."""
     with _explained(path):
         anchor = _make_sure_it_is_there(path, create=create, announce=announce, busy_seconds=busy_seconds)
         reader = None
         try:
             reader = connect(path, readonly=True, busy_seconds=busy_seconds)
-            anchor, store_id = _check(path, reader, anchor)
+            anchor, store_id = _check(path, reader, anchor, adopting=adopting)
             return Opened(path, reader, anchor, store_id)
         except BaseException:
             if reader is not None:
@@ -264,11 +267,15 @@ def _fill(new: str, store_id: bytes) -> None:
 # --- checking --------------------------------------------------------------------------------------
 
 
-def _check(path: str, reader: apsw.Connection, anchor: Anchor | None) -> tuple[Anchor, bytes]:
+def _check(path: str, reader: apsw.Connection, anchor: Anchor | None, *, adopting: bool) -> tuple[Anchor, bytes]:
     """Hold the journal against its anchor. Costs the same however long the journal is."""
     mark = _marked(anchor)  # before the journal: others may append, and then the journal is ahead, not behind
     with snapshot(reader):
         store_id = _store_id(path, reader, mark)
+        if adopting:
+            if mark is not None and mark.store != store_id:
+                raise foreign(anchor_path(path))
+            return anchor or Anchor(anchor_path(path), create=True), store_id
         newest = _newest(path, reader)
         if mark is None:
             _refuse_unanchored(path, reader, newest)
@@ -433,7 +440,11 @@ def _sync_folder(path: str) -> None:
 
 STRUCTURE: Final = {"structure": True}
 """The facts of damage to the database itself, as against a record in it: it has to be built anew (`salvage.py`)."""
-RESTORE: Final = (("do now", "keep this file as evidence, and put back a copy that is whole"),)
+RESTORE: Final = (
+    ("look", "surefoot inspect PATH"),
+    ("have a copy?", "keep this file as evidence, and put the copy back"),
+    ("go on?", "surefoot repair ID"),
+)
 
 
 @contextlib.contextmanager
@@ -487,7 +498,8 @@ def _regressed(path: str, mark: Mark, found: str) -> JournalRegressed:
         facts={"expected": mark.pos, "found": found, "anchor": anchor_path(path)},
         cures=(
             ("an older copy?", f"put the newer {os.path.basename(path)} back, together with its -wal file"),
-            ("really gone?", f"move {path} and {anchor_path(path)} away together; a new store can then be made"),
+            ("really lost?", "surefoot adopt --reason TEXT"),
+            ("start anew?", f"move {path} and {anchor_path(path)} away together; a new store can then be made"),
         ),
     )
 
@@ -496,5 +508,8 @@ def _anchor_damaged(path: str) -> JournalRegressed:
     return JournalRegressed(
         f"{anchor_path(path)}: the anchor is missing or unreadable, so nobody can say whether the journal is complete.",
         facts={"anchor": anchor_path(path)},
-        cures=(("have a copy?", f"put {anchor_path(path)} back as it was"),),
+        cures=(
+            ("have a copy?", f"put {anchor_path(path)} back as it was"),
+            ("really lost?", "surefoot adopt --reason TEXT"),
+        ),
     )

@@ -126,6 +126,12 @@ def _published(data: Data) -> str:
     return f"{data.get('name')} = {_value(data)}"
 
 
+def _fell_back(data: Data) -> str:
+    lost = data.get("lost", 0)
+    count = "an unknown number of" if lost < 0 else lost
+    return f"after entry {data.get('after')} ({data.get('why')}); {count} entries lost, set aside and kept"
+
+
 def _addresses(data: Data) -> str:
     return ", ".join(map(str, data.get("addresses", ())))
 
@@ -140,6 +146,8 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "CancelRequested": ("cancel asked", _by),
     "RunCancelled": ("run cancelled", _nothing),
     "RunContinued": ("continued as new", _args),
+    "FellBack": ("FELL BACK", _fell_back),
+    "RunPruned": ("run pruned", lambda data: f"had ended {data.get('status')}; {_by(data)}"),
     "CallsUnclaimed": ("not asked for any more", _addresses),
     "StepStarted": ("step started", _args),
     "StepDone": ("step done", _value),
@@ -150,6 +158,8 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "EffectDoubted": ("effect IN DOUBT", _error),
     "EffectUnstorable": ("effect done, value not stored", lambda data: str(data.get("why", ""))),
     "EffectSettled": ("effect settled", _settled),
+    "EffectSuspected": ("effect IN DOUBT", lambda _: "its record may be among those that were lost"),
+    "EffectRecovered": ("effect proven", lambda data: f"by an intact entry that was set aside: {_value(data)}"),
     "ValueNoted": ("value noted", _value),
     "Progressed": ("progress", _progress),
     "Published": ("published", _published),
@@ -160,4 +170,6 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "EventTaken": ("event taken", _nothing),
     "WaitExpired": ("wait expired", _nothing),
 }
-_LOUD: Final = frozenset({"RunStopped", "RunFailed", "EffectDoubted", "EffectUnstorable"})
+_LOUD: Final = frozenset(
+    {"RunStopped", "RunFailed", "EffectDoubted", "EffectUnstorable", "FellBack", "EffectSuspected"}
+)

@@ -1,0 +1,71 @@
+"""`surefoot adopt --reason TEXT`: accept a store that is older than it once was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from surefoot.cli import asking, output
+from surefoot.cli.options import Settings, common
+from surefoot.errors import JournalRegressed, UsageError
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.adoption import Adoption
+
+
+@click.command()
+@click.option("--reason", metavar="TEXT", required=True, help="Why the older state is accepted; kept in the store.")
+@click.option("--by", metavar="NAME", help="Who says so. Default: the operating-system user.")
+@asking.yes_option
+@common
+@click.pass_obj
+def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
+    """Accept a store that lost records (an older copy put back, a lost log). Lists the price, and asks first.
+
+    Runs that had not ended go on from where the older state stands, and every effect without a record is in doubt.
+    """
+    from surefoot.engine import adoption, config
+    from surefoot.engine.clock import SystemClock
+    from surefoot.engine.handle import whoami
+    from surefoot.store.open import open_regressed
+
+    if not reason.strip():
+        raise UsageError("--reason must say why: somebody will read it.")
+    url = config.store_url(settings.store)
+    try:
+        config.runtime(settings.store, create=False)
+    except JournalRegressed as why:
+        output.tell(text.visible(why.summary))
+    else:
+        raise UsageError(f"{url} has lost nothing: there is nothing to adopt.")
+    store = open_regressed(url)
+    try:
+        found = adoption.look(store)
+        output.tell(*lines(found))
+        if not asking.agreed("accept it?", yes=yes):
+            return asking.DECLINED
+        adoption.adopt(store, SystemClock(), reason=reason, by=by or whoami())
+    finally:
+        store.close()
+    if settings.json:
+        output.say_json({"expected": found.expected, "found": found.found, "fell_back": found.unfinished,
+                         "hopeless": found.hopeless})  # fmt: skip
+    else:
+        output.say("adopted: the store can be used again.")
+    return 0
+
+
+def lines(found: Adoption) -> list[str]:
+    lost = f"{found.expected - found.found} records are gone" if found.expected > found.found else "records may be gone"
+    told = [
+        f"{lost}. Runs that were created after this state are unknown to it: they would start afresh.",
+        f"{len(found.unfinished)} unfinished runs would go on from here, with every effect that has no record in doubt:",
+        *(f"  {run}" for run in found.unfinished[:50]),
+    ]
+    if len(found.unfinished) > 50:
+        told.append(f"  … and {len(found.unfinished) - 50} more")
+    if found.hopeless:
+        told.append(f"no valid entry, stays refused: {', '.join(found.hopeless[:50])}")
+    return [text.visible(line) for line in told]

@@ -1,0 +1,25 @@
+"""Verbs that change what is stored show what they would do, and ask; without a terminal they need `--yes`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from surefoot.cli import output
+from surefoot.errors import UsageError
+
+DECLINED = 1
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError("there is no terminal to ask at. Look at what is listed above; then add --yes.")
+    if click.confirm(question, err=True):
+        return True
+    output.tell("nothing was done.")
+    return False

@@ -1,0 +1,93 @@
+"""`surefoot repair ID`: let a damaged run go on from its longest valid prefix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from surefoot.cli import acting, asking, output
+from surefoot.cli.options import Settings, common, operator
+from surefoot.errors import JournalCorrupt
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.fallback import Damage
+    from surefoot.engine.runtime import Runtime
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--accept-loss", is_flag=True, help="Go on even if other runs may have vanished with the damaged pages.")
+@asking.yes_option
+@operator
+@common
+@click.pass_obj
+def repair(settings: Settings, run_id: str, accept_loss: bool, yes: bool, by: str | None, note: str) -> int:
+    """Set aside what is damaged of a run and let it go on before that. Lists what is lost, and asks first.
+
+    What is set aside is kept for inspection. Effects that were recorded there are in doubt, unless an intact entry
+    proves what came of them. If the database itself is damaged, it is built anew from all that can be read, and the
+    damaged files are kept beside it.
+    """
+    from surefoot.engine import fallback
+    from surefoot.engine.handle import whoami
+
+    runtime = _sound_store(settings, run_id, yes=yes, accept_loss=accept_loss)
+    if runtime is None:
+        return asking.DECLINED
+    damage = fallback.diagnose(runtime.store, run_id)
+    if damage is None:
+        acting.open_run(settings, run_id)  # NotFound, if it is not there at all
+        return _told(settings, run_id, None)
+    output.tell(text.visible(damage.outlook()))
+    if not asking.agreed("go on before the damage?", yes=yes):
+        return asking.DECLINED
+    done = fallback.fall_back(
+        runtime.store, runtime.clock, run_id, valid=damage.keep, by=by or whoami(), note=note
+    )  # fmt: skip
+    return _told(settings, run_id, done)
+
+
+def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: bool) -> Runtime | None:
+    """The store, built anew if its pages are damaged. None: the person does not want that."""
+    from surefoot.engine import config, fallback
+    from surefoot.store.open import path_of
+
+    try:
+        runtime = config.runtime(settings.store, create=False)
+        fallback.diagnose(runtime.store, run_id)
+    except JournalCorrupt as error:
+        if not error.facts.get("structure"):
+            raise
+        output.tell(text.visible(error.summary))
+        output.tell("the database has to be built anew from all that can be read; the damaged files are kept.")
+        if not asking.agreed("build it anew?", yes=yes):
+            return None
+        config.loud(fallback.rebuild(path_of(config.store_url(settings.store)), accept_incomplete=accept_loss))
+        runtime = config.runtime(settings.store, create=False)
+    return runtime
+
+
+def _told(settings: Settings, run_id: str, damage: Damage | None) -> int:
+    if settings.json:
+        output.say_json({"run": run_id, "repaired": damage is not None, **_facts(damage)})
+    elif damage is None:
+        output.say(text.visible(f"run {run_id} is sound: nothing to repair."))
+    else:
+        output.say(text.visible(f"repaired: run {run_id} goes on after entry {damage.keep}."))
+        output.say(text.visible(f"go on with: {acting.resume_command(settings, run_id)}"))
+    return 0
+
+
+def _facts(damage: Damage | None) -> dict[str, object]:
+    if damage is None:
+        return {}
+    return {
+        "after": damage.keep,
+        "quarantined": damage.quarantined,
+        "lost": None if damage.lost < 0 else damage.lost,
+        "in_doubt": list(damage.in_doubt),
+        "proven": damage.proven,
+        "why": damage.why,
+    }

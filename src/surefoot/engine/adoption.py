@@ -1,0 +1,86 @@
+"""Accepting a store that is older than it once was: a person's decision, on record, and with its price named.
+
+What the store lost is unknown: records were acknowledged that it does not have. So every run that had not ended falls
+back to where it stands, with an unknown number of entries lost: from there on each effect that has no record is in
+doubt. Runs that were created after the older state are unknown to it; nobody can list them, and they would start
+afresh. All of that is one transaction, so that a crash leaves the store either refused as before or accepted whole.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from surefoot.core.entry import Entry, FellBack, StoreAdopted
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body
+from surefoot.core.state import ENDED
+from surefoot.engine import fallback, journal
+from surefoot.engine.clock import Clock
+from surefoot.errors import JournalCorrupt
+from surefoot.store.contract import RESERVED, Head, Rewrite
+from surefoot.store.rules import is_run
+from surefoot.store.sqlite import SqliteStore
+
+AUDIT = RESERVED + "store"
+"""The journal of what was done to the store as a whole."""
+
+
+class Adoption(Struct, frozen=True):
+    """What accepting the store as it is would mean."""
+
+    expected: int
+    """Up to which record the store is known to have reached; 0: nobody knows."""
+    found: int
+    unfinished: list[str]
+    hopeless: list[str]
+    """Runs with no valid entry: they stay refused."""
+
+
+def look(store: SqliteStore) -> Adoption:
+    return _prepared(store, "", "", None)[0]
+
+
+def adopt(store: SqliteStore, clock: Clock, *, reason: str, by: str) -> Adoption:
+    """Accept the store as it is. `store` was opened with `SqliteStore.open_regressed`."""
+    adoption, items = _prepared(store, reason, by, clock)
+    if not store.rewrite_together(items):
+        raise JournalCorrupt(f"{store.path}: it changed while it was looked at. Nothing was done; try again.")
+    return adoption
+
+
+def _prepared(store: SqliteStore, reason: str, by: str, clock: Clock | None) -> tuple[Adoption, list[Rewrite]]:
+    at = 0 if clock is None else clock.now()
+    items: list[Rewrite] = []
+    hopeless: list[str] = []
+    for name in filter(is_run, store.names()):
+        try:
+            found = fallback.survey(store, name, None)
+        except JournalCorrupt:
+            hopeless.append(name)
+            continue
+        if found.damage is not None or found.state.status not in ENDED:
+            items.append(_fallen_back(store, found, at, reason, by))
+    runs = [item.run for item in items]
+    expected, reached = store.expected or 0, store.changes()
+    items.append(_audited(store, StoreAdopted(by, reason, expected, reached, tuple(runs)), at))
+    return Adoption(expected, reached, runs, hopeless), items
+
+
+def _fallen_back(store: SqliteStore, found: fallback.Survey, at: int, reason: str, by: str) -> Rewrite:
+    keep = found.state.seq
+    behind = len(found.records) - keep
+    in_doubt = found.evidence.open
+    entry = FellBack(keep, behind, fallback.UNKNOWN, "an older state of the store was adopted", in_doubt, by, reason)
+    record = _sealed(store, found.state.run, keep, found.records[keep - 1].seal, found.state.epoch, entry, at)
+    found.state.fold(record)
+    return Rewrite(found.state.run, found.head, keep, [record], journal.index_row(found.state))
+
+
+def _audited(store: SqliteStore, entry: StoreAdopted, at: int) -> Rewrite:
+    head = store.read(AUDIT).head
+    before = head or Head(0, GENESIS)
+    return Rewrite(AUDIT, head, before.seq, [_sealed(store, AUDIT, before.seq, before.seal, 0, entry, at)])
+
+
+def _sealed(store: SqliteStore, name: str, seq: int, seal: bytes, epoch: int, entry: Entry, at: int) -> Record:
+    kind, body, _ = checked_body(entry)
+    return Sealer(store.id, name).seal(seq=seq + 1, epoch=epoch, at=at, kind=kind, body=body, previous=seal)

@@ -34,7 +34,7 @@ class JournalEntry(Struct, frozen=True):
     epoch: int
     kind: str
     data: dict[str, Any]
-    """The recorded fact as plain JSON data."""
+    """The recorded fact as plain JSON data. A value above 1 KB shows as `{"$large": bytes}`; `Run.steps` has it."""
 
 
 class RecordedCall(Struct, frozen=True):
@@ -336,7 +336,10 @@ def journal_entry(record: Any) -> JournalEntry:
 
     entry = from_record(record)
     at = datetime.fromtimestamp(record.at / 1e6, UTC)
-    return JournalEntry(record.seq, at, record.epoch, type(entry).__name__, msgspec.json.decode(record.body))
+    data = msgspec.json.decode(record.body)
+    for name in data.pop("large", ()):
+        data[name] = {"$large": getattr(entry, name).reference.size}
+    return JournalEntry(record.seq, at, record.epoch, type(entry).__name__, data)
 
 
 def _recorded(past: Past, args: Raw | None, result: Raw | None) -> RecordedCall:

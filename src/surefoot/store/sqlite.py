@@ -383,7 +383,7 @@ class SqliteStore:
             self._swept = swept
         names: set[bytes] = set()
         for cut in cuts:
-            wanted = lacking(cut, self._sound | names, self._fetch_writing)
+            wanted = lacking(cut, self._sound, self._fetch_writing)
             rows = [(part.id, part.kind, part.codec, part.size, part.body) for part in wanted]
             self._in_chunks(_INSERT_PARTS, "(?, ?, ?, ?, ?)", rows, _HEAL_PARTS)
             names.update(cut.leaves, cut.nodes)

@@ -553,3 +553,129 @@ def test_the_file_mode_of_a_store_survives(ledger):
     garble(4)
     wf.run("r")
     assert os.stat(DATABASE).st_mode & 0o777 == 0o600
+
+
+def test_evidence_counts_only_for_the_very_same_call(ledger):
+    """A step that runs again may give another result: then the effect is asked for with other arguments."""
+    price = [100]
+
+    @sf.step
+    def quote() -> int:
+        return price[0]
+
+    @sf.effect
+    def pay(amount: int) -> str:
+        ledger.write(f"pay {amount}")
+        return f"paid {amount}"
+
+    @sf.workflow
+    def wf() -> str:
+        return pay(quote())
+
+    wf.run("r")
+    garble(3)
+    price[0] = 900
+
+    with pytest.raises(sf.InDoubt, match="pay#1"):
+        wf.run("r")
+    assert ledger.lines == ["pay 100"]
+
+
+def test_a_proof_whose_value_is_lost_is_no_proof(ledger):
+    """That it happened is known; what it gave is not."""
+
+    @sf.step
+    def first() -> int:
+        return 1
+
+    @sf.effect
+    def send() -> str:
+        ledger.write("send")
+        return "lorem ipsum " * 500
+
+    @sf.workflow
+    def wf() -> int:
+        first()
+        return len(send())
+
+    wf.run("r")
+    garble(3)
+    change("DELETE FROM parts")
+
+    with pytest.raises(sf.InDoubt, match="send#1"):
+        wf.run("r")
+    assert ledger.lines == ["send"]
+
+
+def test_a_settled_suspicion_is_proven_after_a_second_damage(ledger):
+    """A person's answer is evidence as well: nobody is asked the same twice."""
+    wf = make(ledger, pairs=2)
+    wf.run("r")
+    cut(4)
+    settle_all(wf, recorded_value)
+    fell = kinds().index("FellBack") + 1
+    settled = kinds().index("EffectSettled") + 1
+    garble(fell + 1)
+    assert settled > fell + 1
+
+    _, asked = settle_all(wf, recorded_value)
+
+    assert asked == []
+    assert sends(ledger) == ["0", "1"]
+
+
+def test_a_branch_that_comes_late_is_not_freed_by_one_that_came_far(ledger):
+    """Before: b paid while a waited. Now: a makes five calls first. That says nothing about b."""
+    import threading
+
+    paid = threading.Event()
+    width = [2]
+
+    @sf.step
+    def work(n: int) -> int:
+        if width[0] == 2:
+            paid.wait(30)
+            raise KeyboardInterrupt
+        return n
+
+    @sf.effect
+    def pay() -> int:
+        ledger.write("pay")
+        return 1
+
+    def branch(name: str) -> int:
+        if name == "a":
+            return sum(work(n) for n in range(5))
+        value = pay()
+        paid.set()
+        return value
+
+    @sf.workflow
+    def wf() -> list[int]:
+        return sf.map(branch, ["a", "b"], key=str, concurrency=width[0])
+
+    with pytest.raises(KeyboardInterrupt):
+        wf.run("r")
+    assert ledger.lines == ["pay"]
+    cut(3)
+    width[0] = 1
+
+    with pytest.raises(sf.InDoubt, match=r"\[b\]/pay#1"):
+        wf.run("r")
+    assert ledger.lines == ["pay"]
+
+
+def test_a_head_that_is_behind_what_is_there_tells_nothing(ledger):
+    """It is damaged itself: how much there was, nobody can say."""
+    from surefoot.engine import fallback
+    from surefoot.store.open import open_store
+
+    wf = make(ledger, pairs=3)
+    wf.run("r")
+    garble(6)
+    change("UPDATE heads SET seq = 8 WHERE run = 'r'")
+
+    damage = fallback.diagnose(open_store("sqlite:///.surefoot/runs.db", create=False), "r")
+
+    assert damage is not None
+    assert (damage.keep, damage.lost) == (5, fallback.UNKNOWN)

@@ -11,7 +11,7 @@ from surefoot.core import values
 from surefoot.core.address import escape
 from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
-from surefoot.engine import current
+from surefoot.engine import current, rehearsal
 from surefoot.errors import UsageError
 
 ON_CRASH = ("ask", "retry", "fail")
@@ -140,6 +140,8 @@ class CallSpec:
                 "where it would have no intent of its own on record. Call it from the workflow instead."
             )
             raise place.session.misused(inside.misused(misuse))
+        if self.kind == "effect":
+            rehearsal.would_do("effect outside of the run", self.name)
         return self.fn(*args, **kwargs)
 
 

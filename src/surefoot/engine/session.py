@@ -436,7 +436,9 @@ class Session:
             return (yield from self._stop())
         if unasked_steps := tuple(past.address for past in unasked if past.kind == "step"):
             if not self.dry:
-                _log.warning("run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(unasked_steps))
+                _log.warning(
+                    "run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(unasked_steps)
+                )
             yield Append(CallsUnclaimed(unasked_steps))
         if isinstance(outcome, ContinueSignal):
             return outcome

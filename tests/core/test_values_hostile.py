@@ -7,7 +7,7 @@ import enum
 import json
 import sys
 import zoneinfo
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core import forms, reviving, values
+from surefoot.core import forms, values
 from surefoot.errors import JournalCorrupt, SchemaMismatch
+from tests.hostile import watched
+from tests.strategies import SOUP
 
 FORBIDDEN = (
     "import",
@@ -31,26 +33,6 @@ FORBIDDEN = (
     "pickle.",
     "code.__new__",
 )
-seen: list[str] | None = None
-
-
-def watch(event: str, args: tuple[Any, ...]) -> None:
-    if seen is not None and event.startswith(FORBIDDEN) and "zoneinfo" not in str(args[:1]):
-        seen.append(f"{event} {args[:1]}")  # the library's own table of time zones is the one thing that is looked up
-
-
-sys.addaudithook(watch)  # it cannot be removed, so it looks only while `seen` is a list
-
-
-@contextmanager
-def watched():
-    global seen  # noqa: PLW0603 - an audit hook has no other way to know
-    seen = found = []
-    try:
-        yield
-    finally:
-        seen = None
-    assert found == []
 
 
 @dataclasses.dataclass
@@ -77,53 +59,11 @@ def loaded():
 
 def read(raw: bytes) -> None:
     """A value, or JournalCorrupt, or SchemaMismatch; anything else fails the test."""
-    with watched():
-        try:
-            value = values.decode(raw)
-        except (JournalCorrupt, SchemaMismatch):
-            return
+    value: Any = None
+    with watched() as seen, suppress(JournalCorrupt, SchemaMismatch):
+        value = values.decode(raw)
+    assert seen == []
     values.encode(value)
-
-
-TAGS = sorted(reviving._REVIVERS)
-ATOMS = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=5),
-    st.sampled_from([
-        "nan", "inf", "0x1", "-0x" + "f" * 20, "AA==", "2024-01-01", "2024-01-01T00:00:00", "12:00:00+01:00", "+01:00", "Europe/Berlin", "1E+5", "NaN",
-        "***", "<f8", "|O", "<U99999999999", "|b1", "hostile.Target", "hostile.Colour", "RED", "os.system", "builtins", "registered", "surefoot",
-        "ValueError", "OSError", "SystemExit", "ExceptionGroup", "UnicodeDecodeError", "SyntaxError", "ImportError", "__class__", "12345678123456781234567812345678",
-    ]),
-)  # fmt: skip
-KEYS = st.sampled_from(
-    [
-        *TAGS,
-        "$",
-        "$eval",
-        "$import",
-        "a",
-        "x",
-        "type",
-        "message",
-        "as",
-        "parts",
-        "args",
-        "state",
-        "errors",
-        "notes",
-        "version",
-        "__class__",
-    ]
-)
-SOUP = st.recursive(
-    ATOMS,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(KEYS, inner, max_size=4),
-        st.tuples(st.sampled_from(TAGS), inner).map(lambda pair: {pair[0]: pair[1]}),
-        st.tuples(st.sampled_from(TAGS), st.lists(inner, max_size=3)).map(lambda pair: {pair[0]: pair[1]}),
-    ),
-    max_leaves=15,
-)
 
 
 @given(SOUP)
@@ -176,8 +116,9 @@ DAMAGED = [
 @pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
 def test_what_no_encoder_writes_is_damage(text):
     """One value has one form: everything else was not written by us."""
-    with watched(), pytest.raises(JournalCorrupt, match="a recorded value cannot be read"):
+    with watched() as seen, pytest.raises(JournalCorrupt, match="a recorded value cannot be read"):
         values.decode(text.encode())
+    assert seen == []
 
 
 @pytest.mark.parametrize(
@@ -194,8 +135,9 @@ def test_what_no_encoder_writes_is_damage(text):
     ],
 )
 def test_a_name_in_data_is_looked_up_among_registered_classes_only(text):
-    with watched(), pytest.raises(SchemaMismatch) as caught:
+    with watched() as seen, pytest.raises(SchemaMismatch) as caught:
         values.decode(text.encode())
+    assert seen == []
     assert len(str(caught.value)) < 1000
 
 

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from surefoot.core.entry import (
     KIND_OF,
-    KINDS,
     EffectDone,
     EffectIntended,
     EffectRaised,
@@ -46,8 +45,6 @@ class Evidence:
         self.begun: dict[str, str] = {}
         """Key -> address of effects that were begun, whether or not an outcome is proven."""
         self.claimants: list[RunAdopted] = []
-        self.lost = 0
-        """How many entries earlier fallbacks had lost that are set aside themselves; -1: nobody can say."""
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -59,7 +56,6 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
     """Look at each record that was set aside by itself."""
     evidence = Evidence()
     intents: dict[str, EffectIntended | EffectSuspected] = {}
-    fallbacks: list[int] = []
     for entry in _whole(sealer, kept, aside):
         match entry:
             case None | RunContinued():
@@ -78,27 +74,50 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
                 intents.pop(entry.address, None)  # a later outcome would need an intent of its own
             case RunAdopted():
                 evidence.claimants.append(entry)
-            case FellBack():
-                fallbacks.append(entry.lost)
             case _:
                 pass
-    named = sum(record.kind == KIND_OF[FellBack] or record.kind not in KINDS for record in aside)
-    evidence.lost = sum(fallbacks) if named == len(fallbacks) and min(fallbacks, default=0) >= 0 else -1
     return evidence
+
+
+def lost_before(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> int:
+    """How many entries were lost by earlier fallbacks that are set aside themselves; -1: nobody can say.
+
+    Whatever sets records aside leaves a copy of its own record there, so that losing the one leaves the other.
+    """
+    fallbacks = [record for record in aside if record.kind == KIND_OF[FellBack]]
+    standing = {record.seal for record in kept}
+    found: dict[bytes, int] = {}
+    told: set[int] = set()
+    for record, entry in _looked_at(sealer, kept, aside):
+        if isinstance(entry, FellBack):
+            told.add(record.seq)
+            if record.seal not in standing:
+                found[record.seal] = entry.lost
+    if any(record.seq not in told for record in fallbacks) or min(found.values(), default=0) < 0:
+        return -1
+    return sum(found.values())
 
 
 def _whole(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Iterable[Entry | None]:
     """The entries of records that are whole by themselves; None where something is missing or damaged."""
-    seals: dict[int, set[bytes]] = {0: {GENESIS}}
-    for record in (*kept, *aside):
-        seals.setdefault(record.seq, set()).add(record.seal)
     expected = 0
-    for record in aside:
+    for record, entry in _looked_at(sealer, kept, aside):
         if record.seq != expected:
             yield None
         expected = record.seq + 1
+        yield entry
+
+
+def _looked_at(
+    sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]
+) -> Iterable[tuple[Record, Entry | None]]:
+    """Each record that was set aside, with its entry if it is whole by itself."""
+    seals: dict[int, set[bytes]] = {0: {GENESIS}}
+    for record in (*kept, *aside):
+        seals.setdefault(record.seq, set()).add(record.seal)
+    for record in aside:
         whole = any(sealer.holds(record, previous) for previous in seals.get(record.seq - 1, ()))
-        yield _entry(record) if whole else None
+        yield record, _entry(record) if whole else None
 
 
 def _entry(record: Record) -> Entry | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from surefoot.core.entry import BY_PARTS, FellBack, RunAdopted, RunContinued, RunCreated
-from surefoot.core.evidence import Evidence, weigh
+from surefoot.core.evidence import Evidence, lost_before, weigh
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, verify
 from surefoot.core.state import RunState
 from surefoot.engine import config, journal
@@ -150,9 +150,7 @@ def survey(store: Store, run: str, valid: int | None) -> Survey:
         run,
         keep,
         len(behind),
-        _lost(
-            stored.head, keep, behind, evidence.lost if not _hidden(store, run, keep, behind, stored.head) else UNKNOWN
-        ),
+        _lost(stored.head, keep, behind, lost_before(sealer, kept, [*store.quarantined(run), *behind])),
         _why(keep, good, behind, stored.head),
         evidence.open,
         len(evidence.proven),
@@ -169,13 +167,6 @@ def _lost(head: Head | None, keep: int, behind: list[Record], before: int) -> in
     if head is None or head.seq < newest or before < 0:
         return UNKNOWN
     return head.seq - keep + before
-
-
-def _hidden(store: Store, run: str, keep: int, behind: list[Record], head: Head | None) -> bool:
-    """Whether an earlier fallback may be among what is missing altogether: then nobody knows what it had lost."""
-    end = keep + len(behind) if head is None else head.seq
-    whole = [record.seq for record in behind] == list(range(keep + 1, end + 1))
-    return not whole and bool(store.quarantined(run))
 
 
 def _why(keep: int, good: int, behind: list[Record], head: Head | None) -> str:

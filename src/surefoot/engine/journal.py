@@ -76,6 +76,8 @@ def whole(store: Store, run: str, value: Value) -> Raw:
     try:
         return Raw(expand(value.reference, store.parts))
     except JournalCorrupt as error:
+        if error.facts.get("structure"):
+            raise  # the database is damaged, not this value: once it is built anew, the value may be whole
         raise JournalCorrupt(
             f"run {run}: entry {value.entry} is sound, but a value of it is damaged: {error.summary}",
             run_id=run,

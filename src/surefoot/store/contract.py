@@ -66,7 +66,8 @@ class Rewrite(Struct, frozen=True):
     row: IndexRow | None = None
     cuts: Sequence[Cut] = ()
     archive: bool = True
-    """Whether what was there is kept for inspection (quarantined), or deleted."""
+    """Whether what was there is kept for inspection (quarantined), with a copy of the first record
+    that took its place; or deleted."""
     forget: bool = False
     """Whether what earlier rewrites of this journal archived is deleted as well."""
 

@@ -80,7 +80,7 @@ class MemoryStore:
             if item.forget:
                 self._quarantine.pop(item.run, None)
             if item.archive:
-                self._quarantine.setdefault(item.run, []).extend(gone)
+                self._quarantine.setdefault(item.run, []).extend([*gone, *item.records[:1]])
             self._order = {pos: record for pos, record in self._order.items() if record not in gone}
             self._journals[item.run] = journal[: item.keep]
             return self._append(Append(item.run, self._head(item.run), item.records, item.row, item.cuts))

@@ -119,6 +119,10 @@ _ARCHIVE: Final = (
     "SELECT pos, run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? "
     "ORDER BY seq"
 )
+_ARCHIVE_ONE: Final = (
+    "INSERT INTO quarantine (pos, run, seq, epoch, at, kind, schema, codec, key, body, seal) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _INSERT_AT: Final = (
     "INSERT INTO entries (pos, run, seq, epoch, at, kind, schema, codec, key, body, seal) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -371,6 +375,8 @@ class SqliteStore:
         for record in item.records:
             pos += 1
             execute(_INSERT_AT, (pos, *_entry_values(record)))
+            if item.archive and record is item.records[0]:
+                execute(_ARCHIVE_ONE, (pos, *_entry_values(record)))
         last = item.records[-1]
         execute(_SET_HEAD, (item.run, last.seq, last.seal))
         if item.row is not None:

@@ -21,7 +21,7 @@ from typing import Final
 from msgspec import Struct
 
 from surefoot.core.entry import Entry
-from surefoot.core.parts import Part, Reference, damaged_parts, fault, reachable
+from surefoot.core.parts import NODE, Part, Reference, damaged_parts, fault, reachable
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
 from surefoot.core.state import RunState
 from surefoot.engine.journal import damaged_cures, index_row
@@ -34,6 +34,8 @@ UNKNOWN: Final = -1
 _BATCH: Final = 512
 _PARTS_PER_LOOK: Final = 500
 _LOOKS: Final = 3
+_NODES_KEPT: Final = 64 * 1024 * 1024
+"""So many bytes of nodes are kept in memory, since they have to be followed."""
 _ALL: Final = 2**62
 
 Cures = tuple[tuple[str, str], ...]
@@ -148,6 +150,8 @@ class Survey:
             # SQLite's own look at its pages is one long call: it need not wait for ours, nor ours for it.
             with ThreadPoolExecutor(1) as beside:
                 pages = beside.submit(probe.structure, self._store) if everything else None
+                if everything:
+                    self._parts.look_ahead(lambda seen: watch and watch(Progress(0, len(wanted), seen)))
                 self._look_at(wanted, watch)
             if pages is not None:
                 self._flaws += [_file_flaw(self._store, why) for why in pages.result()]
@@ -399,6 +403,37 @@ class Parts:
         self._store = store
         self.sound: set[bytes] = set()
         self.bytes = 0
+        self._whole: dict[bytes, int] = {}
+        """Parts that were seen to be what their names say, with their sizes, whether or not anybody needs them."""
+        self._nodes: dict[bytes, Part] = {}
+        self._room = _NODES_KEPT
+
+    def look_ahead(self, watch: Callable[[int], object]) -> None:
+        """Look at all parts in the order in which they lie: much quicker than one by one, when most are needed."""
+        after, seen = 0, 0
+        while True:
+            try:
+                rows = self._store.scan_parts(after, _PARTS_PER_LOOK)
+            except JournalCorrupt:
+                return  # where a page is damaged, each is looked at when it is needed
+            for _, part in rows:
+                seen += self._glance(part)
+            watch(seen)
+            if len(rows) < _PARTS_PER_LOOK:
+                return
+            after = rows[-1][0]
+
+    def _glance(self, part: Part) -> int:
+        """Keep what is whole. Nodes are checked when they are followed."""
+        if part.kind == NODE:
+            if self._room > 0 and type(part.id) is bytes and type(part.body) is bytes:
+                self._nodes[part.id] = part
+                self._room -= len(part.body)
+            return 0
+        if fault(part):
+            return 0
+        self._whole[part.id] = part.size
+        return part.size
 
     def first_bad(self, needed: list[tuple[int, Reference]]) -> tuple[int, str] | None:
         """The first entry of which a value is damaged, and how."""
@@ -419,13 +454,19 @@ class Parts:
         return needed[0][0], why  # the parts keep changing under our hands
 
     def _followed(self, nodes: dict[bytes, Part], ids: Sequence[bytes]) -> Mapping[bytes, Part]:
-        found = self._store.parts(ids)
+        found = {name: self._nodes[name] for name in ids if name in self._nodes}
+        rest = [name for name in ids if name not in found]
+        if rest:
+            found.update(self._store.parts(rest))
         nodes.update(found)
         return found
 
     def _look(self, names: set[bytes]) -> str:
         """Check parts against their names; what is wrong with one of them, else nothing."""
-        wanted = list(names)
+        known = {name for name in names if name in self._whole}
+        self.sound |= known
+        self.bytes += sum(self._whole[name] for name in known)
+        wanted = list(names - known)
         for at in range(0, len(wanted), _PARTS_PER_LOOK):
             chunk = wanted[at : at + _PARTS_PER_LOOK]
             found = self._store.parts(chunk)

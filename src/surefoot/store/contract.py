@@ -144,6 +144,9 @@ class Store(Protocol):
 
     def part_ids(self) -> list[bytes]: ...
 
+    def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
+        """Parts in the order in which they lie, each with its place, as found, unverified: quicker than by name."""
+
     def discard(self, parts: Sequence[bytes], upto: int) -> bool:
         """Delete parts, unless anything was appended behind that position of the store; then False."""
 

@@ -101,6 +101,10 @@ class MemoryStore:
         with self._locked():
             return list(self._parts)
 
+    def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
+        with self._locked():
+            return list(enumerate(self._parts.values(), 1))[after : after + limit]
+
     def discard(self, parts: Sequence[bytes], upto: int) -> bool:
         with self._locked():
             if self._appended > upto:

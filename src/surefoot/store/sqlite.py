@@ -100,6 +100,7 @@ _HEADLESS: Final = (
 _NEWEST_FIRST: Final = 2**63 - 1
 
 _PARTS: Final = "SELECT id, kind, codec, size, body FROM parts WHERE id IN ("
+_SCAN_PARTS: Final = "SELECT n, id, kind, codec, size, body FROM parts WHERE n > ? ORDER BY n LIMIT ?"
 _INSERT_PARTS: Final = "INSERT INTO parts (id, kind, codec, size, body) VALUES "
 _HEAL_PARTS: Final = (
     " ON CONFLICT (id) DO UPDATE SET id = excluded.id, kind = excluded.kind, codec = excluded.codec, "
@@ -503,6 +504,10 @@ class SqliteStore:
             raise JournalCorrupt(
                 f"{self.path}: a stored record is not what was written: {error}", cures=RESTORE
             ) from None
+
+    def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
+        rows = self._look((_SCAN_PARTS, (after, limit)))[0]
+        return [(row[0], Part(*row[1:])) for row in rows]
 
     def part_ids(self) -> list[bytes]:
         return [name for (name,) in self._look(("SELECT id FROM parts", ()))[0]]

@@ -417,6 +417,8 @@ class StoreContract:
 
         assert len(expand(value.reference, store.parts)) == value.reference.size
         assert set(store.part_ids()) == {*value.leaves, *value.nodes}
+        scanned = [part for at in range(0, 10_000, 7) for _, part in store.scan_parts(at, 7)]
+        assert {part.id: part for part in scanned} == store.parts(store.part_ids())
 
     def test_parts_of_a_refused_append_are_not_needed_by_anybody(self, store: Store) -> None:
         """Whoever lost the race has written nothing that counts; the winner's values are whole."""

@@ -76,7 +76,7 @@ class Runtime:
     def _tick(self) -> None:
         # Ticks on when nothing runs: two wake-ups a second cost less than an Event that Ctrl-C can break in set().
         pause = threading.Event()
-        while not pause.wait(TICK_SECONDS):
+        while not pause.wait(TICK_SECONDS) and usable(self.store):
             for session in self.driven():
                 # Visibility only: whatever is wrong with the store meets the run at its next append.
                 with suppress(SurefootError):
@@ -91,5 +91,12 @@ def runtime_of(store: Store) -> Runtime:
     with _runtimes_lock:
         found = _runtimes.get(id(store))
         if found is None or found.store is not store:
+            for key in [key for key, known in _runtimes.items() if not usable(known.store)]:
+                _runtimes.pop(key).committer.close()
             found = _runtimes[id(store)] = Runtime(store)
         return found
+
+
+def usable(store: Store) -> bool:
+    """False once it was closed or given up: nothing more comes of it."""
+    return bool(getattr(store, "usable", True))

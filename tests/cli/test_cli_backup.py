@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import stat
 import threading
 from datetime import UTC, datetime
@@ -223,3 +224,18 @@ def test_json_names_the_copy(cli, runs):
     assert Path(ended["path"]).exists()
     assert ended["verified"] is True
     assert ended["removed"] == []
+
+
+def test_a_full_disk_is_called_that_and_leaves_nothing(runs):
+    """ "Free some space" helps; "the disk is not healthy" sends people the wrong way."""
+    back_up("copies/", 1)
+    size = (Path("copies") / names("copies")[0]).stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size - 4096, hard))  # to the one who writes, the same as a full disk
+    try:
+        with pytest.raises(sf.StoreFull, match="no room for the copy"):
+            back_up("copies/", 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert len(names("copies")) == 2

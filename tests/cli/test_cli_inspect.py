@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import random
+import shutil
 import subprocess
 import tempfile
 
@@ -387,3 +388,52 @@ def test_export_is_recognised(cli, store):
 
     assert ended.code == 0
     assert "run long, exported" in ended.out
+
+
+def as_link(path):
+    path.symlink_to("/dev/zero")
+
+
+def as_pipe(path):
+    os.mkfifo(path)
+
+
+def as_sparse(path):
+    """More bytes than there is room for, none of them on the disk."""
+    with path.open("wb") as file:
+        file.truncate(shutil.disk_usage(tempfile.gettempdir()).free + 2**30)
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-anchor"])
+@pytest.mark.parametrize(("hostile", "said"), [(as_link, "is a link"), (as_pipe, "is a link"), (as_sparse, "no room")])
+def test_what_is_no_plain_file_of_its_size_is_not_copied(cli, store, suffix, hostile, said):
+    """Whoever is sent a folder to look into must not get a full disk, or wait for ever."""
+    beside = store.with_name(store.name + suffix)
+    beside.unlink(missing_ok=True)
+    hostile(beside)
+    before = sorted(os.listdir(tempfile.gettempdir()))
+
+    ended = cli("inspect", str(store))
+
+    assert ended.code == 1
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+    left = set(os.listdir(tempfile.gettempdir())) - set(before)
+    assert not [name for name in left if name.startswith("surefoot-inspect-")]
+
+
+def test_store_that_is_larger_than_the_room_for_a_copy_is_refused(cli, store):
+    """Only its length is looked at: copying would fill the disk first, and then fail."""
+    os.truncate(store, shutil.disk_usage(tempfile.gettempdir()).free + 2**30)
+
+    ended = cli("inspect", str(store))
+
+    assert ended.code == 1
+    assert "TMPDIR" in ended.err
+
+
+def test_store_behind_a_link_is_looked_at_where_it_lies(cli, store, own_folder):
+    """Its log and its anchor are there, and not beside the link."""
+    (own_folder / "link.db").symlink_to(store)
+
+    assert cli("inspect", "link.db").out == cli("inspect", str(store)).out

@@ -101,3 +101,11 @@ def test_a_record_of_another_run_or_place_is_none():
 
     assert proven(*foreign) == {}
     assert weigh(Sealer(b"s" * 16, "other"), [], records).proven == {}
+
+
+def test_rows_of_several_fallbacks_are_not_taken_for_one():
+    """Their numbers may seem to fit; the seals do not."""
+    first = sealed(STEP, intent("a"))
+    second = sealed(STEP, STEP, DONE)
+
+    assert proven(first[1], second[2]) == {}

@@ -150,7 +150,7 @@ SITUATIONS = [
     (no_database, sf.JournalRegressed, "the database is missing"),
     (only_the_log, sf.JournalRegressed, "the database is missing, but its log is still there"),
     (emptied_database, sf.JournalRegressed, "the database is empty"),
-    (text_over_the_database, sf.JournalRegressed, "it is not a SQLite database"),
+    (text_over_the_database, sf.JournalCorrupt, "it is no SQLite file"),
     (text_under_the_log, sf.JournalCorrupt, "the database is damaged"),
     (another_program_over_the_database, sf.JournalRegressed, "it is a SQLite database of another program"),
     (bytes_of_another_run, sf.JournalCorrupt, DAMAGED_RUN),

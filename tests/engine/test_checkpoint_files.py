@@ -454,3 +454,38 @@ def test_a_lock_that_is_held_for_ever_is_said(filled, checkpoint, monkeypatch):
 def test_runs_are_still_refused_in_a_folder(folder):
     with pytest.raises(sf.UsageError, match="checkpoints, not runs"):
         sf.get_run("a", store=Path(folder).as_uri())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"1 a b c\n", b"9" * 6000 + b" " + b"a" * 64 + b"\n", "\u00e9 x\n".encode(), b"0 " + b"a" * 64 + b"\n", b""],
+    ids=["fields", "digits", "text", "zero", "empty"],
+)
+def test_a_note_of_another_shape_is_damaged_however_its_checksum_fits(filled, folder, checkpoint, caplog, body):
+    """Anybody can make the checksum. It must not be a way to crash whoever loads or looks."""
+    from surefoot.store.inspection import look
+
+    shelf = generation_files.FileShelf(str(folder), NAME)
+    (filled / "newest").write_bytes(body + b"check " + shelf._note_check(body))
+
+    with caplog.at_level(logging.WARNING, "surefoot"):
+        assert checkpoint().load() == state(3)
+
+    assert "the note of the newest generation is damaged" in caplog.text
+    (seen,) = look(str(folder), lambda _: None).checkpoints
+    assert seen.why == "the note of the newest generation is damaged"
+
+
+def test_a_generation_nested_without_end_is_damaged_however_its_seal_fits(filled, folder, checkpoint, caplog):
+    """As above: a crash is no answer."""
+    shelf = generation_files.FileShelf(str(folder), NAME)
+    page = json.loads((filled / "3.json").read_text())
+    text = json.dumps({key: value for key, value in page.items() if key not in ("state", "seal")})
+    body = text[:-1].replace('": ', '":').replace(", ", ",").encode() + b',"state":' + b"[" * 100_000 + b"]" * 100_000
+    (filled / "3.json").write_bytes(body + f',"seal":"{shelf._seal(body)}"}}\n'.encode())
+    (filled / "newest").unlink()
+
+    with caplog.at_level(logging.WARNING, "surefoot"):
+        assert checkpoint().load() == state(2)
+
+    assert "its seal holds, but it cannot be read" in caplog.text

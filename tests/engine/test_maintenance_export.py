@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sqlite3
 import stat
@@ -10,12 +11,13 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import surefoot as sf
-from surefoot.core.parts import Part, expand
-from surefoot.core.seal import Record, from_record, references
-from surefoot.engine import config
+from surefoot.core.parts import Part, Reference, expand
+from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
+from surefoot.engine import config, exporting
 from surefoot.engine.exporting import check_file, export, export_to
 from surefoot.store.open import close_all
 
@@ -222,3 +224,109 @@ def test_a_run_that_goes_on_meanwhile_is_exported_as_it_was(exported):
     export(store(), "r", write)
 
     assert b"".join(lines) == exported.read_bytes()
+
+
+# --- files that are meant to hurt ---------------------------------------------------------------------------
+
+
+def made(exported, bodies, *, whole=True, keep_parts=True):
+    """An export whose seals all hold, of records with these bodies."""
+    lines = [json.loads(line) for line in exported.read_text().splitlines()]
+    header = lines[0]["header"] | {"whole": whole}
+    sealer = Sealer(bytes.fromhex(header["store"]), "r")
+    records = []
+    for seq, (kind, body) in enumerate(bodies, 1):
+        previous = records[-1].seal if records else GENESIS
+        records.append(sealer.seal(seq=seq, epoch=0, at=1, kind=kind, body=body, previous=previous))
+    fields = ("seq", "epoch", "at", "kind", "schema", "codec", "key")
+    new = [
+        {"record": {name: getattr(one, name) for name in fields} | {"body": one.body.decode(), "seal": one.seal.hex()}}
+        for one in records
+    ]
+    header["head"] = {"seq": len(records), "seal": records[-1].seal.hex()}
+    parts = [line for line in lines if "part" in line and keep_parts]
+    end = {"end": lines[-1]["end"] | {"valid": len(records), "whole": whole}}
+    forged(exported, lambda _: [{"header": header}, *new, *parts, end])
+
+
+DEEP = b'{"workflow":"w","digest":"d","args":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+
+
+def test_a_body_nested_without_end_is_damage_and_no_crash(exported):
+    """Whoever can make a seal can seal anything."""
+    made(exported, [(1, DEEP)])
+    with pytest.raises(sf.JournalCorrupt, match="entry 1 holds, but its body cannot be read"):
+        check_file(str(exported))
+
+    made(exported, [(1, DEEP)], whole=False)
+    assert check_file(str(exported)).valid == 0
+
+
+def test_a_pipe_or_a_device_is_not_waited_for(tmp_path):
+    """A check that never ends is no check."""
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, Path("/dev/zero")):
+        with pytest.raises(sf.UsageError, match="no plain file"):
+            check_file(str(path))
+
+
+def test_a_file_that_grows_is_checked_up_to_where_it_ended(exported, monkeypatch):
+    """Somebody who keeps on writing must not keep us reading."""
+    take = exporting._Check._take
+
+    def growing(self, *args):
+        with exported.open("ab") as file:
+            file.write(b'{"more":1}\n')
+        take(self, *args)
+
+    monkeypatch.setattr(exporting._Check, "_take", growing)
+
+    assert check_file(str(exported)).whole
+
+
+@pytest.mark.parametrize("change", ["digest", "size", "order"])
+def test_parts_that_do_not_make_the_recorded_value_are_found(exported, change):
+    """Each part is what its name says, every seal holds; but the value would be another, or none."""
+    records = store().read("r").records
+    bodies = []
+    for record in records:
+        body = json.loads(record.body)
+        for name, text in body.get("large", {}).items():
+            found = Reference.decode(text)
+            items = {
+                "digest": {"digest": bytes(32)},
+                "size": {"size": found.size + 1},
+                "order": {"root": found.root * 2},
+            }
+            body["large"][name] = msgspec.structs.replace(found, **items[change]).encode()
+        bodies.append((record.kind, json.dumps(body, separators=(",", ":")).encode()))
+    assert any(b'"large"' in body for _, body in bodies)
+
+    made(exported, bodies)
+    with pytest.raises(sf.JournalCorrupt, match="is not what was recorded"):
+        check_file(str(exported))
+
+    first = next(seq for seq, (_, body) in enumerate(bodies, 1) if b'"large"' in body)
+    made(exported, bodies, whole=False)
+    assert check_file(str(exported)).valid == first - 1
+
+
+def test_nothing_is_decoded_whose_seal_does_not_hold(exported, monkeypatch):
+    """Also not when a damaged run is exported or checked: decoding is for what was found to be ours."""
+    close_all()
+    with closing(sqlite3.connect(DB)) as connection, connection:
+        connection.execute("UPDATE entries SET at = at + 1 WHERE run = 'r' AND seq = 5")
+    decoded = []
+
+    def counted(record):
+        decoded.append(record.seq)
+        return from_record(record)
+
+    monkeypatch.setattr(exporting, "from_record", counted)
+    export_to(store(), "r", "damaged.jsonl", damaged=True)
+    assert decoded == [1, 2, 3, 4, 6, 7, 8, 9], "those beyond the gap hold on the seal before them"
+
+    decoded.clear()
+    check_file("damaged.jsonl")
+    assert decoded == [1, 2, 3, 4]

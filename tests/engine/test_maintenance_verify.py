@@ -294,3 +294,28 @@ def test_run_that_fell_back_is_whole_again_and_what_was_set_aside_is_counted(run
     assert found.flaws == []
     assert found.quarantined > 3
     assert found.unneeded == 0
+
+
+def test_what_was_set_aside_is_decoded_only_if_its_seal_holds(runs, monkeypatch):
+    """Quarantine is full of bytes that nobody vouches for."""
+    from surefoot.core.seal import from_record
+    from surefoot.engine import verifying
+    from surefoot.engine.fallback import fall_back
+
+    behind_its_back("UPDATE entries SET at = at + 1 WHERE run = 'victim' AND seq = 7")
+    runtime = config.runtime(create=False)
+    fall_back(runtime.store, runtime.clock, "victim")
+    aside = [record.seq for record in runtime.store.quarantined("victim")]
+    behind_its_back("UPDATE quarantine SET at = at + 1 WHERE run = 'victim' AND seq = 9")
+    decoded = []
+
+    def counted(record):
+        decoded.append(record.seq)
+        return from_record(record)
+
+    monkeypatch.setattr(verifying, "from_record", counted)
+    verifying.aside(config.runtime(create=False).store, ["victim"])
+
+    standing_for = aside.count(7) - 1
+    assert standing_for == 1, "a copy of the record that took its place is set aside as well, and that one holds"
+    assert sorted(decoded) == sorted([7, *(seq for seq in aside if seq not in (7, 9))])

@@ -29,6 +29,7 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
     from surefoot.engine import adoption, config
     from surefoot.engine.clock import SystemClock
     from surefoot.engine.handle import whoami
+    from surefoot.store.generation_journal import checkpoints
     from surefoot.store.open import open_regressed
 
     if not reason.strip():
@@ -43,7 +44,8 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
     store = open_regressed(url)
     try:
         found = adoption.look(store)
-        output.tell(*lines(found))
+        kept = checkpoints(store.names())
+        output.tell(*lines(found, kept))
         if not asking.agreed("accept it?", yes=yes):
             return asking.DECLINED
         adoption.adopt(store, SystemClock(), reason=reason, by=by or whoami())
@@ -51,13 +53,13 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
         store.close()
     if settings.json:
         output.say_json({"expected": found.expected, "found": found.found, "fell_back": found.unfinished,
-                         "hopeless": found.hopeless})  # fmt: skip
+                         "hopeless": found.hopeless, "checkpoints": kept})  # fmt: skip
     else:
         output.say("adopted: the store can be used again.")
     return 0
 
 
-def lines(found: Adoption) -> list[str]:
+def lines(found: Adoption, checkpoints: list[str]) -> list[str]:
     lost = f"{found.expected - found.found} records are gone" if found.expected > found.found else "records may be gone"
     told = [
         f"{lost}. Runs that were created after this state are unknown to it: they would start afresh.",
@@ -68,4 +70,12 @@ def lines(found: Adoption) -> list[str]:
         told.append(f"  … and {len(found.unfinished) - 50} more")
     if found.hopeless:
         told.append(f"no valid entry, stays refused: {', '.join(found.hopeless[:50])}")
+    if checkpoints:
+        told.append(
+            f"{len(checkpoints)} checkpoints may have lost generations (those made after this state are unknown): load() "
+            "warns and gives an older state, and the numbers of new ones skip ahead:"
+        )
+        told += [f"  {name}" for name in checkpoints[:50]]
+    if len(checkpoints) > 50:
+        told.append(f"  … and {len(checkpoints) - 50} more")
     return [text.visible(line) for line in told]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, common, operator
-from surefoot.errors import JournalCorrupt
+from surefoot.errors import JournalCorrupt, NotFound
 from surefoot.view import text
 
 if TYPE_CHECKING:
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run_id", metavar="ID")
+@click.option("--give-up", is_flag=True, help="Nothing of it is valid: end it, on record. What is left is kept.")
 @click.option("--accept-loss", is_flag=True, help="Go on even if other runs may have vanished with the damaged pages.")
 @asking.yes_option
 @operator
 @common
 @click.pass_obj
-def repair(settings: Settings, run_id: str, accept_loss: bool, yes: bool, by: str | None, note: str) -> int:
+def repair(
+    settings: Settings, run_id: str, give_up: bool, accept_loss: bool, yes: bool, by: str | None, note: str
+) -> int:
     """Set aside what is damaged of a run and let it go on before that. Lists what is lost, and asks first.
 
     What is set aside is kept for inspection. Effects that were recorded there are in doubt, unless an intact entry
@@ -36,37 +40,70 @@ def repair(settings: Settings, run_id: str, accept_loss: bool, yes: bool, by: st
     runtime = _sound_store(settings, run_id, yes=yes, accept_loss=accept_loss)
     if runtime is None:
         return asking.DECLINED
+    if give_up:
+        return _given_up(settings, runtime, run_id, yes=yes, by=by or whoami(), note=note)
     damage = fallback.diagnose(runtime.store, run_id)
     if damage is None:
+        fallback.renew_row(runtime.store, run_id)
         acting.open_run(settings, run_id)  # NotFound, if it is not there at all
         return _told(settings, run_id, None)
     output.tell(text.visible(damage.outlook()))
     if not asking.agreed("go on before the damage?", yes=yes):
         return asking.DECLINED
-    done = fallback.fall_back(
-        runtime.store, runtime.clock, run_id, valid=damage.keep, by=by or whoami(), note=note
-    )  # fmt: skip
+    done = fallback.fall_back(runtime.store, runtime.clock, run_id, seen=damage, by=by or whoami(), note=note)
     return _told(settings, run_id, done)
+
+
+def _given_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, by: str, note: str) -> int:
+    from surefoot.engine import fallback
+
+    output.tell(text.visible(f"run {run_id} would end as failed; what is left of it is kept for inspection."))
+    if not asking.agreed("give it up?", yes=yes):
+        return asking.DECLINED
+    fallback.give_up(runtime.store, runtime.clock, run_id, by=by, note=note)
+    if settings.json:
+        output.say_json({"run": run_id, "given_up": True})
+    else:
+        output.say(text.visible(f"given up: run {run_id}."))
+    return 0
 
 
 def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: bool) -> Runtime | None:
     """The store, built anew if its pages are damaged. None: the person does not want that."""
     from surefoot.engine import config, fallback
-    from surefoot.store.open import path_of
+    from surefoot.store.open import close_all, path_of
 
     try:
         runtime = config.runtime(settings.store, create=False)
-        fallback.diagnose(runtime.store, run_id)
+        why = _structure(runtime, run_id)
     except JournalCorrupt as error:
         if not error.facts.get("structure"):
             raise
-        output.tell(text.visible(error.summary))
+        why = error.summary
+    if why:
+        output.tell(text.visible(why))
         output.tell("the database has to be built anew from all that can be read; the damaged files are kept.")
         if not asking.agreed("build it anew?", yes=yes):
             return None
+        close_all()
         config.loud(fallback.rebuild(path_of(config.store_url(settings.store)), accept_incomplete=accept_loss))
         runtime = config.runtime(settings.store, create=False)
+        fallback.renew_rows(runtime.store)
     return runtime
+
+
+def _structure(runtime: Runtime, run_id: str) -> str:
+    """What is wrong with the pages of the database, whoever's they are."""
+    from surefoot.engine import fallback
+    from surefoot.store import probe
+
+    with suppress(NotFound):
+        try:
+            fallback.diagnose(runtime.store, run_id)
+        except JournalCorrupt as error:
+            if error.facts.get("structure"):
+                return error.summary
+    return "; ".join(probe.structure(runtime.store)[:3])
 
 
 def _told(settings: Settings, run_id: str, damage: Damage | None) -> int:

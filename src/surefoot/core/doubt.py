@@ -38,15 +38,17 @@ def recorded(run: str, past: Past) -> Question:
         return lost(run, past.address)
     started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     known = f"started {started} by {past.claimant}, "
+    if past.outcome_lost:
+        return Question(run, past.address, known + "and entries that were recorded after that are lost")
     if past.error is None:
         return Question(run, past.address, known + "no outcome recorded")
     kind, text = values.error_summary(past.error)
     return Question(run, past.address, known + f"ended with {kind}: {text}, which proves nothing")
 
 
-def lost(run: str, address: str) -> Question:
-    known = "it may have been executed before: entries of this run were damaged and are lost, perhaps its own"
-    return Question(run, address, known)
+def lost(run: str, address: str, other: str = "") -> Question:
+    known = "it may have been executed before: entries of this run are lost, perhaps its own"
+    return Question(run, address, known + (f" (an intact one says that it was, with {other})" if other else ""))
 
 
 def open_questions(state: RunState) -> tuple[Stop, ...]:

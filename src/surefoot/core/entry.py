@@ -126,8 +126,8 @@ class RunContinued(Entry, frozen=True, kw_only=False):
 class FellBack(Entry, frozen=True, kw_only=False):
     """Entries behind `after` were damaged; they and all that followed are quarantined, and the run goes on here.
 
-    Until as many calls as entries were lost have been made again, an effect may be one of those that were recorded
-    there: it is in doubt (see `EffectSuspected`).
+    An effect that has no record may be one of those that were recorded in an entry that nobody can read any more: then
+    it is in doubt (see `EffectSuspected`).
     """
 
     after: int
@@ -136,6 +136,8 @@ class FellBack(Entry, frozen=True, kw_only=False):
     lost: int
     """How many entries there were; -1: nobody can say."""
     why: str
+    hidden: int = -1
+    """How many of them cannot be read; -1: nobody can say."""
     in_doubt: tuple[str, ...] = ()
     """Effects that intact entries among them name as begun, without an outcome that can be trusted."""
     by: str = ""
@@ -261,6 +263,7 @@ class EffectSuspected(Entry, frozen=True, kw_only=False):
     args: Value
     key: str
     policy: str
+    attempt: int = 1
 
 
 class EffectRecovered(Entry, frozen=True, kw_only=False):
@@ -272,6 +275,7 @@ class EffectRecovered(Entry, frozen=True, kw_only=False):
     key: str
     policy: str
     value: Value
+    attempt: int = 1
 
 
 # --- recorded values, time, waiting ---------------------------------------------------------------

@@ -14,13 +14,17 @@ from msgspec import Struct
 
 from surefoot.core.entry import (
     KIND_OF,
+    CancelRequested,
     EffectDone,
+    EffectDoubted,
     EffectIntended,
     EffectRaised,
     EffectRecovered,
     EffectSettled,
     EffectSuspected,
+    EffectUnstorable,
     Entry,
+    EventSent,
     FellBack,
     RunAdopted,
     RunContinued,
@@ -44,7 +48,15 @@ class Evidence:
         self.proven: dict[str, Proof] = {}
         self.begun: dict[str, str] = {}
         """Key -> address of effects that were begun, whether or not an outcome is proven."""
+        self.named: set[str] = set()
+        """Addresses of which any entry is whole, if only an outcome without its intent."""
+        self.args: dict[str, Value] = {}
+        """Key -> the arguments it was begun with."""
         self.claimants: list[RunAdopted] = []
+        self.messages: list[Record] = []
+        """What others sent to the run: events, a request to cancel. They said it once, and it was acknowledged."""
+        self.whole = 0
+        """How many entries are whole."""
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -56,56 +68,68 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
     """Look at each record that was set aside by itself."""
     evidence = Evidence()
     intents: dict[str, EffectIntended | EffectSuspected] = {}
-    for entry in _whole(sealer, kept, aside):
+    for record, entry in _whole(sealer, kept, aside):
+        evidence.whole += entry is not None and not isinstance(entry, FellBack)
+        if isinstance(entry, EFFECT_ENTRIES):
+            evidence.named.add(entry.address)
         match entry:
             case None | RunContinued():
                 intents.clear()  # what follows may belong to another segment, where the same address is another call
             case EffectIntended() | EffectSuspected():
                 intents[entry.address] = entry
                 evidence.begun[entry.key] = entry.address
+                evidence.args[entry.key] = entry.args
             case EffectRecovered():
                 evidence.begun[entry.key] = entry.address
                 evidence.proven[entry.key] = Proof(entry.digest, entry.value)
             case EffectDone() | EffectSettled(happened=True):
                 intent = intents.get(entry.address)
-                if intent is not None and entry.attempt == getattr(intent, "attempt", 1):
+                if intent is not None and entry.attempt == intent.attempt:
                     evidence.proven[intent.key] = Proof(intent.digest, entry.value)
             case EffectRaised():
                 intents.pop(entry.address, None)  # a later outcome would need an intent of its own
             case RunAdopted():
                 evidence.claimants.append(entry)
+            case CancelRequested() | EventSent():
+                evidence.messages.append(record)
             case _:
                 pass
     return evidence
 
 
-def lost_before(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> int:
-    """How many entries were lost by earlier fallbacks that are set aside themselves; -1: nobody can say.
+EFFECT_ENTRIES = (
+    EffectIntended, EffectSuspected, EffectRecovered, EffectDone, EffectRaised, EffectDoubted, EffectUnstorable,
+    EffectSettled,
+)  # fmt: skip
+
+
+def fallbacks_before(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> list[FellBack] | None:
+    """Earlier fallbacks that are set aside themselves: what they had lost is still lost. None: nobody can say.
 
     Whatever sets records aside leaves a copy of its own record there, so that losing the one leaves the other.
     """
-    fallbacks = [record for record in aside if record.kind == KIND_OF[FellBack]]
     standing = {record.seal for record in kept}
-    found: dict[bytes, int] = {}
+    found: dict[bytes, FellBack] = {}
     told: set[int] = set()
     for record, entry in _looked_at(sealer, kept, aside):
         if isinstance(entry, FellBack):
             told.add(record.seq)
             if record.seal not in standing:
-                found[record.seal] = entry.lost
-    if any(record.seq not in told for record in fallbacks) or min(found.values(), default=0) < 0:
-        return -1
-    return sum(found.values())
+                found[record.seal] = entry
+    if any(record.kind == KIND_OF[FellBack] and record.seq not in told for record in aside):
+        return None
+    return list(found.values())
 
 
-def _whole(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Iterable[Entry | None]:
-    """The entries of records that are whole by themselves; None where something is missing or damaged."""
-    expected = 0
+def _whole(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Iterable[tuple[Record, Entry | None]]:
+    """The entries of records that are whole by themselves; None where something is missing or damaged in between."""
+    last: Record | None = None
     for record, entry in _looked_at(sealer, kept, aside):
-        if record.seq != expected:
-            yield None
-        expected = record.seq + 1
-        yield entry
+        # Each has to follow the very one before it: rows of several fallbacks may have numbers that seem to fit.
+        if last is None or record.seq != last.seq + 1 or not sealer.holds(record, last.seal):
+            yield record, None
+        last = record
+        yield record, entry
 
 
 def _looked_at(

@@ -51,7 +51,11 @@ class Past:
     seq = 0
     """Its newest entry."""
     suspected = False
-    """In doubt only because it was reached right after entries were lost."""
+    """In doubt only because its record may be among entries that were lost."""
+    outcome_lost = False
+    """In doubt, and entries that were recorded after it are lost."""
+    first = 0
+    """Its first entry."""
     asked = False
     """Whether the code, replayed, has asked for this call."""
 

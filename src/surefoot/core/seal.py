@@ -150,7 +150,7 @@ def from_record(record: Record) -> Entry:
         entry: Entry = decode(record.body)
         if entry.large:
             _refer(entry, record.seq)
-    except (msgspec.MsgspecError, JournalCorrupt, ValueError) as error:
+    except (msgspec.MsgspecError, JournalCorrupt, ValueError, RecursionError) as error:
         raise JournalCorrupt(
             f"run {record.run}: the seal of entry {record.seq} holds, but its body cannot be read: {error}",
             run_id=record.run,

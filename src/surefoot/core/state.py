@@ -125,8 +125,8 @@ class RunState:
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None
         self.published: dict[str, Any] = {}
-        self.fallbacks: list[tuple[int, int]] = []
-        """Where the run fell back, and how many entries it lost there; -1: nobody can say."""
+        self.fallbacks: list[tuple[int, FellBack]] = []
+        """Where the run fell back, and what is known of the entries it lost there."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
         self._who = ""
@@ -200,6 +200,7 @@ class RunState:
         past = self.calls.get(address)
         if past is None:
             past = self.calls[address] = Past(address, kind, state, record.at)
+            past.first = record.seq
         else:
             past.state = state
         past.epoch, past.seq = record.epoch, record.seq
@@ -213,7 +214,9 @@ def _created(state: RunState, entry: RunCreated, record: Record) -> None:
 
 
 def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
-    state.fallbacks.append((record.seq, entry.lost))
+    state.fallbacks.append((record.seq, entry))
+    for past in state.in_doubt():
+        past.outcome_lost = True
     state.claimant = None
     state.stops = ()
 
@@ -285,7 +288,7 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
-    past.suspected = False
+    past.suspected = past.outcome_lost = False
 
 
 def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
@@ -335,13 +338,13 @@ def _answered(state: RunState, *addresses: str) -> None:
 
 def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -> None:
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
-    past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, 1
-    past.key, past.policy, past.suspected = entry.key, entry.policy, True
+    past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
+    past.key, past.policy, past.suspected, past.error = entry.key, entry.policy, True, None
 
 
 def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -> None:
     past = state._past(entry.address, "effect", PastState.DONE, record)
-    past.digest, past.args, past.attempt = entry.digest, entry.args, 1
+    past.digest, past.args, past.attempt = entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.value, past.ended = entry.key, entry.policy, entry.value, record.at
     past.learned_by = "an intact record that was set aside"
 

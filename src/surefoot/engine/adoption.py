@@ -8,6 +8,8 @@ afresh. All of that is one transaction, so that a crash leaves the store either 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from msgspec import Struct
 
 from surefoot.core.entry import Entry, FellBack, StoreAdopted
@@ -15,7 +17,7 @@ from surefoot.core.seal import GENESIS, Record, Sealer, checked_body
 from surefoot.core.state import ENDED
 from surefoot.engine import fallback, journal
 from surefoot.engine.clock import Clock
-from surefoot.errors import JournalCorrupt
+from surefoot.errors import JournalCorrupt, StoreUnavailable
 from surefoot.store.contract import RESERVED, Head, Rewrite
 from surefoot.store.rules import is_run
 from surefoot.store.sqlite import SqliteStore
@@ -41,10 +43,23 @@ def look(store: SqliteStore) -> Adoption:
 
 def adopt(store: SqliteStore, clock: Clock, *, reason: str, by: str) -> Adoption:
     """Accept the store as it is. `store` was opened with `SqliteStore.open_regressed`."""
+    _refuse_if_in_use(store)
     adoption, items = _prepared(store, reason, by, clock)
     if not store.rewrite_together(items):
         raise JournalCorrupt(f"{store.path}: it changed while it was looked at. Nothing was done; try again.")
     return adoption
+
+
+def _refuse_if_in_use(store: SqliteStore) -> None:
+    """A living claimant would write on, from what it has in memory."""
+    for name in filter(is_run, store.names()):
+        with suppress(JournalCorrupt):
+            holder = fallback.survey(store, name).state.claimant
+            if holder is not None and store.alive(holder.worker):
+                raise StoreUnavailable(
+                    f"{store.path}: process {holder.pid} on host {holder.host} is alive and drives run {name}. "
+                    "End every process that uses the store, then adopt it."
+                )
 
 
 def _prepared(store: SqliteStore, reason: str, by: str, clock: Clock | None) -> tuple[Adoption, list[Rewrite]]:
@@ -53,7 +68,7 @@ def _prepared(store: SqliteStore, reason: str, by: str, clock: Clock | None) -> 
     hopeless: list[str] = []
     for name in filter(is_run, store.names()):
         try:
-            found = fallback.survey(store, name, None)
+            found = fallback.survey(store, name)
         except JournalCorrupt:
             hopeless.append(name)
             continue
@@ -69,7 +84,8 @@ def _fallen_back(store: SqliteStore, found: fallback.Survey, at: int, reason: st
     keep = found.state.seq
     behind = len(found.records) - keep
     in_doubt = found.evidence.open
-    entry = FellBack(keep, behind, fallback.UNKNOWN, "an older state of the store was adopted", in_doubt, by, reason)
+    why = "an older state of the store was adopted"
+    entry = FellBack(keep, behind, fallback.UNKNOWN, why, fallback.UNKNOWN, in_doubt, by, reason)
     record = _sealed(store, found.state.run, keep, found.records[keep - 1].seal, found.state.epoch, entry, at)
     found.state.fold(record)
     return Rewrite(found.state.run, found.head, keep, [record], journal.index_row(found.state))

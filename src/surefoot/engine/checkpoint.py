@@ -36,6 +36,7 @@ from surefoot.errors import (
     UsageError,
     ValueRejected,
 )
+from surefoot.store.contract import RESERVED
 from surefoot.store.generation_files import FileShelf, folder_of
 from surefoot.store.generation_journal import JournalShelf
 
@@ -89,6 +90,8 @@ class Shelf(Protocol):
     def look(self) -> Shelved | None: ...
 
     def state(self, seen: Seen) -> bytes: ...
+
+    def adopted_since(self, found: Shelved | None) -> bool: ...
 
     def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Any: ...
 
@@ -165,7 +168,10 @@ class Checkpoint:
             self._known = self._tried = None  # a load that fails leaves us knowing nothing
             shelf = self._shelf(create=False)
             found = None if shelf is None else self._look(shelf)
-            if shelf is None or found is None:
+            if shelf is None:
+                return None
+            if found is None:
+                self._tell_if_adopted(shelf)
                 return None
             state = self._newest(shelf, found)
             self._known = found.mark
@@ -187,14 +193,20 @@ class Checkpoint:
                 except Damaged as error:
                     why = f"is damaged: {_brief(error)}"
                 else:
-                    self._tell(found, one, passed)
+                    self._tell(shelf, found, one, passed)
                     return self._migrated(state, one)
             passed.append((one.number, why))
         raise self._unreadable(shelf, found, passed)
 
-    def _tell(self, found: Shelved, used: Seen, passed: list[tuple[int, str]]) -> None:
+    def _tell(self, shelf: Shelf, found: Shelved, used: Seen, passed: list[tuple[int, str]]) -> None:
         """Say what was wrong, before anybody relies on what is right."""
         behind = f"generation {used.number}, saved {_moment(used.at)} by {_writer(used)}"
+        if shelf.adopted_since(found):
+            log.warning(
+                "checkpoint %s: fell back to an older state: %s was adopted after it was saved, so newer generations "
+                "may be lost. Going on from %s.",
+                self.name, shelf.where, behind,
+            )  # fmt: skip
         if found.doubt:
             log.warning(
                 "checkpoint %s: %s, so whether a newer generation was lost cannot be told. Going on from %s.",
@@ -208,6 +220,15 @@ class Checkpoint:
         older = [(one.number, one.why) for one in found.seen if one.why and one.number < used.number]
         if older:
             log.warning("checkpoint %s: %s. Going on from %s, which is sound.", self.name, _listed(older), behind)
+
+    def _tell_if_adopted(self, shelf: Shelf) -> None:
+        """Nothing is there. In a store that lost records, that does not mean that nothing was ever saved."""
+        if shelf.adopted_since(None):
+            log.warning(
+                "checkpoint %s: there is nothing under this name, but %s was adopted when it had lost records: whatever "
+                "was saved here since that older state is gone. Starting afresh.",
+                self.name, shelf.where,
+            )  # fmt: skip
 
     def _require_path(self, one: Seen) -> None:
         """Whether there is a way from the stored schema to ours. Asked before anything is decoded."""
@@ -273,6 +294,8 @@ class Checkpoint:
             with shelf.held():
                 found = self._look(shelf)
                 self._require_ours(shelf, found)
+                if found is None:
+                    self._tell_if_adopted(shelf)
                 number = self._write(shelf, found, new)
         if found is not None:
             self._tell_quarantined(found)
@@ -389,6 +412,8 @@ def observed(name: str, witnesses: Iterable[Witness]) -> Watch:
         look = getattr(witness, "fingerprint", None)
         if isinstance(witness, type) or not isinstance(called, str) or not called or not callable(look):
             raise _no_witness(name, witness)
+        if called.startswith(RESERVED):
+            raise UsageError(f"checkpoint {name}: the name of witness {called!r} begins with a control character.")
         if called in watch:
             raise UsageError(f"checkpoint {name}: two witnesses are called {called!r}.")
         watch[called] = _checked_fingerprint(name, called, look())

@@ -33,46 +33,10 @@ class Inside:
         return error
 
 
-class Line:
-    """How far one line of control has come since the run fell back, fallback by fallback (see `engine/fallback.py`).
-
-    Within one line calls come in the same order every time. A branch begins where its parent stood; what branches
-    did counts for the parent once they are joined.
-    """
-
-    __slots__ = ("_forks", "_start", "made")
-
-    def __init__(self, made: dict[int, int] | None = None) -> None:
-        self.made: dict[int, int] = dict(made or {})
-        self._start = dict(self.made)
-        self._forks: list[Line] = []
-
-    def fork(self) -> Line:
-        line = Line(self.made)
-        self._forks.append(line)
-        return line
-
-    def join(self) -> None:
-        forks, self._forks = self._forks, []
-        for line in forks:
-            for at, made in line.made.items():
-                self.made[at] = self.made.get(at, 0) + made - line._start.get(at, 0)
-
-    def count(self, fallbacks: list[tuple[int, int]], recorded: int) -> None:
-        """A call is asked for; `recorded`: where its newest entry is, 0 for one that has none."""
-        for at, _ in fallbacks:
-            if not recorded or recorded > at:
-                self.made[at] = self.made.get(at, 0) + 1
-
-    def is_blind(self, fallbacks: list[tuple[int, int]]) -> bool:
-        """Whether the next call may be one whose record was lost."""
-        return any(lost < 0 or self.made.get(at, 0) < lost for at, lost in fallbacks)
-
-
 class Place:
     """A point in a run from which calls are made, by one thread or task at a time."""
 
-    __slots__ = ("home", "inside", "lent_to", "line", "owner", "parent", "scope", "segment", "session", "stop")
+    __slots__ = ("home", "inside", "lent_to", "owner", "parent", "scope", "segment", "session", "stop")
 
     def __init__(
         self,
@@ -82,7 +46,6 @@ class Place:
         *,
         parent: Place | None = None,
         inside: Inside | None = None,
-        line: Line | None = None,
     ) -> None:
         self.session = session
         """The Context: for this engine a Session, for another engine its own."""
@@ -95,7 +58,6 @@ class Place:
         self.parent = parent
         """Where a stop of this place is also felt at once, because nobody joins it later."""
         self.inside = inside
-        self.line = line or Line()
         self.lent_to: object = None
         """The thread that its task has handed a blocking call to, while that call runs."""
         self.stop: BaseException | None = None

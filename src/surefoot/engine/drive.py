@@ -109,7 +109,7 @@ def append(session: Session, *entries: Any) -> None:
     try:
         session.journal.append(*entries)
     except SurefootError as error:
-        raise session.misused(error) from None
+        raise session.store_failed(error) from None
 
 
 def go_live(session: Session) -> None:
@@ -123,7 +123,7 @@ def claim(session: Session, ticket: Ticket) -> None:
     try:
         session.journal.commit(ticket)
     except SurefootError as error:
-        raise session.misused(error) from None
+        raise session.store_failed(error) from None
     finally:
         if ticket.done and ticket.error is None:
             session.claimed()  # Also when we are being interrupted: the claim is durable and has to be released.
@@ -151,7 +151,7 @@ def notice(session: Session) -> None:
         try:
             session.journal.look()
         except SurefootError as error:
-            raise session.misused(error) from None
+            raise session.store_failed(error) from None
     session.check_trouble()
     if session.state.cancel is not None:
         raise CancelSignal

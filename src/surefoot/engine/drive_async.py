@@ -192,7 +192,7 @@ async def append(session: Session, *entries: Any) -> None:
     except BaseException as error:
         done()  # Else everybody else in this turn would wait for a ticket that does not exist.
         if isinstance(error, SurefootError):
-            raise session.misused(error) from None
+            raise session.store_failed(error) from None
         raise
     await _durable(session, turn, ticket)
 
@@ -209,7 +209,7 @@ async def _durable(session: Session, turn: _Turn, ticket: Ticket) -> None:
         await turn.future
     finally:
         if ticket.done and ticket.error is not None:
-            raise session.misused(ticket.error) from None
+            raise session.store_failed(ticket.error) from None
 
 
 async def pause(session: Session, due: Due) -> None:

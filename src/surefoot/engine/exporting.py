@@ -13,6 +13,7 @@ import errno
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import IO, Any, Final
@@ -21,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from surefoot.core.forms import MAX_BYTES
-from surefoot.core.parts import NODE, Part, Reference, damaged_parts, fault, reachable
+from surefoot.core.parts import Part, Reference, damaged_parts, expand, fault, reachable
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
 from surefoot.engine import start
 from surefoot.engine.verifying import Parts, check
@@ -41,6 +42,8 @@ FORMAT: Final = 1
 
 _BATCH: Final = 256
 _LONGEST_LINE: Final = 2 * MAX_BYTES
+_LONGEST_HEADER: Final = 64 * 1024
+_PARTS_KEPT: Final = 2000
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -152,17 +155,20 @@ def _header(store: Store, run: str, head: Head | None, *, whole: bool) -> dict[s
 def _records(store: Store, run: str, upto: int | None, out: _Lines, *, damaged: bool) -> tuple[list[Reference], Head]:
     """Write the records; the values they need, and up to where they hold."""
     sealer = Sealer(store.id, run)
-    valid = Head(0, GENESIS)
+    valid = before = Head(0, GENESIS)
     needed: list[Reference] = []
     for record in _stored(store, run, upto, damaged=damaged):
-        if valid.seq == record.seq - 1 and sealer.holds(record, valid.seal):
+        whole = before.seq == record.seq - 1 and sealer.holds(record, before.seal)
+        if whole and valid == before:
             valid = Head(record.seq, record.seal)
         elif not damaged:
             raise _changed(run)
+        before = Head(record.seq, record.seal)
         out.line(record=_record(record))
         out.records += 1
-        with contextlib.suppress(Stopped):  # whole, or it was wanted all the same
-            needed += references(from_record(record))
+        if whole:  # nothing else is decoded: a record whose seal does not hold is handed on as it is
+            with contextlib.suppress(Stopped):
+                needed += references(from_record(record))
     return needed, valid
 
 
@@ -305,8 +311,8 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 def check_file(path: str) -> Exported:
     """Check an export by itself, without a store. Raises JournalCorrupt where it does not hold."""
     try:
-        with open(path, "rb") as file:
-            return _Check(path).file(file)
+        with _plain(path) as file:
+            return _Check(path, file).file()
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {path}.") from error
     except OSError as error:
@@ -314,21 +320,28 @@ def check_file(path: str) -> Exported:
 
 
 class _Check:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, file: IO[bytes]) -> None:
         self._path = path
+        self._file = file
+        self._size = os.fstat(file.fileno()).st_size
+        """What is added from now on is not looked at."""
         self._number = 0
         self._sum = sha256()
         self._bytes = 0
+        self._last = (0, 0)
+        """Where the line begins that was read last, and how long it is."""
         self._records = 0
         self._valid = 0
         self._seal = GENESIS
-        self._needed: list[Reference] = []
-        self._nodes: dict[bytes, Part] = {}
-        self._sound: set[bytes] = set()
+        self._needed: dict[Reference, int] = {}
+        """Each value with the first entry that needs it."""
+        self._places: dict[bytes, tuple[int, int]] = {}
+        """Where in the file the line of a part is, and how long."""
+        self._fetched: dict[bytes, Part] = {}
         self._parts = 0
 
-    def file(self, file: IO[bytes]) -> Exported:
-        first = self._line(file)
+    def file(self) -> Exported:
+        first = self._line(_LONGEST_HEADER)
         header = None if first is None else first.header
         if header is None or header.what != "surefoot run":
             raise UsageError(f"{self._path} is no export of a run.")
@@ -340,11 +353,11 @@ class _Check:
         sealer = Sealer(self._from_hex(header.store), header.run)
         while True:
             so_far = self._sum.hexdigest()
-            line = self._line(file)
+            line = self._line(_LONGEST_LINE)
             if line is None:
                 raise self._bad("it ends before its last line: it is cut off")
             if line.end is not None:
-                return self._end(file, header, line.end, so_far)
+                return self._end(header, line.end, so_far)
             self._take(sealer, header, line)
 
     def _take(self, sealer: Sealer, header: _Header, line: _Line) -> None:
@@ -366,25 +379,27 @@ class _Check:
             self._valid, self._seal = line.seq, record.seal
         elif whole:
             raise self._bad(f"the seal of entry {line.seq} does not hold")
+        else:
+            return  # not decoded: whoever made this file wrote what he liked
         try:
-            self._needed += references(from_record(record))
+            for reference in references(from_record(record)):
+                self._needed.setdefault(reference, record.seq)
         except Stopped as error:
             if whole:
                 raise self._bad(error.summary) from error
+            self._valid -= 1  # and from here on, nothing is
 
     def _part(self, line: _PartLine, *, whole: bool) -> None:
         part = Part(self._from_hex(line.id), line.kind, line.codec, line.size, self._from_base64(line.body64))
         self._parts += 1
         wrong = fault(part)
         if not wrong:
-            self._sound.add(part.id)
-            if part.kind == NODE:
-                self._nodes[part.id] = part
+            self._places[part.id] = self._last
         elif whole:
             raise self._bad(f"part {line.id} {wrong}")
 
-    def _end(self, file: IO[bytes], header: _Header, end: _End, so_far: str) -> Exported:
-        if file.read(1):
+    def _end(self, header: _Header, end: _End, so_far: str) -> Exported:
+        if self._bytes < self._size:
             raise self._bad("there is more behind its last line")
         if end.sha256 != so_far:
             raise self._bad("its sum is another one: a line was changed, added or lost")
@@ -394,24 +409,46 @@ class _Check:
             head = {"seq": self._valid, "seal": self._seal.hex()}
             if header.head != head or end.valid != self._valid:
                 raise self._bad("the last record is not the one that the head names")
-            self._need_all()
-        return Exported(
-            header.run, header.store, self._records, self._parts, self._bytes, header.whole, min(end.valid, self._valid)
-        )
+        valid = min(end.valid, self._valid, self._whole_values(whole=header.whole))
+        return Exported(header.run, header.store, self._records, self._parts, self._bytes, header.whole, valid)
 
-    def _need_all(self) -> None:
-        try:
-            missing = reachable(self._needed, self._fetch) - self._sound
-        except Damaged as error:
-            raise self._bad(error.summary) from error
-        if missing:
-            raise self._bad(f"{len(missing)} parts that its values need are not in it")
+    def _whole_values(self, *, whole: bool) -> int:
+        """Put each value together, so that its size and its digest are held against it; the last entry before a bad one.
+
+        Parts are what their names say, but who forges an entry can name parts that do not make what it says.
+        """
+        for reference, seq in self._needed.items():
+            try:
+                expand(reference, self._fetch)
+            except Damaged as error:
+                if whole:
+                    why = error.summary.rstrip(".")
+                    raise self._bad(f"a value of entry {seq} is not what was recorded: {why}") from error
+                return seq - 1
+        return self._valid
 
     def _fetch(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
-        return {name: self._nodes[name] for name in ids if name in self._nodes}
+        """Parts, read again from the file: all at once they may be more than there is memory."""
+        if len(self._fetched) > _PARTS_KEPT:
+            self._fetched.clear()
+        known = {name: self._fetched[name] for name in ids if name in self._fetched}
+        for name in ids:
+            if name not in known and name in self._places:
+                known[name] = self._fetched[name] = self._read_again(*self._places[name])
+        return known
 
-    def _line(self, file: IO[bytes]) -> _Line | None:
-        raw = file.readline(_LONGEST_LINE)
+    def _read_again(self, offset: int, length: int) -> Part:
+        self._file.seek(offset)
+        try:
+            line = _decode(self._file.read(length)).part
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            line = None
+        if line is None:
+            raise self._bad("the file was changed while it was read")
+        return Part(self._from_hex(line.id), line.kind, line.codec, line.size, self._from_base64(line.body64))
+
+    def _line(self, longest: int) -> _Line | None:
+        raw = self._file.readline(min(longest, self._size - self._bytes))
         if not raw:
             return None
         self._number += 1
@@ -425,6 +462,7 @@ class _Check:
             raise self._bad("it is cut off")
         if line.end is None:
             self._sum.update(raw)
+        self._last = (self._bytes, len(raw))
         self._bytes += len(raw)
         return line
 
@@ -449,6 +487,15 @@ class _Check:
 
 
 # --- files ---------------------------------------------------------------------------------------------------
+
+
+def _plain(path: str) -> IO[bytes]:
+    """A file to read. A pipe would keep us waiting, and a device has no end."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise UsageError(f"{path} is no plain file, so it is no export of a run.")
+    return os.fdopen(fd, "rb", buffering=1 << 16)
 
 
 def _private(path: str) -> IO[bytes]:

@@ -1,23 +1,29 @@
 """Stepping back from damage: a run goes on from its longest valid prefix, loudly, and nothing is thrown away.
 
 What is behind the first flaw is set aside whole, readable or not. No state is merged from it: the run is what its
-prefix says. But effects that were recorded there have happened, so until as many calls as entries were lost have
-been made again, an effect that is reached is in doubt, unless an intact record proves its outcome (`evidence.py`).
+prefix says. But effects that were recorded there have happened. An intact record proves the outcome of its own call
+(`evidence.py`); an effect whose record may be hidden in what nobody can read is in doubt (`blindness.py`).
 """
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
+
 from msgspec import Struct
 
-from surefoot.core.entry import BY_PARTS, FellBack, RunAdopted, RunContinued, RunCreated
-from surefoot.core.evidence import Evidence, lost_before, weigh
+from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunContinued, RunCreated, RunPruned
+from surefoot.core.evidence import Evidence, fallbacks_before, weigh
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, verify
-from surefoot.core.state import RunState
+from surefoot.core.state import ENDED, FAILED, RunState
 from surefoot.engine import config, journal
 from surefoot.engine.clock import Clock
-from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable
-from surefoot.store.contract import Head, Rewrite, Store
+from surefoot.engine.runtime import driven_here
+from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
+from surefoot.store.contract import Append, Head, Rewrite, Store
+from surefoot.store.liveness import is_ours
 from surefoot.store.open import open_store
+from surefoot.store.rules import is_run
 
 UNKNOWN = -1
 
@@ -32,9 +38,11 @@ class Damage(Struct, frozen=True):
     """How many entries are there behind them."""
     lost: int
     """How many entries there were behind them; UNKNOWN: nobody can say."""
+    hidden: int
+    """How many of those nobody can read any more; UNKNOWN: nobody can say."""
     why: str
     in_doubt: tuple[str, ...]
-    """Effects that were begun behind them and whose outcome no intact record proves."""
+    """Effects that are known to be begun, and whose outcome no intact record proves."""
     proven: int
     """How many effects behind them have an intact record that proves their outcome."""
 
@@ -53,8 +61,8 @@ class Damage(Struct, frozen=True):
         effects = ", ".join(self.in_doubt) or "no intact entry names one"
         return (
             f"run {self.run}: entry {self.keep + 1} of {of} is damaged ({self.why}); quarantined "
-            f"{self.quarantined} entries; fell back: resuming after entry {self.keep}; effects that were recorded "
-            f"beyond it are in doubt: {effects}" + (f"; {self.proven} more are proven" if self.proven else "")
+            f"{_entries(self.quarantined)}; fell back: resuming after entry {self.keep}; effects that were recorded "
+            f"beyond it are in doubt: {effects}" + (f"; proven by intact entries: {self.proven}" if self.proven else "")
         )
 
 
@@ -70,17 +78,28 @@ class Survey(Struct, frozen=True):
     """What the valid part says."""
 
 
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
 def diagnose(store: Store, run: str) -> Damage | None:
     """What is wrong with a run and its values, without changing anything; None: nothing."""
-    found = survey(store, run, None)
+    return examined(store, run).damage
+
+
+def examined(store: Store, run: str) -> Survey:
+    """As `survey`, and with a look at every value that replay needs."""
+    found = survey(store, run)
     lost = _first_lost_value(store, found.records[: found.state.seq])
-    return found.damage if lost is None else survey(store, run, lost - 1).damage
+    return found if lost is None else survey(store, run, lost - 1)
 
 
 def _first_lost_value(store: Store, records: list[Record]) -> int | None:
     """The first entry of which a value that replay needs cannot be read. Arguments of calls are not needed."""
     for record in records:
         entry = from_record(record)
+        if isinstance(entry, Published):
+            continue  # for people; replay does not need it
         needed = BY_PARTS if isinstance(entry, RunCreated | RunContinued) else ("value",)
         for name in entry.large:
             if name in needed:
@@ -94,46 +113,58 @@ def _first_lost_value(store: Store, records: list[Record]) -> int | None:
 
 
 def fall_back(
-    store: Store, clock: Clock, run: str, *, valid: int | None = None, by: str = "", note: str = ""
+    store: Store, clock: Clock, run: str, *, seen: Damage | None = None, by: str = "", note: str = ""
 ) -> Damage | None:
-    """Set aside what is damaged, and all that follows. None: there was nothing to do."""
+    """Set aside what is damaged, and all that follows. None: there is nothing to do (any more).
+
+    `seen`: what a person was shown and agreed to; if it is something else by now, nothing is done.
+    """
     while True:
-        found = survey(store, run, valid)
+        found = examined(store, run)
         damage = found.damage
         if damage is None:
             return None
+        if seen is not None and damage.keep != seen.keep:
+            raise UsageError(f"run {run} has changed since it was looked at. Nothing was done; look again.")
         _refuse_if_driven(store, found)
         entry = FellBack(
-            damage.keep, damage.quarantined, damage.lost, damage.why, damage.in_doubt, by or "", note
+            damage.keep, damage.quarantined, damage.lost, damage.why, damage.hidden, damage.in_doubt, by, note
         )  # fmt: skip
-        kind, body, _ = checked_body(entry)
-        record = Sealer(store.id, run).seal(
-            seq=damage.keep + 1,
-            epoch=found.state.epoch,
-            at=clock.now(),
-            kind=kind,
-            body=body,
-            previous=found.records[damage.keep - 1].seal,
-        )
-        found.state.fold(record)
+        records = _sealed(store, clock, found, entry)
+        for record in records:
+            found.state.fold(record)
         row = journal.index_row(found.state)
-        if store.rewrite(Rewrite(run, found.head, damage.keep, [record], row)) is None:
+        if store.rewrite(Rewrite(run, found.head, damage.keep, records, row)) is None:
             config.loud(damage.summary())
             return damage
-        valid = None if valid is None else min(valid, _end(store, run))
 
 
-def survey(store: Store, run: str, valid: int | None) -> Survey:
+def _sealed(store: Store, clock: Clock, found: Survey, entry: FellBack) -> list[Record]:
+    """The entry, and behind it what others had sent to the run and was acknowledged to them."""
+    state, sealer, at = found.state, Sealer(store.id, found.state.run), clock.now()
+    kind, body, _ = checked_body(entry)
+    bodies = [(kind, body)]
+    if state.status not in ENDED:
+        bodies += [(record.kind, record.body) for record in found.evidence.messages]
+    seq, seal, records = entry.after, found.records[entry.after - 1].seal, []
+    for kind, body in bodies:
+        seq += 1
+        record = sealer.seal(seq=seq, epoch=state.epoch, at=at, kind=kind, body=body, previous=seal)
+        seal = record.seal
+        records.append(record)
+    return records
+
+
+def survey(store: Store, run: str, valid: int | None = None) -> Survey:
+    """`valid`: so many entries are known to be sound, with their values."""
     stored = store.read(run)
     if not stored.records and stored.head is None:
         raise NotFound(f"there is no run {run!r} in {store.url}. `surefoot runs` lists those that are there.")
     sealer = Sealer(store.id, run)
     good = verify(sealer, stored.records)
-    keep = good if valid is None else min(good, valid)
+    state = _folded(run, stored.records[: good if valid is None else min(good, valid)])
+    keep = state.seq
     kept, behind = stored.records[:keep], stored.records[keep:]
-    state = RunState(run)
-    for record in kept:
-        state.fold(record)
     evidence = weigh(sealer, kept, behind)
     last = Head(kept[-1].seq, kept[-1].seal) if kept else Head(0, GENESIS)
     if not behind and stored.head == last:
@@ -144,29 +175,45 @@ def survey(store: Store, run: str, valid: int | None) -> Survey:
             "Nothing was changed.",
             run_id=run,
             facts={"entry": 1, "valid": 0},
-            cures=journal.damaged_cures(run)[:1],
+            cures=(("give it up?", f"surefoot repair {shlex.quote(run)} --give-up"),),
         )
+    lost, hidden = _lost(stored.head, keep, behind, evidence.whole)
+    before = fallbacks_before(sealer, kept, [*store.quarantined(run), *behind])
     damage = Damage(
         run,
         keep,
         len(behind),
-        _lost(stored.head, keep, behind, lost_before(sealer, kept, [*store.quarantined(run), *behind])),
+        _sum([lost, *(entry.lost for entry in before)]) if before is not None else UNKNOWN,
+        _sum([hidden, *(entry.hidden for entry in before)]) if before is not None else UNKNOWN,
         _why(keep, good, behind, stored.head),
-        evidence.open,
+        tuple(dict.fromkeys([*(past.address for past in state.in_doubt()), *evidence.open])),
         len(evidence.proven),
     )
     return Survey(stored.records, stored.head, evidence, damage, state)
 
 
-def _lost(head: Head | None, keep: int, behind: list[Record], before: int) -> int:
-    """The head tells how long the journal was, if it can be right.
+def _folded(run: str, records: list[Record]) -> RunState:
+    """The longest prefix that makes sense. A record whose seal holds but which cannot follow is damage as well."""
+    state = RunState(run)
+    for at, record in enumerate(records):
+        try:
+            state.fold(record)
+        except JournalCorrupt:
+            return _folded(run, records[:at])
+    return state
 
-    `before`: what earlier fallbacks had lost that are now set aside themselves. That is still lost.
-    """
+
+def _sum(counts: list[int]) -> int:
+    return UNKNOWN if min(counts) < 0 else sum(counts)
+
+
+def _lost(head: Head | None, keep: int, behind: list[Record], whole: int) -> tuple[int, int]:
+    """How many entries are lost, and how many of them cannot be read. The head tells, if it can be right."""
     newest = max((record.seq for record in behind), default=keep)
-    if head is None or head.seq < newest or before < 0:
-        return UNKNOWN
-    return head.seq - keep + before
+    if head is None or head.seq < newest:
+        return UNKNOWN, UNKNOWN
+    lost = head.seq - keep
+    return lost, max(0, lost - whole)
 
 
 def _why(keep: int, good: int, behind: list[Record], head: Head | None) -> str:
@@ -182,9 +229,15 @@ def _why(keep: int, good: int, behind: list[Record], head: Head | None) -> str:
 
 def _refuse_if_driven(store: Store, found: Survey) -> None:
     """A living claimant writes on, from what it has in memory: it has to end first."""
+    if driven_here(store, found.state.run):
+        raise JournalCorrupt(
+            f"run {found.state.run}: its journal is damaged, and another thread of this process drives it. "
+            "Nothing was changed.",
+            run_id=found.state.run,
+        )
     holders = [found.state.claimant, *found.evidence.claimants]
     for holder in holders:
-        if isinstance(holder, RunAdopted) and holder.worker != store.worker and store.alive(holder.worker):
+        if isinstance(holder, RunAdopted) and not is_ours(holder.worker) and store.alive(holder.worker):
             raise JournalCorrupt(
                 f"run {found.state.run}: its journal is damaged, and a living process (pid {holder.pid} on host "
                 f"{holder.host}) may still be driving it. Nothing was changed.",
@@ -193,15 +246,44 @@ def _refuse_if_driven(store: Store, found: Survey) -> None:
             )
 
 
-def _end(store: Store, run: str) -> int:
-    return len(store.read(run).records)
-
-
 def rebuild(path: str, *, accept_incomplete: bool = False) -> str:
     """Have a database whose pages are damaged built anew from all that can be read. What was done, in words."""
     from surefoot.store import salvage
 
     return salvage.rebuild(path, accept_incomplete=accept_incomplete).summary()
+
+
+def renew_row(store: Store, run: str) -> None:
+    """Write a run's line of the list anew, as its journal has it."""
+    found = journal.load(store, run)
+    if found is not None:
+        state, head = found
+        store.append([Append(run, head, [], journal.index_row(state))])
+
+
+def renew_rows(store: Store) -> None:
+    """Of every run that can be read: the list is a cache."""
+    for name in filter(is_run, store.names()):
+        with suppress(JournalCorrupt):
+            renew_row(store, name)
+
+
+def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") -> None:
+    """End a run of which nothing is valid, on record: its id stays taken, and what is left is kept."""
+    stored = store.read(run)
+    try:
+        survey(store, run)
+    except JournalCorrupt:
+        pass
+    else:
+        raise UsageError(f"run {run} is not lost: `surefoot repair {shlex.quote(run)}` lets it go on.")
+    entry = RunPruned("", "", FAILED, len(stored.records), clock.now(), clock.now(), "", {}, by, note or "given up")
+    kind, body, _ = checked_body(entry)
+    record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
+    state = RunState(run)
+    state.fold(record)
+    if store.rewrite(Rewrite(run, stored.head, 0, [record], journal.index_row(state))) is not None:
+        raise UsageError(f"run {run} has changed since it was looked at. Nothing was done; look again.")
 
 
 def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> Store:
@@ -221,8 +303,6 @@ def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> St
         except StoreUnavailable as why:  # another process has it open
             raise error from why
         store = open_store(url, create=False)
-    valid = error.facts.get("valid")
-    damage = fall_back(store, clock, run, valid=valid if isinstance(valid, int) else None)
-    if damage is None and not error.facts.get("structure"):
-        raise error
+        renew_rows(store)
+    fall_back(store, clock, run)  # nothing to do: another process was quicker, or it can be read after all
     return store

@@ -33,32 +33,28 @@ class Runtime:
         self.store = store
         self.clock = clock or SystemClock()
         self.committer = Committer(store)
-        self.identity: str | None = None
-        """The worker under which this process has claimed runs, once it has."""
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """For each event loop, what its current turn waits for (`drive_async`)."""
         self._lock = threading.Lock()
-        # Weak: a session that was cut off even while it let go (Ctrl-C, twice) must not bar its run for ever.
-        self._sessions: WeakValueDictionary[str, Driving] = WeakValueDictionary()
         self._live: WeakSet[Driving] = WeakSet()
         self._ticker: threading.Thread | None = None
 
     def enlist(self, session: Driving) -> bool:
         """Whether this process was not driving the run already."""
-        with self._lock:
-            return self._sessions.setdefault(session.run, session) is session
+        with _driving_lock:
+            return _driving.setdefault((self.store.id, session.run), session) is session
 
     def discharge(self, session: Driving) -> None:
         session.journal.close()
         session.ended = True
+        with _driving_lock:
+            if _driving.get((self.store.id, session.run)) is session:
+                del _driving[self.store.id, session.run]
         with self._lock:
-            if self._sessions.get(session.run) is session:
-                del self._sessions[session.run]
             self._live.discard(session)
 
     def drives(self, run: str) -> bool:
-        with self._lock:
-            return run in self._sessions
+        return driven_here(self.store, run)
 
     def driven(self) -> list[Driving]:
         """The sessions that have claimed their runs."""
@@ -81,6 +77,18 @@ class Runtime:
                 # Visibility only: whatever is wrong with the store meets the run at its next append.
                 with suppress(SurefootError):
                     session.journal.flush(self.clock.now() - VISIBLE_AFTER_MICROS)
+
+
+# Of the whole process, not of one handle: a handle that was given up may still have calls in flight.
+# Weak: a session that was cut off even while it let go (Ctrl-C, twice) must not bar its run for ever.
+_driving: WeakValueDictionary[tuple[bytes, str], Driving] = WeakValueDictionary()
+_driving_lock = threading.Lock()
+
+
+def driven_here(store: Store, run: str) -> bool:
+    """Whether a thread or task of this process drives the run."""
+    with _driving_lock:
+        return (store.id, run) in _driving
 
 
 _runtimes: dict[int, Runtime] = {}

@@ -20,6 +20,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import Scope
+from surefoot.core.blindness import Blindness
 from surefoot.core.command import Append, Done, Ending, Failed, Halted, Outcome, Program, Raised, Returned, Unstorable
 from surefoot.core.entry import (
     NOTHING,
@@ -45,6 +46,7 @@ from surefoot.core.state import RUNNING, Event, RunState
 from surefoot.core.timer import Moment
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
+from surefoot.engine.config import loud
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.journal import Journal, evidence, whole
 from surefoot.engine.runtime import Runtime
@@ -102,7 +104,7 @@ class Attempt:
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
-        return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+        return Place(session, self.place.scope, self.place.owner, inside=self.inside)
 
     def returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
@@ -144,12 +146,15 @@ class Session:
         """Whether this process has claimed the run."""
         self.claim_lock = threading.Lock()
         self.trouble: SurefootError | None = None
+        self.own_damage: SurefootError | None = None
+        """Damage that was found in this very run, as against in something that user code looked at."""
         self.stops: list[Stop] = []
         self.in_flight: set[str] = set()
         self.continuation: ContinueSignal | None = None
         """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
+        self.asked_keys: set[str] = set()
         self.suspects: list[tuple[str, str]] = []
         """(address, policy) of effects that are in doubt because entries were lost."""
         self.seen_changes = 0
@@ -164,7 +169,6 @@ class Session:
     def claim(self, created: RunCreated | None = None) -> Ticket:
         store = self.runtime.store
         adopted = RunAdopted(store.worker, os.uname().nodename, os.getpid(), self.clock.uuid4().hex)
-        self.runtime.identity = adopted.worker
         return self.journal.claim(adopted, created)
 
     def claimed(self) -> None:
@@ -198,8 +202,7 @@ class Session:
             raise self.misused(ValueRejected(where, path=error.path)) from error
         past = self.state.calls.get(address)
         if past is not None:
-            if self.state.fallbacks:
-                place.line.count(self.state.fallbacks, past.seq)
+            self.asked_keys.add(past.key)
             answer = self._from_journal(past, spec.kind, digest, raw_args)
             if answer is not None:
                 return answer
@@ -209,26 +212,40 @@ class Session:
         call = Call(self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure)
         program = step(call, past) if spec.kind == "step" else effect(call, past)
         if self.state.fallbacks:
-            program = self._after_fallback(place, call, past) or program
+            self.asked_keys.add(key)
+            program = self._after_fallback(call, past) or program
         self.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, program)
 
-    def _after_fallback(self, place: Place, call: Call, past: Past | None) -> Program | None:
-        """Entries of this run were lost. Is this effect one of those that were recorded there? None: it is not."""
-        if past is not None:
+    def _after_fallback(self, call: Call, past: Past | None) -> Program | None:
+        """Entries of this run were lost. Was this effect, or a further attempt of it, recorded there? None: no."""
+        if not call.key or (past is not None and not self._may_be_behind(past)):
             return None
-        blind = place.line.is_blind(self.state.fallbacks)
-        place.line.count(self.state.fallbacks, 0)
-        if not call.key:
-            return None
+        attempt = 1 if past is None else past.attempt + 1
         proof = self.evidence.proven.get(call.key)
         if proof is not None and proof.digest == call.digest:
             with suppress(Damaged):
-                return recovered(call, self.whole(proof.value))
-        if not blind and call.key not in self.evidence.begun:
+                return recovered(call, self.whole(proof.value), attempt)
+        known = call.key in self.evidence.begun or call.address in self.evidence.named
+        if not known and not self.blindness.covers(call.address, recorded=past is not None):
             return None
         self.suspects.append((call.address, call.policy))
-        return suspected(call)
+        return suspected(call, attempt)
+
+    def _may_be_behind(self, past: Past) -> bool:
+        """A call that was to run again when the run fell back may have done so in what is lost."""
+        waiting = past.state in (PastState.CLEARED, PastState.RETRYING)
+        return waiting and any(past.seq < at for at, _ in self.state.fallbacks)
+
+    def _no_longer_asked(self) -> list[str]:
+        """Effects that intact entries beyond a gap name, and that the code did not ask for this time."""
+        if not self.state.fallbacks:
+            return []
+        return [address for key, address in self.evidence.begun.items() if key not in self.asked_keys]
+
+    @cached_property
+    def blindness(self) -> Blindness:
+        return Blindness(self.state, self.evidence)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -263,7 +280,7 @@ class Session:
         try:
             return values.decode(self.whole(value))
         except Stopped as error:
-            raise self.misused(self._located(error, value)) from None
+            raise self.store_failed(self._located(error, value)) from None
 
     def whole(self, value: Value) -> Raw:
         return whole(self.runtime.store, self.run, value)
@@ -272,7 +289,7 @@ class Session:
         try:
             error = values.decode_error(ending.raw)
         except Stopped as unreadable:
-            return self.misused(self._located(unreadable, ending.raw))
+            return self.store_failed(self._located(unreadable, ending.raw))
         if ending.cause is not None:
             error.__cause__ = ending.cause
         return error
@@ -346,6 +363,11 @@ class Session:
             if self.trouble is None:
                 self.trouble = error
         return error
+
+    def store_failed(self, error: SurefootError) -> SurefootError:
+        """Our own reading or writing of this run went wrong."""
+        self.own_damage = self.own_damage or error
+        return self.misused(error)
 
     def interrupted_by(self, error: BaseException) -> None:
         """A call was cut off by something that is no outcome. Ordinary exceptions and our own signals pass."""
@@ -440,6 +462,12 @@ class Session:
                     "run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(unasked_steps)
                 )
             yield Append(CallsUnclaimed(unasked_steps))
+        if forgotten := self._no_longer_asked():
+            loud(
+                f"run {self.run}: effects that were executed before it fell back are not asked for any more: "
+                f"{', '.join(forgotten)}. What they did outside is still there."
+            )
+            yield Append(CallsUnclaimed(tuple(forgotten)))
         if isinstance(outcome, ContinueSignal):
             return outcome
         if isinstance(outcome, Returned):

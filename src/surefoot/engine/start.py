@@ -45,6 +45,7 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.store.contract import Store
+from surefoot.store.liveness import is_ours
 
 LONGEST_ID = 200
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
@@ -118,8 +119,9 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
     nap = FIRST_NAP
     may_create = plan.args is not None
     fallbacks = 0
+    session: Session | None = None
     while True:
-        state = None
+        state, session = None, None
         try:
             if may_create:
                 session = Session(runtime, RunState(run), None, wait_seconds=options.wait_seconds or 0.0)
@@ -145,7 +147,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             pass  # This process drives it already, or another was quicker: wait for them.
         except JournalCorrupt as error:
             fallbacks += 1
-            if not _may_step_back(plan, run, error) or fallbacks > MOST_FALLBACKS:
+            if not _may_step_back(plan, session, error) or fallbacks > MOST_FALLBACKS:
                 raise
             step_back = partial(fallback.step_back, runtime.store, runtime.clock, run, error)
             runtime, may_create = runtime_of((yield Do(step_back))), False
@@ -157,9 +159,10 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
         nap = min(nap * 1.5, LONGEST_NAP)
 
 
-def _may_step_back(plan: Plan, run: str, error: JournalCorrupt) -> bool:
-    policy = plan.on_corruption or settings.on_corruption
-    return policy == FALLBACK and error.run_id in ("", run)
+def _may_step_back(plan: Plan, session: Session | None, error: JournalCorrupt) -> bool:
+    """Whether this very run is damaged. What user code met in another run or store is not ours to mend."""
+    ours = session is None or session.own_damage is error
+    return ours and (plan.on_corruption or settings.on_corruption) == FALLBACK
 
 
 class AlreadyThere(Exception):
@@ -289,7 +292,7 @@ def driven_elsewhere(runtime: Runtime, state: RunState) -> bool:
     if holder is None or state.status not in DRIVEN:
         return False
     # A claim of our own that nobody here drives was given up without a word: it binds nobody.
-    return holder.worker != runtime.identity and runtime.store.alive(holder.worker)
+    return not is_ours(holder.worker) and runtime.store.alive(holder.worker)
 
 
 def claimant(state: RunState) -> str:

@@ -28,7 +28,7 @@ from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
 from surefoot.engine import branches, current, drive
 from surefoot.engine.branches import Ends, MapResult
-from surefoot.engine.current import Line, Place
+from surefoot.engine.current import Place
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, RunSignal
 from surefoot.errors import UsageError
@@ -131,9 +131,7 @@ def scope(label: str) -> Iterator[None]:
             UsageError(f"run {place.session.run}: the scope {inner.path} is open in another task or thread already")
         )
     before, inner.user = inner.user, me
-    # Another task than the one that owns the place goes its own way; nobody joins it.
-    line = place.line if me == place.owner else Line(place.line.made)
-    opened = Place(place.session, inner, me, parent=place, line=line)
+    opened = Place(place.session, inner, me, parent=place)
     opened.stop = place.stop
     token = current.set_place(opened)
     try:
@@ -203,14 +201,13 @@ def _branching(verb: str) -> Place:
 
 def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Scope], width: int) -> Ends:
     ends = Ends(len(thunks))
-    lines = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
 
     def branch(index: int) -> None:
         scope_ = scopes[index]
         scope_.user = threading.get_ident()
-        token = current.set_place(Place(place.session, scope_, threading.get_ident(), line=lines[index]))
+        token = current.set_place(Place(place.session, scope_, threading.get_ident()))
         try:
             ends.values[index] = thunks[index]()
         except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends

@@ -89,13 +89,12 @@ async def _side_by_side(
     place: Place, thunks: list[Callable[[], Awaitable[Any]]], scopes: list[Scope], width: int
 ) -> Ends:
     ends = Ends(len(thunks))
-    lines = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
 
     async def branch(index: int) -> None:
         me = asyncio.current_task()
         scopes[index].user = me
-        token = current.set_place(Place(place.session, scopes[index], me, line=lines[index]))
+        token = current.set_place(Place(place.session, scopes[index], me))
         try:
             ends.values[index] = await thunks[index]()
         except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends

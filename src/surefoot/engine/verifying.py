@@ -12,7 +12,7 @@ that seems damaged is looked at again if somebody has written to it in between.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -242,7 +242,7 @@ def _comparable(row: IndexRow) -> IndexRow:
 
 
 def aside(store: Store, names: Iterable[str]) -> set[bytes]:
-    """The parts that quarantined entries name, as far as these can be read at all."""
+    """The parts that quarantined entries name, as far as these are whole by themselves."""
     named: set[bytes] = set()
 
     def fetch(ids: Sequence[bytes]) -> dict[bytes, Part]:
@@ -250,11 +250,35 @@ def aside(store: Store, names: Iterable[str]) -> set[bytes]:
         return store.parts(ids)
 
     for name in names:
-        for record in store.quarantined(name):
+        for record in _whole_aside(store, name):
             with suppress(Stopped):  # nobody can follow what cannot be read
                 for reference in references(from_record(record)):
                     damaged_parts(reference, fetch)
     return named
+
+
+def _whole_aside(store: Store, name: str) -> Iterator[Record]:
+    """The quarantined records whose seals hold, each on the seal of a record that stands or stood before it.
+
+    The others are not decoded: nobody knows who wrote them.
+    """
+    records = store.quarantined(name)
+    seals: dict[int, set[bytes]] = {record.seq - 1: set() for record in records}
+    for record in (*records, *_standing(store, name, min(seals, default=0), max(seals, default=0))):
+        if record.seq in seals:
+            seals[record.seq].add(record.seal)
+    seals.setdefault(0, set()).add(GENESIS)
+    sealer = Sealer(store.id, name)
+    for record in records:
+        if any(sealer.holds(record, previous) for previous in seals[record.seq - 1]):
+            yield record
+
+
+def _standing(store: Store, name: str, first: int, last: int) -> Iterator[Record]:
+    after = max(first - 1, 0)
+    while after < last and (found := store.read(name, after, _BATCH).records):
+        yield from found
+        after = found[-1].seq
 
 
 # --- one journal ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ refused (`JournalRegressed`) until a person accepts that (`surefoot adopt`): wha
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -23,7 +24,7 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from surefoot.errors import JournalCorrupt, StoreUnavailable, SurefootError, UsageError
+from surefoot.errors import JournalCorrupt, StoreFull, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable
 from surefoot.store.contract import Store
 from surefoot.store.sqlite import SqliteStore
@@ -118,6 +119,8 @@ def _copy_pages(source: apsw.Connection, partial: str, watch: Watch | None) -> N
                 backup.step(_PAGES_PER_STEP)
                 if watch is not None:
                     watch(backup.page_count - backup.remaining, backup.page_count)
+    except apsw.IOError as error:
+        raise OSError(copy.system_errno or errno.EIO, str(error)) from error  # only the connection knows the reason
     finally:
         copy.close(force=True)
 
@@ -237,7 +240,12 @@ def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except (apsw.Error, OSError) as error:
-        raise explain(error, path) from error
+        found = explain(error, path)
+        if isinstance(found, StoreFull):
+            found = StoreFull(
+                f"{path}: there is no room for the copy. Nothing is left of it; older copies are untouched."
+            )
+        raise found from error
 
 
 def _sync(path: str) -> None:

@@ -54,6 +54,8 @@ _SEAL_DOMAIN: Final = b"surefoot/checkpoint/1\0"
 _NOTE_DOMAIN: Final = b"surefoot/checkpoint-note/1\0"
 _TAIL: Final = re.compile(rb',"seal":"([0-9a-f]{64})"\}\n\Z')
 _TAIL_BYTES: Final = len(b',"seal":""}\n') + 64
+_NOTE_LINE: Final = re.compile(rb"([1-9][0-9]{0,17}) ([0-9a-f]{64})\n")
+_NOTE_BODY: Final = re.compile(rb"(?:[1-9][0-9]{0,17} [0-9a-f]{64}\n)+")
 _NO_SEAL: Final = "0" * 64
 """Before the first."""
 
@@ -267,10 +269,9 @@ class FileShelf:
                 raise
             return None, f"the note of the newest generation cannot be read ({error})"
         body, _, check = raw.rpartition(b"check ")
-        if check != self._note_check(body):
+        if check != self._note_check(body) or not _NOTE_BODY.fullmatch(body):
             return None, "the note of the newest generation is damaged"
-        lines = [line.split(" ") for line in body.decode("ascii").splitlines()]
-        return {int(number): seal for number, seal in lines}, ""
+        return {int(number): seal.decode("ascii") for number, seal in _NOTE_LINE.findall(body)}, ""
 
     def _note_check(self, body: bytes) -> bytes:
         return hashlib.sha256(_NOTE_DOMAIN + self._prefix() + body).hexdigest().encode() + b"\n"
@@ -311,7 +312,7 @@ class FileShelf:
         self._check_format(raw, number)
         try:
             page = _page_of(raw[:-_TAIL_BYTES] + b"}")
-        except (msgspec.MsgspecError, ValueError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise _Bad(f"its seal holds, but it cannot be read: {error}") from error
         if page.name != self._name or page.generation != number:
             raise _Bad(f"it is generation {page.generation} of checkpoint {page.name!r}")
@@ -357,6 +358,10 @@ class FileShelf:
             f"checkpoint {self._name}: the state of generation {number} in {_BLOBS}/ is damaged: {why}.",
             facts={"why": why},
         )
+
+    def adopted_since(self, found: Shelved | None) -> bool:
+        """Files are in no store that could be adopted."""
+        return False
 
     # --- saving ------------------------------------------------------------------------------------------
 

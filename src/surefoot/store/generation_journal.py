@@ -7,7 +7,8 @@ same transaction, under the same comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -21,9 +22,14 @@ from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMism
 from surefoot.store.contract import RESERVED, Append, Head, Rewrite, Store, Stored
 
 _PREFIX: Final = f"{RESERVED}checkpoint{RESERVED}"
+_STORE: Final = f"{RESERVED}store"
+"""The journal of what was done to the store as a whole; and the witness under which a generation says what it knew of
+it. No witness of a user's has such a name."""
+_JUMP: Final = 1000
 _BEYOND: Final = 2**62
 """Behind any record: to ask for the head alone."""
 _MOST_READS: Final = 100_000
+_NUMBER: Final = re.compile(rb'\{"generation":([1-9][0-9]{0,17})[,}]')
 _TRIES: Final = 100
 
 
@@ -129,7 +135,7 @@ class JournalShelf:
         size = entry.state.reference.size if isinstance(entry.state, Kept) else len(bytes(entry.state))
         return Seen(
             entry.generation, at=record.at, schema=entry.schema, host=entry.host, pid=entry.pid, size=size,
-            watch=entry.watch, source=(record, entry),
+            watch={name: saw for name, saw in entry.watch.items() if name != _STORE}, source=(record, entry),
         )  # fmt: skip
 
     def _named(self, error: Stopped, number: int) -> Stopped:
@@ -153,12 +159,44 @@ class JournalShelf:
             return 0
         return max((number for number in found if number <= newest + LEAP), default=0)
 
+    # --- a store that was adopted ------------------------------------------------------------------------
+
+    def adopted_since(self, found: Shelved | None) -> bool:
+        """Whether the store lost records, and a person accepted that, after all of these were saved.
+
+        Told by what each generation says it knew, not by clocks: those of an older state cannot know.
+        """
+        adopted = self._adopted()
+        return bool(adopted) and not _knows(found, adopted)
+
+    def _adopted(self) -> str:
+        """Names the last time that the store was adopted; empty: it never was."""
+        try:
+            stored = self.store.read(_STORE)
+        except Damaged:
+            return "?"  # it is there, so the store was adopted; what cannot be read is not forgotten for that
+        last = stored.head or (stored.records[-1] if stored.records else None)
+        return "" if last is None else last.seal.hex()
+
+    def _next(self, found: Shelved | None, adopted: str) -> int:
+        """The number of the next generation: none that was ever given, also of those that an adopted store has lost.
+
+        Each of them took a position in the store, and positions never go back, adopted or not. So no number is further
+        ahead of its position than by the step taken here, and a step from the newest position is beyond them all.
+        """
+        number = 1 if found is None else found.newest + 1
+        if not adopted or _knows(found, adopted):
+            return number
+        return max(number, self.store.changes() + _JUMP)
+
     # --- saving ----------------------------------------------------------------------------------------
 
     def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Prepared:
         """The new generation behind all that is there; or behind those that are kept, if others go."""
-        number = 1 if found is None else found.newest + 1
-        entry = GenerationSaved(number, new.schema, msgspec.Raw(new.state), new.host, new.pid, new.watch)
+        adopted = self._adopted()
+        number = self._next(found, adopted)
+        watch = new.watch if not adopted else {**new.watch, _STORE: {"adopted": adopted}}
+        entry = GenerationSaved(number, new.schema, msgspec.Raw(new.state), new.host, new.pid, watch)
         kind, body, cuts = checked_body(entry)
         if kept is None and (found is None or not found.damaged):
             head = None if found is None else found.source.head
@@ -251,6 +289,17 @@ class JournalShelf:
         )
 
 
+def checkpoints(names: Iterable[str]) -> list[str]:
+    """The names of the checkpoints among those of a store's journals."""
+    return sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+
+
+def _knows(found: Shelved | None, adopted: str) -> bool:
+    """Whether one of the generations was saved after this adoption."""
+    seen = [] if found is None else found.seen
+    return any(one.sound and one.source[1].watch.get(_STORE) == {"adopted": adopted} for one in seen)
+
+
 def _doubt(head: Head | None, last: Record | None) -> str:
     """What does not fit between the newest record and the note that is kept of it."""
     if head is None:
@@ -262,13 +311,7 @@ def _doubt(head: Head | None, last: Record | None) -> str:
     return ""
 
 
-class _Claim(msgspec.Struct):
-    generation: int
-
-
 def _claimed(body: bytes) -> int | None:
-    """The number that the body of a damaged record says, if it still says one."""
-    try:
-        return msgspec.json.decode(body, type=_Claim).generation
-    except (msgspec.MsgspecError, ValueError):
-        return None
+    """The number that the body of a damaged record says, if it still says one. It is looked for, not decoded."""
+    found = _NUMBER.match(body)
+    return None if found is None else int(found[1])

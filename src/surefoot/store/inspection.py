@@ -18,7 +18,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct as Layout
-from typing import Any, Final
+from typing import IO, Any, Final
 from urllib.parse import unquote
 
 import apsw
@@ -28,7 +28,16 @@ from msgspec import Struct
 from surefoot.core import generation
 from surefoot.core.parts import Part, damaged_parts
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
-from surefoot.errors import CodecMissing, Damaged, NotFound, SchemaMismatch, Stopped, StoreUnavailable, UsageError
+from surefoot.errors import (
+    CodecMissing,
+    Damaged,
+    NotFound,
+    SchemaMismatch,
+    Stopped,
+    StoreFull,
+    StoreUnavailable,
+    UsageError,
+)
 from surefoot.store import anchor as anchors
 from surefoot.store import generation_files, sqlite_file
 from surefoot.store.anchor import Mark
@@ -45,6 +54,10 @@ _TRIES: Final = 5
 _NEEDLE: Final = 24
 """Bytes of a body from which on it is unlikely to be anywhere else."""
 _PARTS_KEPT: Final = 4000
+_CHUNK: Final = 1024 * 1024
+_SPARE: Final = 16 * 1024 * 1024
+"""So many bytes stay free where the copy lies: it is read as a database, and others use that disk as well."""
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LIMIT: Final = 2**63 - 1
 
 Watch = Callable[[str], object]
@@ -178,7 +191,7 @@ Seen = StoreSeen | AnchorSeen | ShelvesSeen
 
 def look(path: str, watch: Watch) -> Seen:
     """What is there. `UsageError` if it is nothing of ours, `NotFound` if there is nothing."""
-    path = os.path.abspath(path)
+    path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)  # its log lies where it really is
     shelves = _shelves(path)
     if shelves:
         return ShelvesSeen(path, tuple(_shelf(folder, number) for folder, number in shelves))
@@ -390,9 +403,7 @@ def _copy(path: str, watch: Watch) -> Iterator[tuple[str, list[str]]]:
         for _ in range(_TRIES):
             before = _state(path)
             watch(f"copying {os.path.getsize(path) / 1e6:,.0f} MB")
-            for suffix in ("-anchor", "-wal", ""):  # the anchor first: then the journal is ahead of it, not behind
-                with contextlib.suppress(FileNotFoundError):
-                    shutil.copyfile(path + suffix, copy + suffix)
+            _copy_files(path, copy)
             if _state(path) == before:
                 break
         else:
@@ -401,16 +412,66 @@ def _copy(path: str, watch: Watch) -> Iterator[tuple[str, list[str]]]:
         _mend_copy(copy, notes)
         yield copy, notes
     except OSError as error:
+        if error.errno in _FULL:
+            raise _no_room(path, os.path.dirname(folder)) from error
         raise unreadable(path, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy_files(path: str, copy: str) -> None:
+    """Plain files only, and no more bytes than they had when they were opened: what lies there may be meant to hurt."""
+    with contextlib.ExitStack() as stack:
+        files: list[tuple[str, IO[bytes], int]] = []
+        for suffix in ("-anchor", "-wal", ""):  # the anchor first: then the journal is ahead of it, not behind
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(copy + suffix)
+            with contextlib.suppress(FileNotFoundError):
+                file, size = _plain(path + suffix)
+                files.append((suffix, stack.enter_context(file), size))
+        folder = os.path.dirname(copy)
+        if sum(size for _, _, size in files) > shutil.disk_usage(folder).free - _SPARE:
+            raise _no_room(path, os.path.dirname(folder))
+        for suffix, file, size in files:
+            with open(copy + suffix, "xb") as target:
+                while chunk := file.read(min(_CHUNK, size - target.tell())):
+                    target.write(chunk)
+
+
+def _plain(path: str) -> tuple[IO[bytes], int]:
+    """A plain file, opened, and its size. A link is not followed, and a pipe not waited for."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _not_plain(path) from error
+        raise
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise _not_plain(path)
+    return os.fdopen(fd, "rb"), found.st_size
+
+
+def _not_plain(path: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"{path} is a link, a pipe or a device where a plain file belongs: it is not read. "
+        "Put the file itself there, or move this away, and inspect again."
+    )
+
+
+def _no_room(path: str, folder: str) -> StoreFull:
+    return StoreFull(
+        f"{path} is looked at in a copy, and {folder} has no room for it. "
+        "Make some, or name a folder that has it in TMPDIR."
+    )
 
 
 def _state(path: str) -> list[tuple[int, int] | None]:
     found: list[tuple[int, int] | None] = []
     for suffix in ("", "-wal"):
         try:
-            seen = os.stat(path + suffix)
+            seen = os.lstat(path + suffix)
             found.append((seen.st_size, seen.st_mtime_ns))
         except FileNotFoundError:
             found.append(None)

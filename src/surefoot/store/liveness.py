@@ -24,6 +24,8 @@ _NAME: Final = re.compile(r"[0-9a-f]{16}\Z")
 _FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS: Final[dict[str, int]] = {}
 """The worker files this process holds locks on, and their descriptors."""
+_NAMES: Final[set[str]] = set()
+"""Every name this process ever had, in any store."""
 
 
 _joining = threading.Lock()
@@ -35,9 +37,15 @@ def _in_child() -> None:
     global _joining  # noqa: PLW0603 - a thread that does not exist in the child may have held the old one
     _joining = threading.Lock()
     _OURS.clear()
+    _NAMES.clear()
 
 
 os.register_at_fork(after_in_child=_in_child)
+
+
+def is_ours(worker: str) -> bool:
+    """Whether this process was, or is, known under that name."""
+    return worker in _NAMES
 
 
 class Liveness:
@@ -53,6 +61,7 @@ class Liveness:
             with _joining, _explained(self._folder):
                 if self._name is None:
                     self._name = self._enter()
+                    _NAMES.add(self._name)
         return self._name
 
     def alive(self, worker: str) -> bool:

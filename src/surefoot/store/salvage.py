@@ -49,7 +49,10 @@ LOST_HEAD: Final = bytes(32)
 _BIGGEST: Final = 2**63 - 1
 _CURES: Final = (
     ("a backup?", "put it back, together with its -wal file"),
-    ("none?", "surefoot repair --accept-loss (runs that nobody can name any more are then as if they had never been)"),
+    (
+        "none?",
+        "surefoot repair ID --accept-loss (runs that nobody can name any more are then as if they had never been)",
+    ),
 )
 
 

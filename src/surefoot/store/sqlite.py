@@ -37,7 +37,6 @@ from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, Re
 from surefoot.store.liveness import Liveness
 from surefoot.store.rules import check_positions, check_records, is_run, matches
 from surefoot.store.sqlite_file import (
-    RESTORE,
     STRUCTURE,
     Announce,
     Opened,
@@ -47,6 +46,7 @@ from surefoot.store.sqlite_file import (
     explain,
     identity,
     open_files,
+    restore,
     snapshot,
 )
 
@@ -468,7 +468,7 @@ class SqliteStore:
                 f"run {run}: a stored record is not what was written ({self.path}): {error}",
                 run_id=run,
                 facts=STRUCTURE,
-                cures=RESTORE,
+                cures=restore(self.path),
             ) from None
         return Stored(records, head)
 
@@ -485,7 +485,7 @@ class SqliteStore:
                 raise JournalCorrupt(
                     f"{self.path}: the index of the parts of values does not fit the parts.",
                     facts=STRUCTURE,
-                    cures=RESTORE,
+                    cures=restore(self.path),
                 )
             self._parts_checked = True
 
@@ -502,7 +502,7 @@ class SqliteStore:
             return [(pos, Record(*row)) for pos, *row in _typed(rows, _SCAN_ROWS)]
         except msgspec.ValidationError as error:
             raise JournalCorrupt(
-                f"{self.path}: a stored record is not what was written: {error}", cures=RESTORE
+                f"{self.path}: a stored record is not what was written: {error}", cures=restore(self.path)
             ) from None
 
     def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
@@ -553,7 +553,7 @@ class SqliteStore:
     def _list_damaged(self) -> JournalCorrupt:
         return JournalCorrupt(
             f"{self.path}: the list of runs is not what was written. Runs can still be read by their id.",
-            cures=RESTORE,
+            cures=restore(self.path),
         )
 
     def _page_one_by_one(self, before: int) -> list[tuple[Any, ...]]:
@@ -639,7 +639,10 @@ class SqliteStore:
             if self._refusal:
                 return
             self._refusal = refusal
-            self._liveness.leave()
+            if checkpoint:
+                # In good order only: after a failure, calls of this process may still be in flight, and whoever took
+                # it for dead would run them a second time. The operating system drops the lock when it ends.
+                self._liveness.leave()
             disconnect(self._reader, checkpoint=False)
             if self._writer is not None:  # the last to close: it folds the log into the database
                 if checkpoint:

@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shlex
 import stat
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -318,6 +319,11 @@ def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
         number = reader.execute("PRAGMA application_id").fetchone()
         schema = _pairs(reader, "SELECT name, sql FROM sqlite_schema")
     except apsw.NotADBError as error:
+        if mark is not None and mark.pos:
+            raise JournalCorrupt(
+                f"{path}: the database is damaged from its first bytes on, or was replaced: it is no SQLite file.",
+                cures=restore(path),
+            ) from error
         raise _replaced(path, mark, "it is not a SQLite database") from error
     if number != (APPLICATION_ID,):
         raise _replaced(path, mark, "it is a SQLite database of another program")
@@ -346,7 +352,7 @@ def _newest(path: str, reader: apsw.Connection) -> tuple[int, bytes] | None:
         return None
     pos, seal = row
     if not isinstance(pos, int) or pos < 1 or not isinstance(seal, bytes) or len(seal) != len(NOTHING_SEAL):
-        raise JournalCorrupt(f"{path}: the newest record is not what was written.", cures=RESTORE)
+        raise JournalCorrupt(f"{path}: the newest record is not what was written.", cures=restore(path))
     return pos, seal
 
 
@@ -453,11 +459,15 @@ def _sync_folder(path: str) -> None:
 
 STRUCTURE: Final = {"structure": True}
 """The facts of damage to the database itself, as against a record in it: it has to be built anew (`salvage.py`)."""
-RESTORE: Final = (
-    ("look", "surefoot inspect PATH"),
-    ("have a copy?", "keep this file as evidence, and put the copy back"),
-    ("go on?", "surefoot repair ID"),
-)
+
+
+def restore(path: str) -> tuple[tuple[str, str], ...]:
+    quoted = shlex.quote(path)
+    return (
+        ("look", f"surefoot inspect {quoted}"),
+        ("have a copy?", f"keep {quoted} as evidence, and put the copy back"),
+        ("go on?", "surefoot repair ID, for any run of it"),
+    )
 
 
 @contextlib.contextmanager
@@ -479,7 +489,7 @@ def explain(error: Exception, path: str, *, system_errno: int = 0, busy_seconds:
         )
     if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGED_READS:
         return JournalCorrupt(
-            f"{path}: the database cannot be read back whole: {error}", facts=STRUCTURE, cures=RESTORE
+            f"{path}: the database cannot be read back whole: {error}", facts=STRUCTURE, cures=restore(path)
         )
     if isinstance(error, (OSError, *_UNAVAILABLE)):
         why = os.strerror(number) if number else str(error)
@@ -489,7 +499,7 @@ def explain(error: Exception, path: str, *, system_errno: int = 0, busy_seconds:
         )
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.SchemaChangeError, ValueError)):
         # Our statements are fixed: one that does not fit means that the tables are not those we made.
-        return JournalCorrupt(f"{path}: the database is damaged: {error}", facts=STRUCTURE, cures=RESTORE)
+        return JournalCorrupt(f"{path}: the database is damaged: {error}", facts=STRUCTURE, cures=restore(path))
     return StoreUnavailable(f"{path}: SQLite refused: {type(error).__name__}: {error}")
 
 
@@ -506,12 +516,13 @@ def _replaced(path: str, mark: Mark | None, why: str) -> SurefootError:
 
 
 def _regressed(path: str, mark: Mark, found: str) -> JournalRegressed:
+    adopt = (("really lost?", "surefoot adopt --reason TEXT"),) if "record" in found else ()
     return JournalRegressed(
         f"{path}: the store is older than it once was: {mark.pos} records were acknowledged, but {found}.",
         facts={"expected": mark.pos, "found": found, "anchor": anchor_path(path)},
         cures=(
             ("an older copy?", f"put the newer {os.path.basename(path)} back, together with its -wal file"),
-            ("really lost?", "surefoot adopt --reason TEXT"),
+            *adopt,
             ("start anew?", f"move {path} and {anchor_path(path)} away together; a new store can then be made"),
         ),
     )

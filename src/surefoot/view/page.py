@@ -123,8 +123,12 @@ _HEADLINES = {
 def _headline(state: RunState, stands: str, error: tuple[str, str] | None) -> str:
     if error is not None:
         return text.shorten(f"failed: {error[0]}: {error[1]}" if error[1] else f"failed: {error[0]}", VALUE_WIDTH)
+    if state.pruned is not None:
+        return f"pruned {text.clock_time(state.pruned_at)}: it had ended {state.status}, and what it recorded is gone"
     asked = ", asked to cancel" if state.cancel is not None and state.status not in ENDED else ""
-    return _HEADLINES.get(stands, stands) + asked
+    back = [entry for _, entry in state.fallbacks]
+    fell = f"; fell back to entry {back[-1].after} ({back[-1].why})" if back else ""
+    return text.shorten(_HEADLINES.get(stands, stands) + asked + fell, VALUE_WIDTH)
 
 
 def _cancelled_by(state: RunState) -> str:

@@ -169,6 +169,8 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "EventSent": ("event sent", lambda data: f"{_published(data)} {_by(data)}"),
     "EventTaken": ("event taken", _nothing),
     "WaitExpired": ("wait expired", _nothing),
+    "GenerationSaved": ("generation saved", lambda data: f"number {data.get('generation')}"),
+    "StoreAdopted": ("older store ADOPTED", lambda data: f"by {data.get('by')}: {data.get('reason')}"),
 }
 _LOUD: Final = frozenset(
     {"RunStopped", "RunFailed", "EffectDoubted", "EffectUnstorable", "FellBack", "EffectSuspected"}

@@ -118,17 +118,17 @@ def effect(call: Call, past: Past | None) -> Program:
                 assert_never(outcome)
 
 
-def recovered(call: Call, value: Raw) -> Program:
+def recovered(call: Call, value: Raw, attempt: int) -> Program:
     """Reached after a fallback, and an intact record proves that it was executed."""
-    yield Append(EffectRecovered(call.address, call.digest, call.args, call.key, call.policy, value))
+    yield Append(EffectRecovered(call.address, call.digest, call.args, call.key, call.policy, value, attempt))
     return Done(value)
 
 
-def suspected(call: Call) -> Program:
+def suspected(call: Call, attempt: int) -> Program:
     """Reached after a fallback, and it may be one of the calls whose record was lost: in doubt, before anything runs."""
-    yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy))
+    yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt))
     past = Past(call.address, "effect", PastState.IN_DOUBT, 0)
-    past.attempt, past.suspected = 1, True
+    past.attempt, past.suspected = attempt, True
     return (yield from effect(call, past))
 
 

@@ -154,7 +154,11 @@ def test_what_was_set_aside_keeps_its_parts_and_goes_with_its_run(runtime):
     """Quarantined entries are evidence: their values must still be there. With the run they go, and so do the parts."""
     from surefoot.engine.fallback import fall_back
 
-    fall_back(runtime.store, runtime.clock, "done-1", valid=3)
+    close_all()
+    with closing(sqlite3.connect(DB)) as connection, connection:
+        connection.execute("UPDATE entries SET at = at + 1 WHERE run = 'done-1' AND seq = 2")
+    runtime = config.runtime(create=False)
+    fall_back(runtime.store, runtime.clock, "done-1")
     assert runtime.store.quarantined("done-1")
 
     assert pruning.sweep(runtime.store).deleted == 0

@@ -5,6 +5,8 @@
 
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
+from surefoot.core.verdict import happened, not_happened, partial, unknown
+from surefoot.engine.checkpoint import Checkpoint, Generation
 from surefoot.engine.config import configure
 from surefoot.engine.events import send_event
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run, get_run, runs
@@ -28,7 +30,7 @@ from surefoot.engine.verbs import (
     uuid4,
     wait_event,
 )
-from surefoot.engine.workflow import AsyncWorkflow, Workflow, effect, step, workflow
+from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,
     CodeChanged,
@@ -60,11 +62,12 @@ from surefoot.errors import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncWorkflow", "Backoff", "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Drifted", "Fatal",
-    "Fenced", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound",
-    "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret",
-    "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError",
-    "ValueRejected", "WaitingForAnswer", "Workflow", "attempt", "configure", "continue_as_new", "effect", "gather",
-    "get_run", "key", "map", "now", "outside", "patched", "progress", "publish", "random", "register", "run_id",
-    "runs", "scope", "send_event", "sleep", "sleep_until", "step", "upcast", "uuid4", "wait_event", "workflow",
+    "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing", "CorruptCheckpoint",
+    "Drifted", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed",
+    "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter", "Run",
+    "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable",
+    "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer", "Workflow", "attempt",
+    "configure", "continue_as_new", "effect", "gather", "get_run", "key", "map", "now", "outside", "patched",
+    "progress", "publish", "random", "register", "run_id", "runs", "scope", "send_event", "sleep", "sleep_until",
+    "step", "upcast", "uuid4", "wait_event", "workflow",
 ]  # fmt: skip

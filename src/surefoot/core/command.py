@@ -40,7 +40,21 @@ class Pause(Struct, frozen=True):
     due: Due
 
 
-Wish = Append | Execute | After | Pause
+class Look(Struct, frozen=True):
+    """Have the effect's check look at the world; it changes nothing. Answer: a Verdict, its value encoded."""
+
+
+class Repair(Struct, frozen=True):
+    """Have the undo of this effect take back what it did in part. Answer: an Ending."""
+
+    attempt: int
+
+
+class Observe(Struct, frozen=True):
+    """What does the effect touch, and how is it now? Answer: a tuple of Sights, and what could not be observed."""
+
+
+Wish = Append | Execute | After | Pause | Look | Repair | Observe
 
 
 class Returned(Struct, frozen=True):

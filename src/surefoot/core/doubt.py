@@ -27,6 +27,9 @@ class Question(Struct, frozen=True):
         message = f"run {self.run}, {self.address}: {self.known}, and {why_now}."
         return Stop("InDoubt", message, self.address, {"known": self.known}, _answers(self.run, self.address))
 
+    def because(self, why: str) -> Question:
+        return Question(self.run, self.address, f"{self.known} ({why})")
+
     def failure(self) -> Raw:
         """For `on_crash="fail"`: the call fails, and says that its outcome is unknown."""
         return Raw(values.encode_error(StepFailed("InDoubt", f"{self.address}: {self.known}")))
@@ -36,6 +39,8 @@ def recorded(run: str, past: Past) -> Question:
     """An earlier process left it so."""
     if past.suspected:
         return lost(run, past.address)
+    if past.rewound:
+        return Question(run, past.address, "it was executed before the run was sent back to before it")
     started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     known = f"started {started} by {past.claimant}, "
     if past.error is None:

@@ -40,6 +40,8 @@ class Past:
     failures = 0
     """How many attempts of an effect ended, as against being cut off: only those use up its retries."""
     due: Due | None = None
+    deadline: Due | None = None
+    """Of an effect: when its attempt has used up its time."""
     ended = 0
     key = ""
     policy = ""
@@ -50,6 +52,17 @@ class Past:
     epoch = 0
     seq = 0
     """Its newest entry."""
+    first = 0
+    """Its first entry."""
+    rewound = False
+    """An effect that was executed before a person sent the run back to before it: in doubt, with the same key."""
+    form = ""
+    """Of a question: `approve` or `ask`."""
+    shown = ""
+    """Of a question: the digest of what is shown, to which an answer is bound."""
+    answerers: tuple[str, ...] = ()
+    schema = ""
+    question = ""
     suspected = False
     """In doubt only because it was reached right after entries were lost."""
     asked = False
@@ -58,7 +71,7 @@ class Past:
     def __init__(self, address: str, kind: str, state: PastState, at: int) -> None:
         self.address = address
         self.kind = kind
-        """`step`, `effect`, `value`, `timer`, `wait` or `note`."""
+        """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight` or `note`."""
         self.state = state
         self.at = at
         """When it started, microseconds since 1970."""

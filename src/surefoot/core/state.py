@@ -12,8 +12,10 @@ from typing import Any, Final
 from surefoot.core.entry import (
     NOTHING,
     VISITORS,
+    AnswerGiven,
     CallsUnclaimed,
     CancelRequested,
+    DriftAccepted,
     Due,
     EffectDone,
     EffectDoubted,
@@ -29,6 +31,8 @@ from surefoot.core.entry import (
     FellBack,
     Progressed,
     Published,
+    QuestionAsked,
+    QuestionExpired,
     RunAdopted,
     RunCancelled,
     RunContinued,
@@ -37,6 +41,7 @@ from surefoot.core.entry import (
     RunFailed,
     RunPruned,
     RunReleased,
+    RunRewound,
     RunStopped,
     StepDone,
     StepRaised,
@@ -47,7 +52,9 @@ from surefoot.core.entry import (
     ValueNoted,
     WaitExpired,
     WaitStarted,
+    WorldSeen,
 )
+from surefoot.core.expectation import START, Expectation
 from surefoot.core.history import Past, PastState
 from surefoot.core.seal import Record, from_record
 from surefoot.errors import JournalCorrupt
@@ -78,6 +85,7 @@ TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
     RunCancelled: (DRIVEN, CANCELLED),
     TimerSet: (DRIVEN, SLEEPING),
     FellBack: (OPEN | ENDED, QUEUED),  # one that has ended stays as it is
+    RunRewound: (OPEN | ENDED, QUEUED),
     RunPruned: (frozenset({NONE}), DONE),  # or as it had ended
 }
 """Entry -> (from which statuses, to which). Any other entry of the claimant means RUNNING, from DRIVEN."""
@@ -90,7 +98,7 @@ def status_after_stop(stops: Iterable[Stop]) -> str:
 class Event:
     """An event that was sent to the run; at most one wait takes it."""
 
-    __slots__ = ("by", "id", "name", "taken", "value")
+    __slots__ = ("by", "id", "name", "taken", "taken_at", "value")
 
     def __init__(self, sent: EventSent) -> None:
         self.id = sent.id
@@ -98,6 +106,8 @@ class Event:
         self.value = sent.value
         self.by = sent.by
         self.taken = False
+        self.taken_at = 0
+        """The entry that took it."""
 
 
 class RunState:
@@ -127,6 +137,7 @@ class RunState:
         self.published: dict[str, Any] = {}
         self.fallbacks: list[tuple[int, int]] = []
         """Where the run fell back, and how many entries it lost there; -1: nobody can say."""
+        self.world = Expectation()
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
         self._who = ""
@@ -162,11 +173,12 @@ class RunState:
         if past is None:
             return False
         if stop.reason == "InDoubt":
-            asks = past.policy not in ("retry", "fail") or past.state is PastState.UNSTORABLE
+            asks = past.policy not in ("retry", "fail", "check") or past.state is PastState.UNSTORABLE
             return asks and past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)
         if stop.reason == "WaitingForAnswer":
             expired = past.due is not None and now_due(past.due)
-            return past.state is PastState.OPEN and not expired and not self.event_for(past.name)
+            came = past.kind == "wait" and self.event_for(past.name) is not None
+            return past.state is PastState.OPEN and not expired and not came
         return False
 
     def event_for(self, name: str) -> Event | None:
@@ -200,6 +212,7 @@ class RunState:
         past = self.calls.get(address)
         if past is None:
             past = self.calls[address] = Past(address, kind, state, record.at)
+            past.first = record.seq
         else:
             past.state = state
         past.epoch, past.seq = record.epoch, record.seq
@@ -285,12 +298,17 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
-    past.suspected = False
+    past.suspected = past.rewound = False
+    past.deadline = entry.deadline
+    if entry.before:
+        state.world.begin(entry.address, entry.before, record.seq)
 
 
 def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
     past = state._past(entry.address, "effect", PastState.DONE, record)
     past.value, past.ended, past.error = entry.value, record.at, None
+    state.world.end(entry.address, as_found=True)
+    state.world.see(entry.after, entry.address, record.seq)
 
 
 def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None:
@@ -298,6 +316,7 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
     past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
     past.error, past.due, past.ended = entry.error, entry.due, record.at
     past.failures += 1
+    state.world.end(entry.address)
 
 
 def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
@@ -319,6 +338,7 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
         return
     past.learned_by = entry.learned_by + (f" {entry.by}" if entry.by else "")
     past.ended = record.at
+    state.world.end(entry.address, as_found=entry.happened)
     if entry.happened:
         past.state, past.value = PastState.DONE, entry.value
     elif past.state is PastState.IN_DOUBT:
@@ -387,13 +407,63 @@ def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
     event = next((event for event in state.events if event.id == entry.id), None)
     if event is None:
         raise state._impossible(record, EventTaken)
-    event.taken = True
+    event.taken, event.taken_at = True, record.seq
     past = state._past(entry.address, "wait", PastState.DONE, record)
     past.name, past.value, past.ended = event.name, event.value, record.at
 
 
 def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
     state._past(entry.address, "wait", PastState.FAILED, record).ended = record.at
+
+
+def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
+    """Steps run again. Effects were executed, and that cannot be undone by looking away: they are in doubt."""
+    for address, past in list(state.calls.items()):
+        if past.first < entry.seq:
+            continue
+        executed = past.state in (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
+        if past.kind == "effect" and executed:
+            again = state.calls[address] = Past(address, "effect", PastState.IN_DOUBT, past.at)
+            again.rewound, again.attempt, again.key, again.policy = True, past.attempt, past.key, past.policy
+            again.claimant, again.first, again.seq = past.claimant, past.first, record.seq
+        else:
+            del state.calls[address]
+    for event in state.events:
+        if event.taken_at >= entry.seq:
+            event.taken, event.taken_at = False, 0
+    state.world.forget_since(entry.seq)
+    state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
+
+
+def _world_seen(state: RunState, entry: WorldSeen, record: Record) -> None:
+    state.world.see(entry.sights, entry.address or entry.why or START, record.seq)
+    if entry.address:
+        state._past(entry.address, "sight", PastState.DONE, record).value = entry.value
+
+
+def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> None:
+    state.world.see(entry.sights, f"accepted by {entry.by}", record.seq)
+    state.stops = tuple(stop for stop in state.stops if stop.reason != "Drifted")
+    _answered(state)
+
+
+def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> None:
+    past = state._past(entry.address, "question", PastState.OPEN, record)
+    past.form, past.question, past.shown, past.schema = entry.form, entry.question, entry.shown, entry.schema
+    past.args, past.answerers, past.due, past.value = entry.details, entry.by, entry.due, None
+
+
+def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
+    past = state.calls.get(entry.address)
+    if past is None or past.kind != "question" or past.state is not PastState.OPEN or past.shown != entry.shown:
+        return  # Nobody asks that any more.
+    past.state, past.value, past.ended, past.seq = PastState.DONE, entry.value, record.at, record.seq
+    past.learned_by, past.why = entry.by, entry.note
+    _answered(state, entry.address)
+
+
+def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -> None:
+    state._past(entry.address, "question", PastState.FAILED, record).ended = record.at
 
 
 def _nothing(state: RunState, entry: Entry, record: Record) -> None:
@@ -412,6 +482,12 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     RunContinued: _continued,
     CallsUnclaimed: _nothing,
     FellBack: _fell_back,
+    RunRewound: _rewound,
+    WorldSeen: _world_seen,
+    DriftAccepted: _drift_accepted,
+    QuestionAsked: _question_asked,
+    AnswerGiven: _answer_given,
+    QuestionExpired: _question_expired,
     RunPruned: _pruned,
     StepStarted: _step_started,
     StepDone: _step_done,

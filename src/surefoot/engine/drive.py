@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned
+from surefoot.core.command import After, Append, Ending, Execute, Look, Observe, Outcome, Pause, Repair, Returned
 from surefoot.core.entry import Due
 from surefoot.core.timer import after, remaining
+from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current
 from surefoot.engine.commit import Ticket
 from surefoot.engine.session import Attempt, Session
@@ -43,12 +44,12 @@ def drive(attempt: Attempt) -> Ending:
     answer: Any = None
     try:
         session.call_begins(attempt.call.address)
-        if not session.live:
-            go_live(session)
-            if (ending := attempt.settled_meanwhile()) is not None:
-                return ending
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if not session.live and isinstance(wish, Execute | Append | Repair):
+                go_live(session)
+                if (ending := attempt.settled_meanwhile()) is not None:
+                    return ending
             if isinstance(wish, Execute):
                 answer = execute(attempt, wish.attempt)
             elif isinstance(wish, Append):
@@ -57,6 +58,13 @@ def drive(attempt: Attempt) -> Ending:
                 answer = moment(session, wish.seconds, jitter=wish.jitter)
             elif isinstance(wish, Pause):
                 pause(session, wish.due)
+            elif isinstance(wish, Look):
+                answer = look(attempt)
+            elif isinstance(wish, Repair):
+                begun = attempt.repair(wish.attempt)
+                answer = drive(begun) if isinstance(begun, Attempt) else begun
+            elif isinstance(wish, Observe):
+                answer = attempt.sights()
             else:
                 assert_never(wish)
     except StopIteration as end:
@@ -76,7 +84,7 @@ def execute(attempt: Attempt, number: int) -> Outcome:
         if attempt.spec.timeout is None:
             value = attempt.spec.fn(*attempt.args, **attempt.kwargs)
         else:
-            value = in_time(lambda: attempt.spec.fn(*attempt.args, **attempt.kwargs), attempt.spec.timeout)
+            value = in_time(attempt)
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
         return attempt.raised(error)
     finally:
@@ -84,20 +92,39 @@ def execute(attempt: Attempt, number: int) -> Outcome:
     return attempt.returned(value, started)
 
 
-def in_time(fn: Callable[[], Any], seconds: float) -> Any:
+def look(attempt: Attempt) -> Verdict:
+    """Call the check. One that raises could not tell."""
+    check = attempt.require_check()
+    if (busy := attempt.busy()) is not None:
+        return busy
+    token = current.set_place(attempt.looking())
+    try:
+        returned = check(*attempt.args, **attempt.kwargs)
+    except Exception as error:  # noqa: BLE001 - whatever user code raises tells nothing
+        returned = Unknown(f"it raised {type(error).__name__}: {error}")
+    finally:
+        current.reset(token)
+    return attempt.judged(returned)
+
+
+def in_time(attempt: Attempt) -> Any:
     """Run in a daemon thread with a copied context; after the time-out its late result is dropped."""
     box: list[tuple[Any, BaseException | None]] = []
     ready = threading.Event()
+    seconds = attempt.spec.timeout or 0.0
 
     def work() -> None:
         try:
-            box.append((fn(), None))
+            box.append((attempt.spec.fn(*attempt.args, **attempt.kwargs), None))
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
             box.append((None, error))
         ready.set()
 
-    threading.Thread(target=contextvars.copy_context().run, args=(work,), name="surefoot-timed", daemon=True).start()
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="surefoot-timed", daemon=True)
+    thread.start()
     if not ready.wait(seconds):
+        attempt.abandoned.append(thread)
         raise TimeoutError(f"did not return within {seconds:g} s")
     value, error = box[0]
     if error is not None:

@@ -8,6 +8,7 @@ cancelled: an append always completes before a cancellation is delivered.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +16,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, assert_never
 
-from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned
+from surefoot.core.command import After, Append, Ending, Execute, Look, Observe, Outcome, Pause, Repair, Returned
 from surefoot.core.entry import Due
 from surefoot.core.timer import remaining
+from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, drive
 from surefoot.engine.commit import Ticket
 from surefoot.engine.runtime import Runtime
@@ -57,12 +59,12 @@ async def run_attempt(attempt: Attempt) -> Ending:
     cancelled: asyncio.CancelledError | None = None
     try:
         session.call_begins(attempt.call.address)
-        if not session.live:
-            await go_live(session)
-            if (ending := attempt.settled_meanwhile()) is not None:
-                return ending
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if not session.live and isinstance(wish, Execute | Append | Repair):
+                await go_live(session)
+                if (ending := attempt.settled_meanwhile()) is not None:
+                    return ending
             if isinstance(wish, Execute):
                 try:
                     answer = await execute(attempt, wish.attempt)
@@ -81,6 +83,13 @@ async def run_attempt(attempt: Attempt) -> Ending:
                     # The failed attempt is on record; the next one is for the next resume.
                     raise cancelled  # noqa: TRY301 - handled below like any other cancellation
                 await pause(session, wish.due)
+            elif isinstance(wish, Look):
+                answer = await look(attempt)
+            elif isinstance(wish, Repair):
+                begun = attempt.repair(wish.attempt)
+                answer = await run_attempt(begun) if isinstance(begun, Attempt) else begun
+            elif isinstance(wish, Observe):
+                answer = await hop(attempt.sights)
             else:
                 assert_never(wish)
     except StopIteration as end:
@@ -94,6 +103,23 @@ async def run_attempt(attempt: Attempt) -> Ending:
         raise
     finally:
         session.call_ended(attempt.call.address)
+
+
+async def look(attempt: Attempt) -> Verdict:
+    """Call the check, blocking or not. One that raises could not tell."""
+    check = attempt.require_check()
+    if (busy := attempt.busy()) is not None:
+        return busy
+    token = current.set_place(attempt.looking())
+    try:
+        returned = check(*attempt.args, **attempt.kwargs)
+        if inspect.isawaitable(returned):
+            returned = await returned
+    except Exception as error:  # noqa: BLE001 - whatever user code raises tells nothing
+        returned = Unknown(f"it raised {type(error).__name__}: {error}")
+    finally:
+        current.reset(token)
+    return attempt.judged(returned)
 
 
 class EffectCancelled(BaseException):

@@ -33,9 +33,11 @@ from surefoot.core.entry import (
     RunFailed,
     RunReleased,
     RunStopped,
+    Sight,
     StepStarted,
     Stop,
     Value,
+    WorldSeen,
 )
 from surefoot.core.evidence import Evidence
 from surefoot.core.history import Past, PastState, changed, mismatch, no_longer_asked
@@ -43,8 +45,11 @@ from surefoot.core.key import idempotency_key
 from surefoot.core.programs.calls import Call, effect, recovered, step, suspected
 from surefoot.core.state import RUNNING, Event, RunState
 from surefoot.core.timer import Moment
+from surefoot.core.verdict import Happened, Unknown, Verdict, judged
+from surefoot.engine import worldview
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
+from surefoot.engine.config import loud
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.journal import Journal, evidence, whole
 from surefoot.engine.runtime import Runtime
@@ -58,6 +63,7 @@ from surefoot.engine.signals import (
     StopSignal,
 )
 from surefoot.engine.spec import CallSpec
+from surefoot.engine.worldview import observe
 from surefoot.errors import (
     Cancelled,
     Damaged,
@@ -69,6 +75,7 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.store.contract import Head
+from surefoot.world.witness import Witness
 
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
@@ -77,7 +84,7 @@ _log = logging.getLogger("surefoot")
 class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
-    __slots__ = ("args", "call", "inside", "kwargs", "past", "place", "program", "session", "spec")
+    __slots__ = ("abandoned", "args", "call", "inside", "kwargs", "past", "place", "program", "session", "spec")
 
     def __init__(
         self, session: Session, place: Place, spec: CallSpec, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -91,6 +98,8 @@ class Attempt:
         self.kwargs = kwargs
         self.past = past
         self.program = program
+        self.abandoned: list[threading.Thread] = []
+        """Threads of attempts that used up their time."""
 
     def settled_meanwhile(self) -> Ending | None:
         """While the run was being claimed, somebody may have settled the very effect that is in doubt here."""
@@ -103,6 +112,61 @@ class Attempt:
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
         return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+
+    def looking(self) -> Place:
+        """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
+        call = self.call
+        self.inside = Inside("check", call.address, call.key, max(1, self.past.attempt if self.past is not None else 1))
+        return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+
+    def require_check(self) -> Callable[..., Any]:
+        if self.spec.check is None:
+            raise self.session.misused(
+                UsageError(
+                    f'effect {self.spec.name} says on_crash="check" but has no check: decorate one with '
+                    f"@{self.spec.name}.check"
+                )
+            )
+        return self.spec.check
+
+    def busy(self) -> Verdict | None:
+        """A call that used up its time may still be running in this process: then nobody can say."""
+        if any(thread.is_alive() for thread in self.abandoned):
+            return Unknown("its last attempt is still running in this process, after its time was over")
+        return None
+
+    def judged(self, returned: object) -> Verdict:
+        """What the check said, its value encoded."""
+        self._check_misuse()
+        verdict = judged(returned)
+        if not isinstance(verdict, Happened):
+            return verdict
+        try:
+            return Happened(Raw(values.encode(verdict.value)))
+        except ValueRejected as error:
+            return Unknown(f"the value that its check gave cannot be stored: {error}")
+
+    def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
+        """What the effect touches, as it is now; and what of it could not be observed."""
+        return observe([self._witness(touched) for touched in self.spec.touches])
+
+    def _witness(self, touched: Any) -> Witness:
+        witness = touched if isinstance(touched, Witness) else touched(*self.args, **self.kwargs)
+        if not isinstance(witness, Witness):
+            raise self.session.misused(
+                UsageError(
+                    f"run {self.session.run}, {self.call.address}: touches= gave {witness!r}, which is no witness"
+                )
+            )
+        return witness
+
+    def repair(self, attempt: int) -> Ending | Attempt:
+        """The undo of what this effect did in part, as an effect with an address of its own."""
+        undo = self.spec.undo
+        if undo is None:
+            raise AssertionError(self.call.address)
+        address = f"{self.call.address}.repair{attempt}"
+        return self.session.begin_at(self.place, address, undo, (*self.args, None), self.kwargs)
 
     def returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
@@ -150,6 +214,10 @@ class Session:
         """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
+        self.watch: tuple[Witness, ...] = ()
+        """Witnesses that the workflow at hand names."""
+        self.on_drift: worldview.OnDrift = worldview.STOP
+        self.approve = ""
         self.suspects: list[tuple[str, str]] = []
         """(address, policy) of effects that are in doubt because entries were lost."""
         self.seen_changes = 0
@@ -185,12 +253,43 @@ class Session:
                 raise self.misused(ValueRejected(where, path=error.path)) from error
         return Returned(NOTHING, 0)
 
+    # -- the world --------------------------------------------------------------------------------
+
+    def follow(self, watch: tuple[Witness, ...], on_drift: worldview.OnDrift, approve: str) -> None:
+        """What the workflow at hand says about the world and about people."""
+        self.watch, self.on_drift, self.approve = watch, on_drift, approve
+
+    @property
+    def watches(self) -> bool:
+        return bool(self.watch or self.state.world.sights)
+
+    def look_at_world(self) -> worldview.Findings:
+        return worldview.look(self.state.world, self.watch)
+
+    def judge(self, findings: worldview.Findings) -> WorldSeen | None:
+        """Stop, or say what is expected of the world from here on; None: nothing new."""
+        verdict = worldview.verdict(findings.drift, self.on_drift)
+        if findings.drift and verdict == worldview.STOP:
+            self.stops.append(worldview.drifted(self.run, findings.drift))
+            return None
+        if findings.drift and verdict == worldview.WARN:
+            loud("\n  ".join([f"run {self.run}: the world has drifted", *(one.line() for one in findings.drift)]))
+        sights = findings.news()
+        if not sights:
+            return None
+        self.state.world.see(sights, "", self.state.seq)
+        return WorldSeen(sights, why="drift was accepted, as on_drift says" if findings.drift else "")
+
     # -- the life of a call -----------------------------------------------------------------------
 
     def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
         """What the journal answers; or else the attempt that has to be made."""
         self.enter_verb(place)
-        address = place.scope.take(spec.name)
+        return self.begin_at(place, place.scope.take(spec.name), spec, args, kwargs)
+
+    def begin_at(
+        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Ending | Attempt:
         try:
             raw_args, digest = values.encode_args(spec.binder.bind(args, kwargs))
         except ValueRejected as error:
@@ -206,12 +305,20 @@ class Session:
         key = ""
         if spec.kind == "effect":
             key = idempotency_key(self.namespace, self.run, self.state.segment, address)
-        call = Call(self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure)
+        call = Call(
+            self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure,
+            bool(spec.touches), spec.check is not None, spec.undo is not None, self._is_stale(spec, past),
+        )  # fmt: skip
         program = step(call, past) if spec.kind == "step" else effect(call, past)
         if self.state.fallbacks:
             program = self._after_fallback(place, call, past) or program
         self.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, program)
+
+    def _is_stale(self, spec: CallSpec, past: Past | None) -> bool:
+        if spec.key_ttl is None or past is None:
+            return False
+        return self.clock.now() - past.at > spec.key_ttl * 1_000_000
 
     def _after_fallback(self, place: Place, call: Call, past: Past | None) -> Program | None:
         """Entries of this run were lost. Is this effect one of those that were recorded there? None: it is not."""
@@ -236,10 +343,19 @@ class Session:
 
     def _from_journal(self, past: Past, kind: str, digest: str, raw_args: bytes) -> Ending | None:
         past.asked = True
+        if past.kind == "effect":
+            self._claim_repairs(past)
         stop = mismatch(self.run, past, kind, digest, raw_args)
         if stop is not None:
             return Halted(stop)
         return recorded_ending(past)
+
+    def _claim_repairs(self, past: Past) -> None:
+        """What undid a part of this effect belongs to it, and is not asked for by anybody else."""
+        for attempt in range(1, past.attempt + 1):
+            repair = self.state.calls.get(f"{past.address}.repair{attempt}")
+            if repair is not None:
+                repair.asked = True
 
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""

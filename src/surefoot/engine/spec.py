@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from surefoot.core import values
 from surefoot.core.address import escape
 from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
-from surefoot.engine import current
+from surefoot.engine import current, rehearsal
 from surefoot.errors import UsageError
+from surefoot.world.witness import Witness
 
-ON_CRASH = ("ask", "retry", "fail")
+ON_CRASH = ("ask", "retry", "check", "fail")
 
 
 class Binder:
@@ -34,7 +35,7 @@ class Binder:
             p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         )
         self._by_keyword = all(p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters)
-        self._ignore = ignore
+        self._ignore = self.ignored = ignore
         positional = self._required <= set(self._names) and not ignore
         self._plain = len(self._names) if positional else -1
         """With exactly so many positional arguments and no others there is nothing to check."""
@@ -84,6 +85,9 @@ class CallSpec:
         ignore: str | tuple[str, ...],
         on_crash: str = "",
         unsure: type[BaseException] | tuple[type[BaseException], ...] = (),
+        touches: Sequence[Any] = (),
+        key_ttl: Duration | None = None,
+        approve: bool = False,
     ) -> None:
         if not callable(fn):
             raise UsageError(f"@sf.{kind} decorates functions, not {fn!r}")
@@ -94,6 +98,11 @@ class CallSpec:
         self.timeout = None if timeout is None else seconds(timeout)
         self.retry = RetryPolicy(_checked_retries(retries), backoff or Backoff(), _types(retry_on))
         self.unsure = _types(unsure) or ()
+        self.touches = tuple(touches)
+        self.key_ttl = None if key_ttl is None else seconds(key_ttl)
+        self.approve = approve
+        self.check: Callable[..., Any] | None = None
+        self.undo: CallSpec | None = None
         self.binder = Binder(fn, (ignore,) if isinstance(ignore, str) else tuple(ignore))
         self._warned = False
         values.register_annotations(fn)
@@ -105,11 +114,57 @@ class CallSpec:
             raise UsageError(
                 f"effect {self.name}: on_crash={self.on_crash!r} is none of {', '.join(map(repr, ON_CRASH))}"
             )
-        if self.retry.retries and self.on_crash != "retry" and self.retry.retry_on is None:
+        if self.retry.retries and self.on_crash not in ("retry", "check") and self.retry.retry_on is None:
             raise UsageError(
                 f"effect {self.name}: retries={self.retry.retries} could repeat it. Say why that is safe: "
-                'on_crash="retry" (the other side knows the key), or retry_on=(…) with exceptions that prove that '
-                "nothing happened."
+                'on_crash="retry" (the other side knows the key), on_crash="check" with a check, or retry_on=(…) with '
+                "exceptions that prove that nothing happened."
+            )
+        for witness in self.touches:
+            if not callable(witness) and not isinstance(witness, Witness):
+                raise UsageError(
+                    f"effect {self.name}: touches= takes witnesses, or functions of its arguments that give one: "
+                    f"{witness!r} is neither"
+                )
+
+    def set_check(self, fn: Callable[..., Any]) -> None:
+        """The function that looks whether this effect happened. It takes the effect's arguments."""
+        if self.check is not None:
+            raise UsageError(f"effect {self.name} has a check already")
+        self._require_same_parameters(fn, "check", 0)
+        self.check = fn
+        if self.on_crash in ("ask", "check"):
+            self.on_crash = "check"
+
+    def set_undo(self, fn: Callable[..., Any], on_crash: str | None) -> CallSpec:
+        """The compensation: an effect of its own, which takes the arguments and the result."""
+        if self.undo is not None:
+            raise UsageError(f"effect {self.name} has an undo already")
+        self._require_same_parameters(fn, "undo", 1)
+        inherited = self.on_crash if self.on_crash != "check" else "ask"
+        self.undo = CallSpec(
+            fn, "effect", name=f"{self.name}.undo", retries=None, backoff=None, timeout=self.timeout, retry_on=None,
+            ignore=tuple(name for name in self.binder.ignored if name in inspect.signature(fn).parameters),
+            on_crash=on_crash or inherited,
+        )  # fmt: skip
+        return self.undo
+
+    def _require_same_parameters(self, fn: Callable[..., Any], what: str, more: int) -> None:
+        """Found when decorated, not at night when it is needed."""
+        if not callable(fn):
+            raise UsageError(f"effect {self.name}: its {what} must be a function, not {fn!r}")
+        if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(self.fn):
+            raise UsageError(f"effect {self.name} is blocking, so its {what} must be too")
+        mine, theirs = inspect.signature(self.fn), inspect.signature(fn)
+        if any(
+            p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+            for p in (*mine.parameters.values(), *theirs.parameters.values())
+        ):
+            return
+        if len(theirs.parameters) != len(mine.parameters) + more:
+            extra = " and the result" if more else ""
+            raise UsageError(
+                f"effect {self.name}: its {what} takes the effect's own arguments{extra}, {mine}; this one takes {theirs}"
             )
 
     def stray(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -140,6 +195,8 @@ class CallSpec:
                 "where it would have no intent of its own on record. Call it from the workflow instead."
             )
             raise place.session.misused(inside.misused(misuse))
+        if self.kind == "effect":
+            rehearsal.would_do("effect outside of the run", self.name)
         return self.fn(*args, **kwargs)
 
 

@@ -21,17 +21,18 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from surefoot.core import values
-from surefoot.core.command import Append, Done, Failed, Halted
-from surefoot.core.entry import Due, Kept, RunCreated, RunReleased, Stop, Value
+from surefoot.core.command import Append, Done, Failed, Halted, Returned
+from surefoot.core.entry import NOTHING, Due, Kept, RunCreated, RunReleased, Stop, Value
 from surefoot.core.history import cures
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
-from surefoot.engine import current, drive, fallback, journal
+from surefoot.engine import current, drive, fallback, journal, worldview
 from surefoot.engine.config import DEFAULT_STORE, FALLBACK, log, settings
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
 from surefoot.engine.spec import Binder
+from surefoot.engine.worldview import OnDrift
 from surefoot.errors import (
     STOPS,
     Cancelled,
@@ -45,12 +46,18 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.store.contract import Store
+from surefoot.world.witness import Witness
 
 LONGEST_ID = 200
+DECLARED = "declared"
+APPROVALS = (DECLARED, "every", "never")
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
 MOST_FALLBACKS = 3
 """In one go. Damage that comes back each time is a disk to be replaced."""
 CLOCK_SLACK_MICROS = 60_000_000
+
+
+NOTHING_RETURNED = Returned(NOTHING, 0)
 
 
 class Options(Struct, frozen=True):
@@ -75,6 +82,9 @@ class Plan(Struct, frozen=True):
     digest: str = ""
     on_corruption: str | None = None
     """What to do with a damaged journal; None: as configured."""
+    watch: tuple[Witness, ...] = ()
+    on_drift: OnDrift = worldview.STOP
+    approve: str = DECLARED
 
 
 # -- wishes of the loop below ---------------------------------------------------------------------------
@@ -123,6 +133,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
         try:
             if may_create:
                 session = Session(runtime, RunState(run), None, wait_seconds=options.wait_seconds or 0.0)
+                session.follow(plan.watch, plan.on_drift, plan.approve)
                 yield from _enlisted(session, _create(session, plan, options))
                 return (yield from _enlisted(session, _drive(session, plan)))
             found = yield Do(partial(journal.load, runtime.store, run))
@@ -137,6 +148,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
                 raise revive(state.stops, run, runtime.store.url)
             if not driven_elsewhere(runtime, state):
                 session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
+                session.follow(plan.watch, plan.on_drift, plan.approve)
                 return (yield from _enlisted(session, _drive(session, plan)))
         except AlreadyThere:
             may_create = False  # The ordinary way of a resume: look at what is there.
@@ -214,7 +226,11 @@ def _is_due(now: Moment, due: Due) -> bool:
 
 
 def _drive(session: Session, plan: Plan) -> Loop:
-    """Run the function, record how it ended; again and again while it continues as new."""
+    """Look at the world, run the function, record how it ended; again and again while it continues as new."""
+    if session.watches:
+        yield from _verified(session)
+        if session.stops:
+            return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     while True:
         args, kwargs = recorded_arguments(session, plan)
         outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
@@ -235,6 +251,14 @@ def _drive(session: Session, plan: Plan) -> Loop:
             ending = yield from _concluding(session, session.misused(misuse))
             raise ending from error
         yield Write(session, Append(session.continued(raw, digest)))
+
+
+def _verified(session: Session) -> Loop:
+    """Before anything runs: is the world as this run left it? What is accepted from here on is recorded."""
+    findings = yield Do(session.look_at_world)
+    entry = session.judge(findings)
+    if entry is not None:
+        yield Write(session, Append(entry))
 
 
 def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], dict[str, Any]]:

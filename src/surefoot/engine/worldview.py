@@ -1,0 +1,130 @@
+"""Looking at the world for a run: what its witnesses see now, held against what the run expects."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surefoot.core.entry import Sight, Stop
+from surefoot.core.expectation import Drift, Expectation, Unseen
+from surefoot.errors import UsageError
+from surefoot.world.witness import Witness, from_spec, observe_all
+
+STOP: Final = "stop"
+WARN: Final = "warn"
+ACCEPT: Final = "accept"
+VERDICTS: Final = (STOP, WARN, ACCEPT)
+SHOWN: Final = 20
+
+OnDrift = str | Callable[[list[Drift]], str]
+
+
+class Findings(Struct, frozen=True):
+    """What was found when every witness of a run was observed again."""
+
+    drift: list[Drift]
+    sights: tuple[Sight, ...]
+    changed: frozenset[str]
+    """Witnesses whose sight is not the one on record."""
+
+    def news(self) -> tuple[Sight, ...]:
+        return tuple(sight for sight in self.sights if sight.witness in self.changed)
+
+
+def observe(witnesses: Sequence[Witness]) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
+    """What these see now; and what could not be observed, in words."""
+    specs = {witness.name: witness.spec for witness in witnesses}
+    found = observe_all(witnesses)
+    sights = tuple(
+        Sight(name, dict(seen), dict(specs[name])) for name, seen in found.items() if not isinstance(seen, Unseen)
+    )
+    return sights, tuple(f"{name}: {seen.why}" for name, seen in found.items() if isinstance(seen, Unseen))
+
+
+def look(world: Expectation, at_hand: Sequence[Witness]) -> Findings:
+    """Observe every witness that the run knows or the code names. A new one is no drift: it begins now."""
+    known = {witness.name: witness for witness in at_hand}
+    actual: dict[str, Mapping[str, str] | Unseen] = {}
+    for name, sight in world.sights.items():
+        if name not in known:
+            rebuilt = from_spec(sight.spec) if sight.spec else None
+            if rebuilt is None:
+                actual[name] = Unseen("only the code that watched it can; name it in watch= of the workflow")
+            else:
+                known[name] = rebuilt
+    actual.update(observe_all(list(known.values())))
+    specs = {name: witness.spec for name, witness in known.items()}
+    sights = tuple(
+        Sight(name, dict(seen), dict(specs[name])) for name, seen in actual.items() if not isinstance(seen, Unseen)
+    )
+    judged = {name: seen for name, seen in actual.items() if name in world.sights or isinstance(seen, Unseen)}
+    changed = frozenset(
+        sight.witness
+        for sight in sights
+        if sight.witness not in world.sights or not _as_expected(world, sight) or world.fresh & sight.parts.keys()
+    )
+    return Findings(world.drift(judged), sights, changed - _in_doubt(world, sights))
+
+
+def _as_expected(world: Expectation, sight: Sight) -> bool:
+    return all(part in world.parts and world.parts[part].hash == value for part, value in sight.parts.items()) and all(
+        part in sight.parts for part in world.sights[sight.witness].parts
+    )
+
+
+def _in_doubt(world: Expectation, sights: Sequence[Sight]) -> frozenset[str]:
+    """Witnesses of parts that an effect in doubt touches: they are recorded once that is settled."""
+    return frozenset(sight.witness for sight in sights if world.unsettled & sight.parts.keys())
+
+
+def verdict(drift: list[Drift], on_drift: OnDrift) -> str:
+    """What the workflow wants done about it. What cannot be observed is a stop, whatever it says."""
+    if any(found.what == "not observable" for found in drift):
+        return STOP
+    if not drift or isinstance(on_drift, str):
+        return on_drift if isinstance(on_drift, str) else ACCEPT
+    said: Any = on_drift(drift)
+    if said not in VERDICTS:
+        raise UsageError(f"on_drift= answered {said!r}; it must be one of {', '.join(map(repr, VERDICTS))}")
+    return str(said)
+
+
+def checked_on_drift(on_drift: OnDrift) -> OnDrift:
+    if callable(on_drift) or on_drift in VERDICTS:
+        return on_drift
+    raise UsageError(f"on_drift={on_drift!r}: must be one of {', '.join(map(repr, VERDICTS))}, or a function")
+
+
+def checked_witnesses(watch: Sequence[Witness]) -> tuple[Witness, ...]:
+    names: set[str] = set()
+    for witness in watch:
+        if not isinstance(witness, Witness):
+            raise UsageError(f"watch= takes witnesses (surefoot.witness), not {witness!r}")
+        if witness.name in names:
+            raise UsageError(f"watch= names the witness {witness.name!r} twice; give one of them a name= of its own")
+        names.add(witness.name)
+    return tuple(watch)
+
+
+def drifted(run: str, drift: Sequence[Drift]) -> Stop:
+    """The stop: what was expected, what was found, and which call had recorded it."""
+    lines = [found.line() for found in drift]
+    more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    told = "\n  ".join([*lines[:SHOWN], *more])
+    quoted = shlex.quote(run)
+    call = next((found.by.split(",")[0] for found in drift if "#" in found.by), "")
+    again = (("do it again?", f"surefoot runs rewind {quoted} --at {shlex.quote(call)}"),) if call else ()
+    return Stop(
+        "Drifted",
+        f"run {run}: the world is not as the run left it. Nothing was executed.\n  {told}",
+        "",
+        {found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift[:SHOWN]},
+        (
+            ("it is all right?", f"surefoot accept {quoted}"),
+            *again,
+            ("give up?", f"surefoot runs cancel {quoted}"),
+        ),
+    )

@@ -29,6 +29,8 @@ from bench import report
 
 ROOT = Path(__file__).resolve().parent.parent
 AGAINST_REF = ("w1", "w1e", "w2", "w2b_waits", "w2b_threads")
+VARIANTS, CONTENTS = ("results", "argument", "checkpoint"), ("text", "base64")
+GROWING_STEPS = 200
 BUSY_LOAD = 0.5
 STARTS = 10
 """How often each program of W5 is started per round."""
@@ -57,17 +59,26 @@ class Bench:
         self.rounds = rounds
         self.samples: dict[str, list[float]] = defaultdict(list)
         self.rates: dict[str, list[float]] = defaultdict(list)
+        self._half: dict[tuple[str, str], float] = {}
         self._progress = progress
-        self._task = progress.add_task("preparing", total=2 + rounds * (2 * len(AGAINST_REF) + 6))
+        # Per round: ref and work in turn, W3, the lone step, W5, seals, verify, opening, and W4; W4 once more at the end.
+        a_round = (2 * len(AGAINST_REF) + 1) + 3 + 1 + 1 + 1 + 2 + 2 + 6
+        self._task = progress.add_task("preparing", total=5 + rounds * a_round + 1 + 7)
 
     def run(self) -> None:
         with self._fresh() as folder:
             self._work("record", folder)
             self.body_bytes = round(self._work("read_rows", folder)["body"])
-        with self._fresh() as many:
+        with self._fresh() as many, self._fresh() as large, self._fresh() as few:
             self._work("record_many", many)
-            for _ in range(self.rounds):
+            self._trust("record_large", large)
+            self._trust("record_few", few)
+            for number in range(self.rounds):
                 self._round(many)
+                self._seals()
+                self._looks(large=large, many=many, few=few)
+                self._growth(number)
+        self._second_half(self.rounds - 1)
         self._count_fsyncs()
 
     def _round(self, many: Path) -> None:
@@ -135,6 +146,51 @@ class Bench:
             )  # fmt: skip
         self.samples["w5_rss"].append(int(done.stdout) / 1024)
 
+    def _seals(self) -> None:
+        with self._fresh() as folder:
+            figures = self._trust("seals", folder)
+        self.samples["seals"].append(figures["ratio"])
+        self.rates["seals_cpu_us"].append(figures["cpu_us"])
+
+    def _looks(self, *, large: Path, many: Path, few: Path) -> None:
+        for name, folder in (("large", large), ("small", many)):
+            figures = self._trust("verify", folder)
+            self.samples[f"verify_{name}"].append(figures["rate"])
+            self.rates[f"verify_{name}_content"].append(figures["content"])
+            self.rates[f"verify_{name}_entries"].append(figures["entries"])
+        for name, folder in (("large", large), ("many", many)):
+            figures = self._trust("opening", few, str(folder))
+            self.samples[f"open_{name}"].append(figures["ratio"])
+            self.rates[f"open_{name}_ms"].append(figures["ms"])
+
+    def _growth(self, seed: int) -> None:
+        """W4 with other content in each round. The line of a variant is the worse of text and base64."""
+        for variant in VARIANTS:
+            ratios = []
+            for content in CONTENTS:
+                figures = self._w4(variant, content, GROWING_STEPS, seed)
+                ratios.append(figures["bytes"] / figures["unique"])
+                self.rates[f"w4_{variant}_{content}"].append(ratios[-1])
+                self.rates[f"w4_{variant}_{content}_ms"].append(figures["cpu_ms"])
+                self._half[variant, content] = figures["bytes"]
+            self.samples[f"w4_{variant}"].append(max(ratios))
+        self.samples["w4_cpu"].append(self.rates["w4_checkpoint_text_ms"][-1])
+
+    def _second_half(self, seed: int) -> None:
+        """The same content twice as long; the worst case counts. Also without what an empty store takes."""
+        with self._fresh() as folder:
+            empty = self._trust("empty", folder)["bytes"]
+        halves = []
+        for (variant, content), half in self._half.items():
+            whole = self._w4(variant, content, 2 * GROWING_STEPS, seed)["bytes"]
+            halves.append((whole - half) / half)
+            self.rates["w4_halves"].append((whole - half) / (half - empty))
+        self.samples["w4_linear"].append(max(halves))
+
+    def _w4(self, variant: str, content: str, steps: int, seed: int) -> dict[str, float]:
+        with self._fresh() as folder:
+            return self._trust("w4", folder, variant, content, str(steps), str(seed))
+
     def _count_fsyncs(self) -> None:
         """Under strace everything is slower, so this is a run of its own. Opening the store is counted too."""
         self._say("fsyncs")
@@ -152,12 +208,21 @@ class Bench:
                 calls = sum(1 for line in trace.read_text().splitlines() if "sync(" in line)
             self.samples[f"{name}_fsyncs"].append(calls / steps)
 
+    def _trust(self, name: str, folder: Path, *more: str) -> dict[str, float]:
+        return self._work(name, folder, *more, module="bench.trust")
+
     def _work(
-        self, name: str, folder: Path, *more: str, shown: bool = True, under: list[str] | None = None
+        self,
+        name: str,
+        folder: Path,
+        *more: str,
+        shown: bool = True,
+        under: list[str] | None = None,
+        module: str = "bench.work",
     ) -> dict[str, float]:
         if shown:
             self._say(name)
-        command = [*(under or []), sys.executable, "-m", "bench.work", name, str(folder), *more]
+        command = [*(under or []), sys.executable, "-m", module, name, str(folder), *more]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=_environment(), check=False)
         if done.returncode != 0:
             raise SystemExit(f"{name} failed:\n{done.stderr}")

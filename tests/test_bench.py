@@ -14,8 +14,8 @@ from bench.aims import Line
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def work(name, folder, *more):
-    command = [sys.executable, "-W", "error", "-m", "bench.work", name, str(folder), *more]
+def work(name, folder, *more, module="bench.work"):
+    command = [sys.executable, "-W", "error", "-m", module, name, str(folder), *more]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout.splitlines()[-1])
@@ -43,6 +43,37 @@ def test_the_bare_loop_and_the_lone_steps_are_measured(tmp_path):
     """The two sides of every ratio."""
     assert work("ref", tmp_path, "400")["rate"] > 0
     assert set(work("lone_step", tmp_path)) == {"blocking", "async"}
+
+
+def test_seals_are_switched_off_for_one_side_only(tmp_path):
+    """The side without them must not be the one that is believed; the other has to be the real thing."""
+    figures = work("seals", tmp_path, module="bench.trust")
+
+    assert figures["ratio"] > 0
+    assert work("verify", tmp_path / "sealed", module="bench.trust")["entries"] > 0
+    with pytest.raises(AssertionError, match="seal"):
+        work("verify", tmp_path / "bare", module="bench.trust")
+
+
+def test_verifying_and_opening_are_measured_on_stores_that_hold_what_we_say(tmp_path):
+    """Large values lie in parts, small ones in their records: both are read."""
+    large, few = tmp_path / "large", tmp_path / "few"
+    recorded = work("record_large", large, "2", module="bench.trust")
+    work("record_few", few, module="bench.trust")
+
+    assert 1_000_000 < recorded["bytes"] < 4_000_000
+    assert work("verify", large, module="bench.trust")["rate"] > 0
+    assert work("opening", few, str(large), module="bench.trust")["ratio"] > 0
+
+
+@pytest.mark.parametrize("content", ["text", "base64"])
+@pytest.mark.parametrize("variant", ["results", "argument", "checkpoint"])
+def test_a_growing_state_costs_what_is_new(tmp_path, variant, content):
+    """W4, short: 40 messages of 2 KB. Forty whole copies would be twenty times the content."""
+    figures = work("w4", tmp_path, variant, content, "40", "7", module="bench.trust")
+
+    assert 40 * 2_000 < figures["unique"] <= 40 * 2_048
+    assert figures["bytes"] < 3 * figures["unique"] + work("empty", tmp_path / "empty", module="bench.trust")["bytes"]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ def lines_with(word, *outputs):
         ("refactor.py", "50 files refactored by run refactor-1"),
         ("documents.py", "run documents-1000: 990 documents read, 10 unreadable"),
         ("refund.py", "order 1001 is refunded: re_1"),
+        ("checkpoint.py", "400 words on 100 pages"),
         ("agent_loop.py", "after 24 look-ups: summary of 9 messages, the last: page 24 says 7"),
     ],
 )
@@ -102,6 +103,16 @@ def test_documents_killed_in_the_middle_are_not_read_again_from_the_start():
 
     assert after.stdout.endswith("run documents-1000: 990 documents read, 10 unreadable\n"), after.stderr
     assert len(lines_with("read", before, after.stdout)) <= 1000 + 20
+
+
+def test_pages_killed_in_the_middle_go_on_with_the_page_after_the_last_saved():
+    """A hand-written loop needs no workflow to survive a kill."""
+    before = killed_after(40, "checkpoint.py")
+    after = run("checkpoint.py")
+
+    read = lines_with("page", before, after.stdout)
+    assert after.stdout.endswith("400 words on 100 pages\n"), after.stderr
+    assert len(read) == len(set(read)) >= 99, "a page that was saved and not printed is not read again"
 
 
 def test_every_example_has_a_test_here():

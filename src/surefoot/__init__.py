@@ -63,11 +63,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing", "CorruptCheckpoint",
-    "Drifted", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed",
+    "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed",
     "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter", "Run",
     "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable",
     "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer", "Workflow", "attempt",
-    "configure", "continue_as_new", "effect", "gather", "get_run", "key", "map", "now", "outside", "patched",
+    "configure", "continue_as_new", "effect", "gather", "get_run", "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched",
     "progress", "publish", "random", "register", "run_id", "runs", "scope", "send_event", "sleep", "sleep_until",
-    "step", "upcast", "uuid4", "wait_event", "workflow",
+    "step", "unknown", "upcast", "uuid4", "wait_event", "workflow",
 ]  # fmt: skip

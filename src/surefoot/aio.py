@@ -5,6 +5,8 @@
 
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
+from surefoot.engine.checkpoint import Generation
+from surefoot.engine.checkpoint_async import AsyncCheckpoint as Checkpoint
 from surefoot.engine.config import configure
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run
 from surefoot.engine.verbs import (
@@ -63,11 +65,12 @@ from surefoot.errors import (
 )
 
 __all__ = [
-    "AsyncRun", "AsyncWorkflow", "Backoff", "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Drifted", "Fatal",
-    "Fenced", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound",
-    "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret",
-    "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError",
-    "ValueRejected", "WaitingForAnswer", "Workflow", "attempt", "configure", "continue_as_new", "effect", "gather",
-    "get_run", "key", "map", "now", "outside", "patched", "progress", "publish", "random", "register", "run_id",
-    "runs", "scope", "send_event", "sleep", "sleep_until", "step", "upcast", "uuid4", "wait_event", "workflow",
+    "AsyncRun", "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing",
+    "CorruptCheckpoint", "Drifted", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry",
+    "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter",
+    "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable",
+    "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer", "Workflow", "attempt",
+    "configure", "continue_as_new", "effect", "gather", "get_run", "key", "map", "now", "outside", "patched",
+    "progress", "publish", "random", "register", "run_id", "runs", "scope", "send_event", "sleep", "sleep_until",
+    "step", "upcast", "uuid4", "wait_event", "workflow",
 ]  # fmt: skip

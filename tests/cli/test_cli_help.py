@@ -11,7 +11,21 @@ import pytest
 from surefoot.cli import main, run, settle
 from surefoot.cli.runs import group
 
-VERBS = {"demo", "run", "runs", "settle"}
+VERBS = {
+    "adopt",
+    "backup",
+    "demo",
+    "doctor",
+    "export",
+    "inspect",
+    "preflight",
+    "prune",
+    "repair",
+    "run",
+    "runs",
+    "settle",
+    "verify",
+}
 
 
 def modules_after(statement):

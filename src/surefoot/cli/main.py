@@ -22,7 +22,19 @@ VERBS = {
     "demo": ("surefoot.cli.demo.verb:demo", "See it work: an agent is killed with SIGKILL, and brought home."),
     "run": ("surefoot.cli.run:run", "Start a run, or resume it, or print its recorded result."),
     "runs": ("surefoot.cli.runs.group:runs", "Look at runs, resume and cancel them."),
+    "preflight": (
+        "surefoot.cli.preflight:preflight",
+        "Which unfinished runs would this code strand? Ask before deploying.",
+    ),
+    "repair": ("surefoot.cli.repair:repair", "Let a damaged run go on from its longest valid prefix."),
+    "adopt": ("surefoot.cli.adopt:adopt", "Accept a store that is older than it once was."),
     "settle": ("surefoot.cli.settle:settle", "Say whether an effect that is in doubt happened."),
+    "inspect": ("surefoot.cli.inspect:inspect", "Look into a file that may be damaged, without touching it."),
+    "verify": ("surefoot.cli.verify:verify", "Is everything whole? Reads every entry and part, changes nothing."),
+    "doctor": ("surefoot.cli.doctor:doctor", "Does this place keep what is promised? Disk, locks, clock."),
+    "prune": ("surefoot.cli.prune:prune", "Delete runs that ended long ago; each leaves a tombstone."),
+    "backup": ("surefoot.cli.backup:backup", "Copy the store while it is in use, and verify the copy."),
+    "export": ("surefoot.cli.export:export", "Write a run to one file that proves itself."),
 }
 
 

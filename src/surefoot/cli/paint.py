@@ -27,6 +27,9 @@ STYLES = {
     "sleeping": "cyan",
     "done": "green",
     "cancelled": "dim",
+    "ok": "green",
+    "warn": "bold yellow",
+    "bad": "bold red",
 }
 
 UNBROKEN = 4_000

@@ -98,8 +98,3 @@ def plausible(after: int, *claims: object) -> int:
     """The number of a damaged generation that stands behind number `after`: what it says, if that can be right."""
     found = [claim for claim in claims if type(claim) is int and after < claim <= after + LEAP]
     return min(found, default=after + 1)
-
-
-def path(stored: int, wanted: int) -> range:
-    """The migrations that lead from one schema to another, by the schema each starts from."""
-    return range(stored, wanted)

@@ -81,10 +81,8 @@ def execute(attempt: Attempt, number: int) -> Outcome:
     started = attempt.session.clock.now()
     token = current.set_place(place)
     try:
-        if attempt.spec.timeout is None:
-            value = attempt.spec.fn(*attempt.args, **attempt.kwargs)
-        else:
-            value = in_time(attempt)
+        timed = attempt.spec.timeout is not None
+        value = in_time(attempt) if timed else attempt.spec.fn(*attempt.args, **attempt.kwargs)
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
         return attempt.raised(error)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.engine import config, current, drive, verbs
+from surefoot.engine import config, current, drive, rehearsal, verbs
 from surefoot.engine.handle import Run
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.spec import CallSpec
@@ -27,6 +27,7 @@ def send_event(run_id: str, name: str, value: Any = None, *, store: str | None =
     """Deliver an event to a run; `sf.wait_event(name)` there gets the value."""
     place = current.get()
     if place is None or place is current.OUTSIDE:
+        rehearsal.would_do("send_event outside of the run", run_id)
         runtime: Runtime = config.runtime(store, create=False)
         Run(runtime, run_id).send_event(name, value, id=str(runtime.clock.uuid4()))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.engine import config, drive, journal, start
 from surefoot.engine.registry import Definition, registry
+from surefoot.engine.rehearsal import rehearsing, would_do
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import PlanSignal, StopSignal
@@ -186,6 +188,8 @@ class Run:
                 _rehearse(session, definition)
             except Stopped as stop:
                 stops = stops or [stop.summary]
+            if session.trouble is not None:
+                stops = stops or [str(session.trouble)]
             in_doubt += [(address, _by_policy(policy)) for address, policy in session.suspects]
             asking = {address for address, what in in_doubt if what.startswith("stop")}
             upcoming = [(kind, address) for kind, address in session.planned if address not in asking]
@@ -279,6 +283,7 @@ class Run:
         self._visit(decide)
 
     def _visit(self, decide: Any) -> RunState:
+        would_do("visit of run", self.id)
         state = journal.visit(self.runtime.store, self.runtime.clock, self.id, decide)
         if state is None:
             raise start.not_found(self.id, self.runtime.store.url)
@@ -374,10 +379,11 @@ def _by_policy(policy: str) -> str:
 def _rehearse(session: Session, definition: Definition) -> None:
     """Replay up to the first calls that would be executed."""
     args, kwargs = start.recorded_arguments(session, definition.resume_plan())
-    if definition.is_async:
-        outcome = _in_a_loop_of_its_own(session, lambda: definition.fn(*args, **kwargs))
-    else:
-        outcome = drive.invoke(session, lambda: definition.fn(*args, **kwargs))
+    with rehearsing(session):
+        if definition.is_async:
+            outcome = _in_a_loop_of_its_own(session, lambda: definition.fn(*args, **kwargs))
+        else:
+            outcome = drive.invoke(session, lambda: definition.fn(*args, **kwargs))
     if isinstance(outcome, BaseException) and not isinstance(outcome, PlanSignal | StopSignal | Exception):
         raise outcome
 
@@ -388,7 +394,10 @@ def _in_a_loop_of_its_own(session: Session, fn: Any) -> Any:
     from surefoot.engine import drive_async
 
     box: list[Any] = []
-    thread = threading.Thread(target=lambda: box.append(asyncio.run(drive_async.invoke(session, fn))), daemon=True)
+    context = contextvars.copy_context()
+    thread = threading.Thread(
+        target=lambda: box.append(context.run(asyncio.run, drive_async.invoke(session, fn))), daemon=True
+    )
     thread.start()
     thread.join()
     return box[0]

@@ -40,7 +40,7 @@ from surefoot.core.entry import (
     WorldSeen,
 )
 from surefoot.core.evidence import Evidence
-from surefoot.core.history import Past, PastState, changed, mismatch, no_longer_asked
+from surefoot.core.history import Past, PastState, changed, located, mismatch, no_longer_asked
 from surefoot.core.key import idempotency_key
 from surefoot.core.programs.calls import Call, effect, recovered, step, suspected
 from surefoot.core.state import RUNNING, Event, RunState
@@ -346,7 +346,7 @@ class Session:
         if past.kind == "effect":
             self._claim_repairs(past)
         stop = mismatch(self.run, past, kind, digest, raw_args)
-        if stop is not None:
+        if stop is not None and not (past.kind == kind and self._brought_up(past.args) == digest):
             return Halted(stop)
         return recorded_ending(past)
 
@@ -356,6 +356,13 @@ class Session:
             repair = self.state.calls.get(f"{past.address}.repair{attempt}")
             if repair is not None:
                 repair.asked = True
+
+    def _brought_up(self, args: Value | None) -> str:
+        """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape."""
+        try:
+            return "" if args is None else values.digest(values.decode(self.whole(args)))
+        except (Stopped, ValueRejected):
+            return ""
 
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
@@ -372,7 +379,7 @@ class Session:
         try:
             return values.decode(self.whole(value))
         except Stopped as error:
-            raise self.misused(error) from None
+            raise self.misused(self._located(error, value)) from None
 
     def whole(self, value: Value) -> Raw:
         return whole(self.runtime.store, self.run, value)
@@ -381,10 +388,16 @@ class Session:
         try:
             error = values.decode_error(ending.raw)
         except Stopped as unreadable:
-            return self.misused(unreadable)
+            return self.misused(self._located(unreadable, ending.raw))
         if ending.cause is not None:
             error.__cause__ = ending.cause
         return error
+
+    def _located(self, error: Stopped, value: object) -> Stopped:
+        """The same stop, naming the call whose recorded value cannot be read."""
+        pasts = self.state.calls.values()
+        address = next((past.address for past in pasts if past.value is value or past.error is value), "")
+        return located(error, self.run, address)
 
     def enter_verb(self, place: Place) -> None:
         """Every verb starts here: what has stopped stays stopped."""
@@ -538,7 +551,10 @@ class Session:
             self.stops.append(no_longer_asked(self.run, [past for past in unasked if past.kind == "effect"]))
             return (yield from self._stop())
         if unasked_steps := tuple(past.address for past in unasked if past.kind == "step"):
-            _log.warning("run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(unasked_steps))
+            if not self.dry:
+                _log.warning(
+                    "run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(unasked_steps)
+                )
             yield Append(CallsUnclaimed(unasked_steps))
         if isinstance(outcome, ContinueSignal):
             return outcome

@@ -23,7 +23,7 @@ from msgspec import Raw, Struct
 from surefoot.core import values
 from surefoot.core.command import Append, Done, Failed, Halted, Returned
 from surefoot.core.entry import NOTHING, Due, Kept, RunCreated, RunReleased, Stop, Value
-from surefoot.core.history import cures
+from surefoot.core.history import cures, located
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
 from surefoot.engine import current, drive, fallback, journal, worldview
@@ -140,7 +140,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             if found is None:
                 raise not_found(run, runtime.store.url)
             state, head = found
-            require_same(plan, state, runtime.store.url)
+            require_same(plan, state, runtime.store)
             if state.status in ENDED:
                 return recorded_end(runtime.store, state)
             _warn_of_clock(runtime, state)
@@ -263,7 +263,10 @@ def _verified(session: Session) -> Loop:
 
 def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments on record, as the function at hand takes them; CodeChanged if it no longer does."""
-    bound: Any = values.decode(session.whole(session.state.args))
+    try:
+        bound: Any = values.decode(session.whole(session.state.args))
+    except Stopped as error:
+        raise located(error, session.run, "its arguments") from None
     try:
         return plan.binder.call_with(bound)
     except TypeError as error:
@@ -325,10 +328,14 @@ def recorded_end(store: Store, state: RunState) -> Any:
             f"run {state.run} ended {state.status} and was pruned on {when}: what it recorded is no longer kept in "
             f"{store.url}. It does not run again; for a new task use another run id."
         )
-    if state.status == DONE:
-        return values.decode(journal.whole(store, state.run, state.value))
-    if state.status == FAILED:
-        raise values.decode_error(state.error)
+    try:
+        if state.status == DONE:
+            return values.decode(journal.whole(store, state.run, state.value))
+        failure = values.decode_error(state.error) if state.status == FAILED else None
+    except Stopped as error:
+        raise located(error, state.run, "its result") from None
+    if failure is not None:
+        raise failure
     raise Cancelled(f"run {state.run} was cancelled")
 
 
@@ -352,8 +359,8 @@ def _pasteable(cures: tuple[tuple[str, str], ...], where: str) -> tuple[tuple[st
     return tuple((when, line + extra if line.startswith("surefoot ") else line) for when, line in cures)
 
 
-def require_same(plan: Plan, state: RunState, where: str) -> None:
-    created = state.created
+def require_same(plan: Plan, state: RunState, store: Store) -> None:
+    created, where = state.created, store.url
     if created is None:
         raise AssertionError(state.run)
     if created.workflow != plan.workflow:
@@ -361,12 +368,21 @@ def require_same(plan: Plan, state: RunState, where: str) -> None:
             f"run {state.run} in {where} belongs to workflow {created.workflow!r}, not {plan.workflow!r}. "
             "Choose another run id."
         )
-    if plan.args is not None and created.digest != plan.digest:
+    if plan.args is not None and created.digest != plan.digest and not _same_today(plan, created, store):
         raise RunConflict(
             f"run {state.run} in {where} was started with other arguments.\n"
             f"  recorded: {_shown(created.args)}\n  given now: {plan.args.decode()[:400]}\n"
             "  Use another run id for another task, or the same arguments to go on with this one."
         )
+
+
+def _same_today(plan: Plan, created: RunCreated, store: Store) -> bool:
+    """Whether the recorded arguments, brought up to today's classes by upcasters, are those that are given."""
+    try:
+        recorded = values.decode(journal.whole(store, "", created.args))
+        return values.digest(recorded) == plan.digest
+    except (Stopped, ValueRejected):
+        return False
 
 
 def _shown(args: Value) -> str:

@@ -281,7 +281,7 @@ class _Starter(Generic[P, R]):
         delay = self._options.delay_seconds
         due = None if delay is None else after(runtime.clock.read(), delay)
         state = journal.create(runtime.store, runtime.clock, run, start.created_entry(plan, self._options, due))
-        start.require_same(plan, state, runtime.store.url)
+        start.require_same(plan, state, runtime.store)
         return Run(runtime, run)
 
 

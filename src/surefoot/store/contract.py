@@ -67,6 +67,8 @@ class Rewrite(Struct, frozen=True):
     cuts: Sequence[Cut] = ()
     archive: bool = True
     """Whether what was there is kept for inspection (quarantined), or deleted."""
+    forget: bool = False
+    """Whether what earlier rewrites of this journal archived is deleted as well."""
 
 
 class Conflict(Struct, frozen=True):

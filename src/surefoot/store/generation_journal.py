@@ -17,13 +17,14 @@ from surefoot.core.entry import GenerationSaved, Kept
 from surefoot.core.generation import LEAP, Saved, Seen, Shelved, plausible
 from surefoot.core.parts import Cut, damaged_parts, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
-from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMismatch
+from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMismatch, Stopped
 from surefoot.store.contract import RESERVED, Append, Head, Rewrite, Store, Stored
 
 _PREFIX: Final = f"{RESERVED}checkpoint{RESERVED}"
 _BEYOND: Final = 2**62
 """Behind any record: to ask for the head alone."""
-_BAD_READS: Final = 1000
+_MOST_READS: Final = 100_000
+_TRIES: Final = 100
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ class JournalShelf:
         doubt = _doubt(head, last) or unread
         newest = max((one.number for one in seen), default=0)
         if doubt or any(one.why for one in seen):
-            newest = max(newest, self._set_aside_before() + max(missing, 0))
+            newest = max(newest, self._set_aside_before(newest) + max(missing, 0))
         mark = head.seal if head is not None else last.seal if last is not None else b"?"
         return Shelved(seen, newest, mark, doubt, stored)
 
@@ -81,7 +82,7 @@ class JournalShelf:
         try:
             return self.store.read(self.run), ""
         except Damaged as error:
-            return self._read_each(error), f"the journal cannot be read in one piece ({error.summary})"
+            return self._read_each(error), "the journal cannot be read in one piece"
 
     def _read_each(self, damage: Damaged) -> Stored:
         try:
@@ -89,7 +90,7 @@ class JournalShelf:
         except Damaged:
             raise damage from None
         records: list[Record] = []
-        for after in range(min(head.seq if head is not None else _BAD_READS, _BAD_READS)):
+        for after in range(min(head.seq if head is not None else _MOST_READS, _MOST_READS)):
             try:
                 found = self.store.read(self.run, after=after, limit=1).records
             except Damaged:
@@ -120,9 +121,9 @@ class JournalShelf:
         try:
             entry = from_record(record)
         except (CodecMissing, SchemaMismatch) as error:
-            return Seen(plausible(number, record.epoch), unknown=error)
-        except Damaged as error:
-            return Seen(plausible(number, record.epoch), why=f"is damaged: {error.summary}")
+            return Seen(record.epoch, unknown=self._named(error, record.epoch))
+        except Damaged:
+            return Seen(plausible(number, record.epoch), why="is damaged: its seal holds, but it cannot be read")
         if not isinstance(entry, GenerationSaved) or entry.generation <= number:
             return Seen(plausible(number, record.epoch), why="is damaged: it is not what belongs in this place")
         size = entry.state.reference.size if isinstance(entry.state, Kept) else len(bytes(entry.state))
@@ -131,18 +132,26 @@ class JournalShelf:
             watch=entry.watch, source=(record, entry),
         )  # fmt: skip
 
+    def _named(self, error: Stopped, number: int) -> Stopped:
+        return type(error)(
+            f"checkpoint {self._name}: generation {number} was written by a newer version of surefoot.",
+            facts=error.facts,
+            cures=error.cures,
+        )
+
     def _resealed(self, record: Record, previous: bytes) -> bytes:
         try:
             return self._seal(record.seq, record.epoch, record.at, record.kind, record.body, previous).seal
         except Exception:  # noqa: BLE001 - a field outside its range is damage, whatever complains about it
             return b""
 
-    def _set_aside_before(self) -> int:
-        """The highest number among records that earlier saves set aside."""
+    def _set_aside_before(self, newest: int) -> int:
+        """The highest number among records that earlier saves set aside: it is not given again either."""
         try:
-            return max((record.epoch for record in self.store.quarantined(self.run) if record.epoch < LEAP), default=0)
+            found = [record.epoch for record in self.store.quarantined(self.run)]
         except Damaged:
             return 0
+        return max((number for number in found if number <= newest + LEAP), default=0)
 
     # --- saving ----------------------------------------------------------------------------------------
 
@@ -195,24 +204,28 @@ class JournalShelf:
         if conflict is not None:
             return False
         try:
-            if self._read_back(prepared):
-                return True
-            self._heal(prepared)
-            if self._read_back(prepared):
-                return True
+            why = self._fault(prepared)
+            if why:
+                self._heal(prepared)
+                why = self._fault(prepared)
         except Damaged as error:
             raise self._unreadable(prepared.number, error.summary) from error
-        raise self._unreadable(prepared.number, "other bytes came back")
+        if why:
+            raise self._unreadable(prepared.number, why)
+        return True
 
-    def _read_back(self, prepared: Prepared) -> bool:
+    def _fault(self, prepared: Prepared) -> str:
+        """What is wrong with the generation that was just written, read again and whole."""
         found = self.look()
-        mine = [] if found is None else [one for one in found.seen if one.number == prepared.number and one.sound]
+        mine = [] if found is None else [one for one in found.seen if one.number == prepared.number]
+        if not mine or not mine[0].sound:
+            return mine[0].why if mine else "it is not there"
         try:
-            return bool(mine) and self.state(mine[0]) == prepared.state
+            return "" if self.state(mine[0]) == prepared.state else "other bytes came back"
         except CodecMissing:
             raise
-        except Damaged:
-            return False
+        except Damaged as error:
+            return error.summary
 
     def _heal(self, prepared: Prepared) -> None:
         """Write parts again that were relied on and have gone bad since they were last looked at.
@@ -220,13 +233,14 @@ class JournalShelf:
         The store trusts parts that it has seen whole. To delete the bad ones makes it forget that; then all that
         is lacking is written from the bytes at hand.
         """
-        bad: set[bytes] = set()
-        for cut in prepared.wish.cuts:
-            bad |= set(damaged_parts(cut.reference, self.store.parts))
-        while not self.store.discard(sorted(bad), self.store.changes()):
-            pass  # somebody appended in between
-        head = Head(prepared.wish.records[-1].seq, prepared.wish.records[-1].seal)
-        self.store.append([Append(self.run, head, [], cuts=prepared.wish.cuts)])
+        cuts = prepared.wish.cuts
+        bad = sorted({name for cut in cuts for name in damaged_parts(cut.reference, self.store.parts)})
+        for _ in range(_TRIES):  # whoever appends in between makes us look again
+            if not cuts or not self.store.discard(bad, self.store.changes()):
+                continue
+            head = self.store.read(self.run, after=_BEYOND, limit=1).head
+            if self.store.append([Append(self.run, head, [], cuts=cuts)]) == [None]:
+                return
 
     def _unreadable(self, number: int, why: str) -> CorruptCheckpoint:
         return CorruptCheckpoint(

@@ -77,6 +77,8 @@ class MemoryStore:
                 return Conflict(item.run)
             journal = self._journals.get(item.run, [])
             gone = journal[item.keep :]
+            if item.forget:
+                self._quarantine.pop(item.run, None)
             if item.archive:
                 self._quarantine.setdefault(item.run, []).extend(gone)
             self._order = {pos: record for pos, record in self._order.items() if record not in gone}

@@ -158,6 +158,7 @@ class SqliteStore:
         self._liveness = Liveness(files.path + "-workers")
         self._busy_seconds = busy_seconds
         self._list_checked = False
+        self._parts_checked = False
         self._sound: set[bytes] = set()
         self._swept: object = None
         self._refusal = ""
@@ -354,8 +355,9 @@ class SqliteStore:
         heads = execute(_HEAD, (item.run,)).fetchall()
         if (Head(*heads[0]) if heads else None) != item.found:
             return Conflict(item.run), None, []
-        # What is moved is found by the index and taken out by the table: they have to agree first.
-        if not after:
+        if item.archive and not after:
+            # Something is damaged, and what is moved is found by the index and taken out by the table: they have to
+            # agree first.
             execute("REINDEX entries")
         ((newest,),) = execute("SELECT max(pos) FROM entries").fetchall()
         known = self._anchor.newest
@@ -464,7 +466,21 @@ class SqliteStore:
         return Stored(records, head)
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
-        return _parts_of(row for rows in self._look(*_part_questions(ids)) for row in rows)
+        found = _parts_of(row for rows in self._look(*_part_questions(ids)) for row in rows)
+        if len(found) < len(ids):
+            self._refuse_if_parts_are_hidden()
+        return found
+
+    def _refuse_if_parts_are_hidden(self) -> None:
+        """Parts are found by an index. One that lost its order hides what is there, and what is written from now on."""
+        if not self._parts_checked:
+            if self._look(("PRAGMA integrity_check('parts')", ()))[0] != [("ok",)]:
+                raise JournalCorrupt(
+                    f"{self.path}: the index of the parts of values does not fit the parts.",
+                    facts=STRUCTURE,
+                    cures=RESTORE,
+                )
+            self._parts_checked = True
 
     def quarantined(self, run: str) -> list[Record]:
         return [Record(run, *row) for row in _typed_ones(self._look((_QUARANTINED, (run,)))[0], _RECORD_ROW)]

@@ -132,12 +132,14 @@ os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 class Opened:
     """A database whose anchor holds, with a read-only connection to it."""
 
-    def __init__(self, path: str, reader: apsw.Connection, anchor: Anchor, store_id: bytes) -> None:
+    def __init__(
+        self, path: str, reader: apsw.Connection, anchor: Anchor, store_id: bytes, opened: tuple[int, int]
+    ) -> None:
         self.path = path
         self.reader = reader
         self.anchor = anchor
         self.store_id = store_id
-        self.identity = identity(path)
+        self.identity = opened
 
 
 def open_files(
@@ -148,9 +150,10 @@ def open_files(
         anchor = _make_sure_it_is_there(path, create=create, announce=announce, busy_seconds=busy_seconds)
         reader = None
         try:
+            before = identity(path)  # a rebuilt store may take its place while we wait for a lock on this one
             reader = connect(path, readonly=True, busy_seconds=busy_seconds)
             anchor, store_id = _check(path, reader, anchor, adopting=adopting)
-            return Opened(path, reader, anchor, store_id)
+            return Opened(path, reader, anchor, store_id, before)
         except BaseException:
             if reader is not None:
                 disconnect(reader, checkpoint=False)
@@ -177,7 +180,9 @@ def _make_sure_it_is_there(path: str, *, create: bool, announce: Announce | None
     if size == 0 and not anchored:
         raise _not_a_store(path, "the file is empty")
     if size is None and not create and not anchored:
-        _refuse_leftovers(path)
+        log = _leftover(path)
+        if log is not None and not os.path.lexists(anchor_path(path)):  # else somebody is making it this moment
+            raise _log_alone(path, log)
         raise _no_store(path)
     if create:
         _make_folder(os.path.dirname(path))
@@ -219,16 +224,24 @@ def _continue_or_refuse(
 
 
 def _refuse_leftovers(path: str) -> None:
-    for log in (path + "-wal", path + "-journal"):
-        if _size(log) is not None:
-            raise JournalRegressed(
-                f"{path}: the database is missing, but its log is still there ({log}).",
-                facts={"log": log},
-                cures=(
-                    ("have the database?", f"put it back as {path}"),
-                    ("gone for good?", f"move {log} away; a new, empty store can then be made"),
-                ),
-            )
+    log = _leftover(path)
+    if log is not None:
+        raise _log_alone(path, log)
+
+
+def _leftover(path: str) -> str | None:
+    return next((log for log in (path + "-wal", path + "-journal") if _size(log) is not None), None)
+
+
+def _log_alone(path: str, log: str) -> JournalRegressed:
+    return JournalRegressed(
+        f"{path}: the database is missing, but its log is still there ({log}).",
+        facts={"log": log},
+        cures=(
+            ("have the database?", f"put it back as {path}"),
+            ("gone for good?", f"move {log} away; a new, empty store can then be made"),
+        ),
+    )
 
 
 def _build(path: str, store_id: bytes) -> None:

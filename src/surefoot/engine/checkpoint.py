@@ -1,0 +1,466 @@
+"""Explicit commit points for hand-written loops: `save` a whole state, `load` the newest that can be trusted.
+
+"Nothing was ever saved" and "what was saved cannot be read" are different answers, always: the first is None, the
+second an exception or, where an older generation is sound, that one and a warning. A save goes behind the generation
+that this very object last loaded or saved; whoever does not know what is there cannot bury it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct
+
+from surefoot.core import values
+from surefoot.core.generation import FEWEST, Saved, Seen, Shelved, Watch, retained
+from surefoot.engine import rehearsal
+from surefoot.engine.clock import SystemClock
+from surefoot.engine.config import runtime, store_url
+from surefoot.engine.start import check_id
+from surefoot.errors import (
+    CodecMissing,
+    CorruptCheckpoint,
+    Damaged,
+    Fenced,
+    JournalCorrupt,
+    NotFound,
+    SchemaMismatch,
+    UsageError,
+    ValueRejected,
+)
+from surefoot.store.generation_files import FileShelf, folder_of
+from surefoot.store.generation_journal import JournalShelf
+
+log: Final = logging.getLogger("surefoot")
+
+Migration = TypeVar("Migration", bound=Callable[[Any], Any])
+
+
+class Witness(Protocol):
+    """Something outside that can be looked at."""
+
+    @property
+    def name(self) -> str: ...
+
+    def fingerprint(self) -> dict[str, str]:
+        """What is there now: part -> hash."""
+
+
+class Generation(Struct, frozen=True):
+    """One complete saved state, as `Checkpoint.generations` finds it."""
+
+    number: int
+    at: datetime | None
+    """When it was saved; None where that cannot be read."""
+    size: int
+    """Bytes of the state in its stored form."""
+    writer: str
+    schema: int
+    valid: bool
+    """Whether it can be trusted: its seal holds and its whole state was read."""
+    why: str = ""
+    """Why not."""
+    watch: Watch = {}
+
+
+class Prepared(Protocol):
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def mark(self) -> bytes: ...
+
+
+class Shelf(Protocol):
+    """Where the generations of one checkpoint are kept: in a journal, or as files."""
+
+    where: str
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+    def look(self) -> Shelved | None: ...
+
+    def state(self, seen: Seen) -> bytes: ...
+
+    def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Any: ...
+
+    def write(self, prepared: Any) -> bool: ...
+
+
+class Checkpoint:
+    """Saved states under one name: sealed generations, of which the newest sound one counts.
+
+        ckpt = sf.Checkpoint("nightly-42")
+        state = ckpt.load() or {"done": 0}
+        for item in items[state["done"]:]:
+            ...
+            state["done"] += 1
+            ckpt.save(state)
+
+    `schema` is the version of the state's shape; older states go through the functions registered with
+    `migration`. At least `keep` generations are kept. `store` is a store's URL, or `file:///folder` for plain files.
+    """
+
+    def __init__(self, name: str, *, schema: int = 1, keep: int = FEWEST, store: str | None = None) -> None:
+        _check_name(name)
+        if type(schema) is not int or not 1 <= schema < 2**31:
+            raise UsageError(
+                f"checkpoint {name}: schema={schema!r}: the version of a state is a number from 1 upwards."
+            )
+        if type(keep) is not int or keep < FEWEST:
+            raise UsageError(
+                f"checkpoint {name}: keep={keep!r}: at least {FEWEST} generations are kept, so that a damaged one can "
+                "be stepped back from."
+            )
+        self.name = name
+        self.schema = schema
+        self.keep = keep
+        self._store = store
+        self._migrations: dict[int, Callable[[Any], Any]] = {}
+        self._clock = SystemClock()
+        self._lock = threading.Lock()
+        self._known: bytes | None = None
+        """The history that we last loaded or saved; None: we know of none, and expect none."""
+        self._tried: bytes | None = None
+        """A save of ours that broke off: whether it was written is not known."""
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.name!r}, schema={self.schema}, keep={self.keep}, store={store_url(self._store)!r})"
+
+    def migration(self, schema: int) -> Callable[[Migration], Migration]:
+        """Register the function that turns a state of that schema into one of the next: it returns the new state."""
+        if type(schema) is not int or not 1 <= schema < self.schema:
+            raise UsageError(
+                f"checkpoint {self.name}: migration({schema!r}) leads to no schema that is used: migrations start "
+                f"from 1 and end at schema={self.schema}."
+            )
+
+        def add(fn: Migration) -> Migration:
+            if inspect.iscoroutinefunction(fn):
+                raise UsageError(f"checkpoint {self.name}: a migration is a plain function of the state.")
+            if schema in self._migrations:
+                raise UsageError(f"checkpoint {self.name}: there are two migrations from schema {schema}.")
+            self._migrations[schema] = fn
+            return fn
+
+        return add
+
+    # --- loading -----------------------------------------------------------------------------------------
+
+    def load(self) -> Any:
+        """The newest state that can be trusted. None only if nothing was ever saved.
+
+        Stepping back over a damaged generation is a warning on the logger `surefoot`; if none is sound,
+        `CorruptCheckpoint`.
+        """
+        with self._lock:
+            self._known = self._tried = None  # a load that fails leaves us knowing nothing
+            shelf = self._shelf(create=False)
+            found = None if shelf is None else self._look(shelf)
+            if shelf is None or found is None:
+                return None
+            state = self._newest(shelf, found)
+            self._known = found.mark
+            return state
+
+    def _newest(self, shelf: Shelf, found: Shelved) -> Any:
+        passed: list[tuple[int, str]] = []
+        for one in reversed(found.seen):
+            if one.unknown is not None:
+                raise one.unknown
+            why = one.why
+            if not why:
+                try:
+                    raw = shelf.state(one)
+                    self._require_path(one)
+                    state = values.decode(raw)
+                except CodecMissing:
+                    raise
+                except Damaged as error:
+                    why = f"is damaged: {_brief(error)}"
+                else:
+                    self._tell(found, one, passed)
+                    return self._migrated(state, one)
+            passed.append((one.number, why))
+        raise self._unreadable(shelf, found, passed)
+
+    def _tell(self, found: Shelved, used: Seen, passed: list[tuple[int, str]]) -> None:
+        """Say what was wrong, before anybody relies on what is right."""
+        behind = f"generation {used.number}, saved {_moment(used.at)} by {_writer(used)}"
+        if found.doubt:
+            log.warning(
+                "checkpoint %s: %s, so whether a newer generation was lost cannot be told. Going on from %s.",
+                self.name, found.doubt, behind,
+            )  # fmt: skip
+        if passed:
+            log.warning(
+                "checkpoint %s: fell back from generation %d to %d: %s. Going on from %s.",
+                self.name, passed[0][0], used.number, _listed(passed), behind,
+            )  # fmt: skip
+        older = [(one.number, one.why) for one in found.seen if one.why and one.number < used.number]
+        if older:
+            log.warning("checkpoint %s: %s. Going on from %s, which is sound.", self.name, _listed(older), behind)
+
+    def _require_path(self, one: Seen) -> None:
+        """Whether there is a way from the stored schema to ours. Asked before anything is decoded."""
+        if one.schema > self.schema:
+            raise SchemaMismatch(
+                f"checkpoint {self.name}: generation {one.number} has schema {one.schema}, newer than the code's "
+                f"schema={self.schema}. It was saved {_moment(one.at)} by {_writer(one)}.",
+                facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema},
+                cures=(("older code?", "use the code that saved it"),),
+            )
+        missing = [schema for schema in range(one.schema, self.schema) if schema not in self._migrations]
+        if missing:
+            raise SchemaMismatch(
+                f"checkpoint {self.name}: generation {one.number} has schema {one.schema}, the code has "
+                f"schema={self.schema}, and there is no migration from {', '.join(map(str, missing))}.",
+                facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema, "missing": missing},
+                cures=tuple(("write", f"@checkpoint.migration({schema})") for schema in missing),
+            )
+
+    def _migrated(self, state: Any, one: Seen) -> Any:
+        for schema in range(one.schema, self.schema):
+            try:
+                state = self._migrations[schema](state)
+            except Exception as error:
+                raise self._misled(one, schema, f"raised {type(error).__name__}: {error}") from error
+            if state is None:
+                raise self._misled(one, schema, "returned None; it has to return the new state")
+        return state
+
+    def _misled(self, one: Seen, schema: int, why: str) -> SchemaMismatch:
+        return SchemaMismatch(
+            f"checkpoint {self.name}: generation {one.number} could not be migrated: the migration from schema "
+            f"{schema} {why}. What is stored was not changed.",
+            facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema, "migration": schema},
+            cures=(("mend", f"the function under @checkpoint.migration({schema})"),),
+        )
+
+    # --- saving ------------------------------------------------------------------------------------------
+
+    def save(self, state: Any, *, watch: Iterable[Witness] = ()) -> int:
+        """Save a state as the next generation and return its number: durable, and read back, on return.
+
+        `Fenced` if somebody else saved since this object last loaded or saved. An object that did neither expects
+        that nothing is there: load first, even if only to start over.
+        """
+        return self.keep_encoded(self.encoded(state), observed(self.name, watch))
+
+    def encoded(self, state: Any) -> bytes:
+        if state is None:
+            raise ValueRejected(
+                f"checkpoint {self.name}: None cannot be a state: load() says None for 'nothing was ever saved'. "
+                "Save an empty dict."
+            )
+        return values.encode(state)
+
+    def keep_encoded(self, raw: bytes, watch: Watch) -> int:
+        rehearsal.would_do("checkpoint", self.name)
+        new = Saved(self.schema, self._clock.now(), os.uname().nodename, os.getpid(), watch, raw)
+        with self._lock:
+            shelf = self._shelf(create=self._known is None)
+            if shelf is None:
+                raise self._vanished(store_url(self._store))
+            with shelf.held():
+                found = self._look(shelf)
+                self._require_ours(shelf, found)
+                number = self._write(shelf, found, new)
+        if found is not None:
+            self._tell_quarantined(found)
+        return number
+
+    def _write(self, shelf: Shelf, found: Shelved | None, new: Saved) -> int:
+        kept = None if found is None else retained(found.seen, self.keep, partial(_fault, shelf))
+        prepared: Prepared = shelf.prepare(found, new, kept)
+        self._tried = prepared.mark
+        if not shelf.write(prepared):
+            self._tried = None
+            raise self._fenced(shelf.look())
+        self._known, self._tried = prepared.mark, None
+        return prepared.number
+
+    def _require_ours(self, shelf: Shelf, found: Shelved | None) -> None:
+        """Whether what is there is what we know of."""
+        if found is None:
+            if self._known is not None:
+                raise self._vanished(shelf.where)
+            return
+        for one in found.seen:
+            if one.unknown is not None:
+                raise one.unknown
+        if found.mark in (self._known, self._tried):
+            return
+        if not any(one.sound for one in found.seen):
+            raise self._unreadable(shelf, found, [(one.number, one.why) for one in reversed(found.seen)])
+        raise self._fenced(found)
+
+    def _tell_quarantined(self, found: Shelved) -> None:
+        bad = [(one.number, one.why) for one in found.seen if one.why]
+        if bad:
+            log.warning("checkpoint %s: quarantined what is left of damaged generations: %s.", self.name, _listed(bad))
+
+    # --- looking -----------------------------------------------------------------------------------------
+
+    def generations(self) -> list[Generation]:
+        """What there is, the oldest first, each read whole: damaged ones and lost ones with what is wrong."""
+        with self._lock:
+            shelf = self._shelf(create=False)
+            found = None if shelf is None else self._look(shelf)
+            if shelf is None or found is None:
+                return []
+            if not found.seen:
+                raise self._unreadable(shelf, found, [])
+            return [_shown(one, _fault(shelf, one)) for one in found.seen]
+
+    def _shelf(self, *, create: bool) -> Shelf | None:
+        """Where the generations are. None: there is no such store, and reading does not make one."""
+        url = store_url(self._store)
+        if url[:5].lower() == "file:":
+            return FileShelf(folder_of(url), self.name)
+        try:
+            return JournalShelf(runtime(url, create=create).store, self.name)
+        except NotFound:
+            return None
+
+    def _look(self, shelf: Shelf) -> Shelved | None:
+        try:
+            return shelf.look()
+        except JournalCorrupt as error:
+            raise CorruptCheckpoint(
+                f"checkpoint {self.name}: its generations in {shelf.where} cannot be read: {_brief(error)}",
+                facts={"checkpoint": self.name},
+                cures=self._cures(shelf.where),
+            ) from error
+
+    # --- refusing ----------------------------------------------------------------------------------------
+
+    def _unreadable(self, shelf: Shelf, found: Shelved, passed: list[tuple[int, str]]) -> CorruptCheckpoint:
+        what = _listed(passed) if passed else found.doubt
+        return CorruptCheckpoint(
+            f"checkpoint {self.name}: something was saved in {shelf.where}, but no generation of it can be trusted: "
+            f"{what}. Nothing was changed.",
+            facts={"checkpoint": self.name, "generations": {str(number): why for number, why in passed}},
+            cures=self._cures(shelf.where),
+        )
+
+    def _vanished(self, where: str) -> CorruptCheckpoint:
+        return CorruptCheckpoint(
+            f"checkpoint {self.name}: what this process loaded or saved is gone: {where} has nothing under this name. "
+            "Nothing was written.",
+            facts={"checkpoint": self.name},
+            cures=self._cures(where),
+        )
+
+    def _cures(self, where: str) -> tuple[tuple[str, str], ...]:
+        return (("a copy?", f"put {where} back from it"), ("start over?", "use another name; this one stays as it is"))
+
+    def _fenced(self, found: Shelved | None) -> Fenced:
+        newest = found.seen[-1] if found is not None and found.seen else None
+        there = "nothing" if newest is None else f"generation {newest.number}, saved by {_writer(newest)}"
+        if self._known is None:
+            return Fenced(
+                f"checkpoint {self.name}: there is {there} already, which this object has not loaded. Nothing was "
+                "written. Call load() first: it shows what the new state would replace."
+            )
+        return Fenced(
+            f"checkpoint {self.name}: there is {there}: somebody else saved since this object last loaded or saved. "
+            "Nothing was written. If two processes work on the same task, end one; else load() and go on from there."
+        )
+
+
+def observed(name: str, witnesses: Iterable[Witness]) -> Watch:
+    """What the witnesses see now."""
+    watch: Watch = {}
+    try:
+        todo = list(witnesses)
+    except TypeError:
+        raise _no_witness(name, witnesses) from None
+    for witness in todo:
+        called = getattr(witness, "name", None)
+        look = getattr(witness, "fingerprint", None)
+        if isinstance(witness, type) or not isinstance(called, str) or not called or not callable(look):
+            raise _no_witness(name, witness)
+        if called in watch:
+            raise UsageError(f"checkpoint {name}: two witnesses are called {called!r}.")
+        watch[called] = _checked_fingerprint(name, called, look())
+    return watch
+
+
+def _checked_fingerprint(name: str, witness: str, found: object) -> dict[str, str]:
+    if not isinstance(found, dict) or not all(type(k) is str and type(v) is str for k, v in found.items()):
+        raise UsageError(f"checkpoint {name}: the fingerprint of witness {witness!r} is no dict of texts.")
+    return dict(found)
+
+
+def _no_witness(name: str, given: object) -> UsageError:
+    return UsageError(
+        f"checkpoint {name}: watch= takes a list of witnesses (a name, and a fingerprint() that returns part -> hash), "
+        f"not {type(given).__name__}."
+    )
+
+
+def _check_name(name: object) -> None:
+    try:
+        check_id(name)
+    except UsageError as error:
+        raise UsageError(f"Checkpoint({name!r}): a name follows the rules of run ids: {error}") from None
+
+
+def _fault(shelf: Shelf, one: Seen) -> str:
+    """What is wrong with a generation, read again and whole."""
+    if not one.sound:
+        return one.why or str(one.unknown)
+    try:
+        shelf.state(one)
+    except Damaged as error:
+        return f"is damaged: {_brief(error)}"
+    return ""
+
+
+def _shown(one: Seen, why: str) -> Generation:
+    known = one.sound
+    return Generation(
+        one.number,
+        _when(one.at) if known else None,
+        one.size,
+        _writer(one) if known else "",
+        one.schema,
+        not why,
+        why,
+        one.watch,
+    )
+
+
+def _listed(faults: Iterable[tuple[int, str]]) -> str:
+    return "; ".join(f"generation {number} {why}" for number, why in faults)
+
+
+def _brief(error: Damaged) -> str:
+    """The first line of an error, without names that are not for people."""
+    return "".join(char if char.isprintable() else " " for char in error.summary).rstrip(".")
+
+
+def _writer(one: Seen) -> str:
+    host = one.host if one.host.isprintable() else ascii(one.host)
+    return f"pid {one.pid} on host {host}" if host else "somebody"
+
+
+def _when(at: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(at / 1e6, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _moment(at: int) -> str:
+    when = _when(at)
+    return "at an unknown time" if when is None else when.isoformat(" ", "seconds")

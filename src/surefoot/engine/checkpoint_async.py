@@ -1,0 +1,40 @@
+"""Checkpoints for tasks: the same object, its reading and writing done in a thread so that the loop goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from surefoot.core.generation import FEWEST
+from surefoot.engine.checkpoint import Checkpoint, Generation, Migration, Witness, observed
+
+
+class AsyncCheckpoint:
+    """As `surefoot.Checkpoint`, awaitable where it waits. A save that was begun is carried out, cancelled or not."""
+
+    def __init__(self, name: str, *, schema: int = 1, keep: int = FEWEST, store: str | None = None) -> None:
+        self._blocking = Checkpoint(name, schema=schema, keep=keep, store=store)
+
+    def __repr__(self) -> str:
+        return f"Async{self._blocking!r}"
+
+    @property
+    def name(self) -> str:
+        return self._blocking.name
+
+    def migration(self, schema: int) -> Callable[[Migration], Migration]:
+        return self._blocking.migration(schema)
+
+    async def load(self) -> Any:
+        """The newest state that can be trusted. None only if nothing was ever saved."""
+        return await asyncio.to_thread(self._blocking.load)
+
+    async def save(self, state: Any, *, watch: Iterable[Witness] = ()) -> int:
+        """Save a state, as it is now, as the next generation and return its number."""
+        raw = self._blocking.encoded(state)  # here, and not in the thread: other tasks may change it meanwhile
+        return await asyncio.to_thread(self._blocking.keep_encoded, raw, observed(self.name, watch))
+
+    async def generations(self) -> list[Generation]:
+        """What there is, the oldest first, each read whole."""
+        return await asyncio.to_thread(self._blocking.generations)

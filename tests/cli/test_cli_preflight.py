@@ -1,0 +1,413 @@
+"""`surefoot preflight`: what new code would do to runs in flight, told before it is deployed; nothing is touched."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+OLD = r"""
+import os
+from dataclasses import dataclass
+import surefoot as sf
+import surefoot.aio as aio
+
+def note(line):
+    with open("ledger", "a") as ledger:
+        ledger.write(line + "\n")
+
+@dataclass
+class Order:
+    name: str
+    cents: int
+
+@sf.step
+def fetch(name: str) -> Order:
+    note(f"fetch {name}")
+    return Order(name, 5)
+
+@sf.step
+async def fetch_async(name: str) -> Order:
+    note(f"fetch {name}")
+    return Order(name, 5)
+
+@sf.effect
+def charge(name: str, cents: int) -> str:
+    note(f"charge {name}")
+    return "charged"
+
+@sf.effect
+def ship(name: str) -> str:
+    note(f"ship {name}")
+    raise ConnectionError("lost")
+
+@sf.step
+def last(name: str) -> str:
+    if os.path.exists("interrupt"):
+        raise KeyboardInterrupt
+    note(f"last {name}")
+    return name
+
+@sf.workflow(version=1)
+def fitting(name: str) -> str:
+    charge(name, 100)
+    return last(name)
+
+@sf.workflow
+def changed(name: str) -> str:
+    charge(name, 100)
+    sf.wait_event("go")
+
+@sf.workflow
+def reshaped(name: str) -> str:
+    fetch(name)
+    sf.wait_event("go")
+
+@sf.workflow
+async def reshaped_async(name: str) -> str:
+    await aio.gather(fetch_async(name), fetch_async(name + "!"))
+    await aio.wait_event("go")
+
+@sf.workflow
+def ordering(order: Order) -> str:
+    sf.wait_event("go")
+
+@sf.workflow
+def parameters(name: str) -> str:
+    sf.wait_event("go")
+
+@sf.workflow
+def removed(name: str) -> str:
+    sf.wait_event("go")
+
+@sf.workflow
+def shortened(name: str) -> str:
+    charge(name, 100)
+    sf.wait_event("go")
+
+@sf.workflow
+def failing(name: str) -> str:
+    charge(name, 100)
+    sf.wait_event("go")
+
+@sf.workflow
+def doubtful(name: str) -> str:
+    return ship(name)
+
+@sf.workflow
+def patient(name: str) -> str:
+    sf.wait_event("go")
+
+@sf.workflow
+def ended(name: str) -> str:
+    return name
+"""
+
+NEW = OLD
+for before, after in {
+    "    cents: int\n\n": "    cents: int\n    currency: str = 'EUR'\n\n",
+    "version=1": "version=2",
+    "def changed(name: str) -> str:\n    charge(name, 100)": "def changed(name: str) -> str:\n    charge(name, 250)",
+    "def parameters(name: str)": "def parameters(name: str, country: str)",
+    "def removed(": "def renamed(",
+    'def shortened(name: str) -> str:\n    charge(name, 100)\n    sf.wait_event("go")': "def shortened(name): pass",
+    "def failing(name: str) -> str:\n    charge(name, 100)": "def failing(name: str) -> str:\n    charge(name, 100).no()",
+}.items():
+    assert NEW.count(before) == 1
+    NEW = NEW.replace(before, after)
+
+BEGIN = """
+import asyncio, contextlib, os, app, surefoot as sf
+from pathlib import Path
+
+for name in ("fitting", "changed", "reshaped", "reshaped_async", "ordering", "parameters", "removed", "shortened",
+             "failing", "doubtful", "patient", "ended"):
+    given = app.Order("a", 5) if name == "ordering" else name
+    Path("interrupt").touch()
+    with contextlib.suppress(sf.Stopped, KeyboardInterrupt):
+        begun = getattr(app, name).run(name, given)
+        if asyncio.iscoroutine(begun):
+            asyncio.run(begun)
+    os.unlink("interrupt")
+app.fitting.start("queued", "q")
+"""
+
+
+@pytest.fixture
+def store(app):
+    """Runs in flight, begun with the old code; the folder has the new code now."""
+    begin(app, OLD)
+    (app / "app.py").write_text(NEW)
+    return app
+
+
+def begin(folder, source, script=BEGIN):
+    (folder / "app.py").write_text(source)
+    subprocess.run([sys.executable, "-W", "error", "-c", script], cwd=folder, check=True, capture_output=True)
+
+
+def found(ended):
+    return {one["run"]: one for one in ended.json["runs"]}
+
+
+def bytes_of(folder):
+    """Every byte of the store. The index of the log (-shm) belongs to whoever has the store open."""
+    files = [path for path in (folder / ".surefoot").rglob("*") if path.is_file() and not path.name.endswith("-shm")]
+    return {path.name: path.read_bytes() for path in files if path.stat().st_size}
+
+
+def test_it_lists_the_runs_that_new_code_would_strand_and_why(store, shell):
+    """The question of every deployment, and the last moment at which the answer is cheap."""
+    ended = shell("preflight", "--app", "app", "--json")
+
+    verdicts = {name: (one["verdict"], [why["type"] for why in one["why"]]) for name, one in found(ended).items()}
+    assert 3 == ended.code
+    assert verdicts == {
+        "fitting": ("goes on", []),
+        "queued": ("goes on", []),
+        "changed": ("stranded", ["CodeChanged"]),
+        "reshaped": ("stranded", ["SchemaMismatch"]),
+        "reshaped_async": ("stranded", ["SchemaMismatch"]),
+        "ordering": ("stranded", ["SchemaMismatch"]),
+        "parameters": ("stranded", ["CodeChanged"]),
+        "removed": ("stranded", ["CodeChanged"]),
+        "shortened": ("stranded", ["CodeChanged"]),
+        "failing": ("stranded", ["AttributeError"]),
+        "doubtful": ("in doubt", []),
+        "patient": ("waits", ["WaitingForAnswer"]),
+    }
+    assert ended.json["counts"] == {"damaged": 0, "stranded": 8, "in doubt": 1, "waits": 1, "goes on": 2}
+
+
+def test_each_reason_names_the_place_and_what_differs(store, shell):
+    """'Something changed' helps nobody at two in the morning."""
+    runs = found(shell("preflight", "--app", "app", "--json"))
+    why = {name: one["why"][0] for name, one in runs.items() if one["why"]}
+
+    assert "charge#1" == why["changed"]["address"]
+    assert '"cents":100' in why["changed"]["facts"]["recorded"]
+    assert '"cents":250' in why["changed"]["facts"]["asked"]
+    assert ("fetch#1", "currency") == (why["reshaped"]["address"], why["reshaped"]["facts"]["field"])
+    assert "run reshaped, fetch#1: a recorded Order has no field 'currency'" in why["reshaped"]["message"]
+    assert why["reshaped_async"]["address"].startswith("gather#1.")
+    assert "run ordering, its arguments: a recorded Order has no field" in why["ordering"]["message"]
+    assert "country" in why["parameters"]["message"]
+    assert "'removed' is not in the code at hand" in why["removed"]["message"]
+    assert "without asking for charge#1" in why["shortened"]["message"]
+    assert "no attribute 'no'" in why["failing"]["message"]
+    assert ["ship#1"] == [doubt["address"] for doubt in runs["doubtful"]["in_doubt"]]
+
+
+def test_it_tells_the_versions_and_what_would_be_executed_next(store, shell):
+    """A run keeps the version it was begun with; the code has its own."""
+    fitting = found(shell("preflight", "--app", "app", "--json"))["fitting"]
+
+    assert (1, 2) == (fitting["version"], fitting["code_version"])
+    assert [{"kind": "step", "address": "last#1"}] == fitting["next"]
+
+
+def test_nothing_is_executed_and_nothing_is_written(store, shell):
+    """It is run against the live store: a preflight that changes anything is worse than none."""
+    before, ledger = bytes_of(store), (store / "ledger").read_text()
+
+    shell("preflight", "--app", "app")
+
+    assert {"runs.db"} < set(before)
+    assert bytes_of(store) == before
+    assert (store / "ledger").read_text() == ledger
+
+
+LEAVING = """
+import surefoot as sf, surefoot.aio as aio
+
+def note(line):
+    with open("ledger", "a") as ledger:
+        ledger.write(line + "\\n")
+
+@sf.effect
+def charge() -> None:
+    note("charge")
+
+@sf.workflow
+def other() -> None:
+    charge()
+
+@sf.workflow
+def patient() -> None:
+    sf.wait_event("go")
+
+@sf.workflow
+def outside() -> None:
+    with sf.outside():
+        charge()
+
+@sf.workflow
+def starting() -> None:
+    other.run("other")
+
+@sf.workflow
+async def starting_async() -> None:
+    await aio_other.start("other")
+
+@sf.workflow
+async def aio_other() -> None:
+    pass
+
+@sf.workflow
+def saving() -> None:
+    sf.Checkpoint("progress").save({"n": 1})
+
+@sf.workflow
+def sending() -> None:
+    with sf.outside():
+        sf.send_event("patient", "go")
+
+@sf.workflow
+async def sending_async() -> None:
+    with sf.outside():
+        await aio.send_event("patient", "go")
+"""
+LEAVING_RUNS = ("outside", "starting", "starting_async", "saving", "sending", "sending_async")
+
+
+def test_what_leaves_the_run_on_purpose_is_not_done_either(app, shell):
+    """`sf.outside()` and runs started by a run are not held back by the run itself; a rehearsal holds them back."""
+    script = "import app, contextlib, surefoot as sf, asyncio\nwith contextlib.suppress(sf.Stopped): app.patient.run('patient')\n"
+    script += "".join(
+        f"asyncio.run(app.{name}.start({name!r}))\n" if "async" in name else f"app.{name}.start({name!r})\n"
+        for name in LEAVING_RUNS
+    )
+    begin(app, LEAVING, script)
+    before = bytes_of(app)
+
+    runs = found(shell("preflight", "--app", "app", "--json"))
+
+    assert {"goes on"} == {runs[name]["verdict"] for name in LEAVING_RUNS}
+    assert not (app / "ledger").exists()
+    assert bytes_of(app) == before
+
+
+def test_people_read_what_is_stranded_and_only_the_number_of_the_others(store, shell):
+    """A thousand runs that go on must not hide the one that does not."""
+    ended = shell("preflight", "--app", "app")
+
+    assert (
+        "stranded: run changed, workflow changed version 1, waiting\n  CodeChanged: run changed, charge#1:" in ended.out
+    )
+    assert (
+        "replayed with this code, the workflow fails:\n  AttributeError: 'str' object has no attribute 'no'"
+        in ended.out
+    )
+    assert 'app.py", line' in ended.out
+    assert "in doubt: run doubtful" in ended.out
+    assert "run fitting" not in ended.out
+    assert ended.out.endswith(
+        "12 unfinished runs in sqlite:///.surefoot/runs.db: 2 would go on with app, 8 would be stranded by it, "
+        "1 in doubt, whatever the code, 1 waiting for a person or an event, whatever the code.\n"
+    )
+
+
+def test_the_code_that_began_the_runs_strands_none(store, shell):
+    """Doubt and waiting are not the code's doing: a deployment need not wait for them."""
+    (store / "app.py").write_text(OLD)
+
+    ended = shell("preflight", "--app", "app", "--json")
+
+    assert 0 == ended.code
+    assert 0 == ended.json["counts"]["stranded"]
+
+
+def test_an_earlier_stop_is_asked_anew(store, shell):
+    """It was stopped by code that has been mended since: this code would go on with it."""
+    sending = "import surefoot as sf; sf.send_event('changed', 'go')"
+    subprocess.run([sys.executable, "-c", sending], cwd=store, check=True)
+    assert 3 == shell("run", "app:changed", "--id", "changed", "changed").code
+
+    (store / "app.py").write_text(OLD)
+
+    assert "goes on" == found(shell("preflight", "--app", "app", "--json"))["changed"]["verdict"]
+
+
+def test_a_damaged_run_is_told_apart_and_hides_none_of_the_others(store, shell):
+    """Damage is not the code's doing either, but nobody should deploy over it."""
+    with contextlib.closing(sqlite3.connect(store / ".surefoot" / "runs.db")) as database, database:
+        database.execute("UPDATE entries SET body = zeroblob(length(body)) WHERE run = 'patient' AND seq = 2")
+
+    ended = shell("preflight", "--app", "app", "--json")
+
+    assert 4 == ended.code
+    assert ("damaged", "JournalCorrupt") == (
+        found(ended)["patient"]["verdict"],
+        found(ended)["patient"]["why"][0]["type"],
+    )
+    assert 8 == ended.json["counts"]["stranded"]
+
+
+def test_workflows_may_be_spread_over_several_modules(store, shell):
+    """One store serves all of an application."""
+    (store / "more.py").write_text("import surefoot as sf\n@sf.workflow\ndef removed(name):\n    sf.wait_event('go')\n")
+
+    runs = found(shell("preflight", "--app", "app", "--app", "more", "--json"))
+
+    assert "waits" == runs["removed"]["verdict"]
+
+
+def test_a_store_without_unfinished_runs_is_said_to_be_safe(app, shell):
+    shell("run", "app:echo", "--id", "e")
+
+    ended = shell("preflight", "--app", "app")
+
+    assert (0, "sqlite:///.surefoot/runs.db has no unfinished runs: app can strand none.\n") == (ended.code, ended.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        (("--app", "app"), "no store at"),
+        ((), "--app"),
+        (("--app", "no_such_module"), "no module 'no_such_module'"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(app, shell, words, cure):
+    """No store and no code are no reason to say that all is well; and looking creates nothing."""
+    ended = shell("preflight", *words)
+
+    assert (2, "") == (ended.code, ended.out)
+    assert cure in ended.err
+    assert not (app / ".surefoot").exists()
+
+
+def test_a_module_that_starts_runs_when_imported_is_refused(store, shell):
+    """Looking at code must not run it."""
+    before = bytes_of(store)
+    (store / "app.py").write_text(OLD + "\nended.run('sneaky', 'x')\n")
+
+    ended = shell("preflight", "--app", "app")
+
+    assert 2 == ended.code
+    assert "while it is only being imported" in ended.err
+    assert bytes_of(store) == before
+
+
+def test_what_a_run_recorded_cannot_act_on_the_terminal(app, shell, hostile):
+    """Names of runs come from outside."""
+    script = f"import app, contextlib, surefoot as sf\nwith contextlib.suppress(sf.Stopped): app.removed.run('x', {hostile!r})\n"
+    begin(app, OLD, script)
+    (app / "app.py").write_text(NEW.replace("def renamed(name: str)", f"def removed(name: str = {hostile!r}, *, b)"))
+
+    ended = shell("preflight", "--app", "app")
+
+    assert 3 == ended.code
+    assert all(line.isprintable() for line in ended.out.splitlines())
+
+
+def test_the_page_of_a_run_shows_the_version_it_keeps(app, shell):
+    """Which code began it is the first question when a run is stranded."""
+    (app / "app.py").write_text(NEW)
+    shell("run", "app:fitting", "--id", "f", "f")
+
+    assert 2 == shell("runs", "show", "f", "--json").json["version"]
+    assert "workflow fitting (version 2)" in shell("runs", "show", "f").out

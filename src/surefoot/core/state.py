@@ -158,6 +158,16 @@ class RunState:
             handler(self, entry, record)
         return entry
 
+    def ask(self, entry: QuestionAsked, at: int) -> Past:
+        """A question is open, whatever was answered under this address before."""
+        past = self.calls.get(entry.address)
+        if past is None or past.kind != "question":
+            past = self.calls[entry.address] = Past(entry.address, "question", PastState.OPEN, at)
+        past.state = PastState.OPEN
+        past.form, past.question, past.shown, past.schema = entry.form, entry.question, entry.shown, entry.schema
+        past.args, past.answerers, past.due, past.value = entry.details, entry.by, entry.due, None
+        return past
+
     def needs_answer(self, now_due: Callable[[Due], bool]) -> bool:
         """Whether a resume would meet the same open questions and nothing else."""
         if self.status not in (STOPPED, WAITING) or not self.stops or self.cancel is not None:
@@ -448,9 +458,9 @@ def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> No
 
 
 def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> None:
-    past = state._past(entry.address, "question", PastState.OPEN, record)
-    past.form, past.question, past.shown, past.schema = entry.form, entry.question, entry.shown, entry.schema
-    past.args, past.answerers, past.due, past.value = entry.details, entry.by, entry.due, None
+    past = state.ask(entry, record.at)
+    past.epoch, past.seq, past.claimant = record.epoch, record.seq, state._who
+    past.first = past.first or record.seq
 
 
 def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
@@ -463,7 +473,9 @@ def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
 
 
 def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -> None:
-    state._past(entry.address, "question", PastState.FAILED, record).ended = record.at
+    past = state.calls.get(entry.address)
+    if past is not None and past.state is PastState.OPEN:  # else an answer was quicker
+        past.state, past.ended = PastState.FAILED, record.at
 
 
 def _nothing(state: RunState, entry: Entry, record: Record) -> None:

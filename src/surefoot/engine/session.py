@@ -46,7 +46,7 @@ from surefoot.core.programs.calls import Call, effect, recovered, step, suspecte
 from surefoot.core.state import RUNNING, Event, RunState
 from surefoot.core.timer import Moment
 from surefoot.core.verdict import Happened, Unknown, Verdict, judged
-from surefoot.engine import worldview
+from surefoot.engine import people, worldview
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
 from surefoot.engine.config import loud
@@ -312,8 +312,14 @@ class Session:
         program = step(call, past) if spec.kind == "step" else effect(call, past)
         if self.state.fallbacks:
             program = self._after_fallback(place, call, past) or program
+        if spec.kind == "effect" and past is None and self._needs_approval(spec):
+            program = people.supervised(place, call, spec.name, program)
         self.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, program)
+
+    def _needs_approval(self, spec: CallSpec) -> bool:
+        """One that is under way was approved, or is not asked about any more."""
+        return self.approve != "never" and (spec.approve or self.approve == "every")
 
     def _is_stale(self, spec: CallSpec, past: Past | None) -> bool:
         if spec.key_ttl is None or past is None:

@@ -679,3 +679,40 @@ def test_a_head_that_is_behind_what_is_there_tells_nothing(ledger):
 
     assert damage is not None
     assert (damage.keep, damage.lost) == (5, fallback.UNKNOWN)
+
+
+def test_what_an_earlier_fallback_lost_stays_lost(ledger):
+    """A second damage sets the first `FellBack` aside: what it had lost may still have happened."""
+    from surefoot.engine import fallback
+    from surefoot.store.open import open_store
+
+    wf = make(ledger, pairs=8)
+    wf.run("r")
+    before = len(kinds())
+    cut(12)
+    with pytest.raises(sf.InDoubt):
+        wf.run("r")
+    assert kinds()[11] == "FellBack"
+    between = len(kinds()) - 9
+    garble(10)
+
+    damage = fallback.diagnose(open_store("sqlite:///.surefoot/runs.db", create=False), "r")
+
+    assert damage is not None
+    assert damage.lost == between + before - 11
+
+
+def test_a_damaged_fallback_leaves_an_unknown_loss(ledger):
+    """What it had lost is nowhere else on record."""
+    wf = make(ledger, pairs=6)
+    wf.run("r")
+    executed = sends(ledger)
+    cut(7)
+    with pytest.raises(sf.InDoubt):
+        wf.run("r")
+    garble(7)
+
+    _, asked = settle_all(wf, recorded_value)
+
+    assert asked == [f"send#{n}" for n in range(2, 7)]
+    assert sends(ledger) == executed

@@ -24,7 +24,7 @@ VERBS = {
     "runs": ("surefoot.cli.runs.group:runs", "Look at runs, resume and cancel them."),
     "preflight": (
         "surefoot.cli.preflight:preflight",
-        "Which unfinished runs would this code strand? Ask before deploying.",
+        "Which unfinished runs would this code strand?",
     ),
     "repair": ("surefoot.cli.repair:repair", "Let a damaged run go on from its longest valid prefix."),
     "adopt": ("surefoot.cli.adopt:adopt", "Accept a store that is older than it once was."),

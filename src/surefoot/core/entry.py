@@ -171,6 +171,8 @@ class RunPruned(Entry, frozen=True, kw_only=False):
     entries: int
     created: int
     ended: int
+    seal: str
+    """Hex: the seal of its last entry, by which an export of it can be recognised."""
     labels: dict[str, str] = {}
     by: str = ""
     note: str = ""

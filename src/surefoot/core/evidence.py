@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from surefoot.core.entry import (
+    KIND_OF,
+    KINDS,
     EffectDone,
     EffectIntended,
     EffectRaised,
@@ -20,6 +22,7 @@ from surefoot.core.entry import (
     EffectSettled,
     EffectSuspected,
     Entry,
+    FellBack,
     RunAdopted,
     RunContinued,
     Value,
@@ -43,6 +46,8 @@ class Evidence:
         self.begun: dict[str, str] = {}
         """Key -> address of effects that were begun, whether or not an outcome is proven."""
         self.claimants: list[RunAdopted] = []
+        self.lost = 0
+        """How many entries earlier fallbacks had lost that are set aside themselves; -1: nobody can say."""
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -54,6 +59,7 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
     """Look at each record that was set aside by itself."""
     evidence = Evidence()
     intents: dict[str, EffectIntended | EffectSuspected] = {}
+    fallbacks: list[int] = []
     for entry in _whole(sealer, kept, aside):
         match entry:
             case None | RunContinued():
@@ -72,8 +78,12 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
                 intents.pop(entry.address, None)  # a later outcome would need an intent of its own
             case RunAdopted():
                 evidence.claimants.append(entry)
+            case FellBack():
+                fallbacks.append(entry.lost)
             case _:
                 pass
+    named = sum(record.kind == KIND_OF[FellBack] or record.kind not in KINDS for record in aside)
+    evidence.lost = sum(fallbacks) if named == len(fallbacks) and min(fallbacks, default=0) >= 0 else -1
     return evidence
 
 

@@ -150,7 +150,9 @@ def survey(store: Store, run: str, valid: int | None) -> Survey:
         run,
         keep,
         len(behind),
-        _lost(stored.head, keep, behind),
+        _lost(
+            stored.head, keep, behind, evidence.lost if not _hidden(store, run, keep, behind, stored.head) else UNKNOWN
+        ),
         _why(keep, good, behind, stored.head),
         evidence.open,
         len(evidence.proven),
@@ -158,12 +160,22 @@ def survey(store: Store, run: str, valid: int | None) -> Survey:
     return Survey(stored.records, stored.head, evidence, damage, state)
 
 
-def _lost(head: Head | None, keep: int, behind: list[Record]) -> int:
-    """The head tells how long the journal was, if it can be right."""
+def _lost(head: Head | None, keep: int, behind: list[Record], before: int) -> int:
+    """The head tells how long the journal was, if it can be right.
+
+    `before`: what earlier fallbacks had lost that are now set aside themselves. That is still lost.
+    """
     newest = max((record.seq for record in behind), default=keep)
-    if head is None or head.seq < newest:
+    if head is None or head.seq < newest or before < 0:
         return UNKNOWN
-    return head.seq - keep
+    return head.seq - keep + before
+
+
+def _hidden(store: Store, run: str, keep: int, behind: list[Record], head: Head | None) -> bool:
+    """Whether an earlier fallback may be among what is missing altogether: then nobody knows what it had lost."""
+    end = keep + len(behind) if head is None else head.seq
+    whole = [record.seq for record in behind] == list(range(keep + 1, end + 1))
+    return not whole and bool(store.quarantined(run))
 
 
 def _why(keep: int, good: int, behind: list[Record], head: Head | None) -> str:
@@ -207,12 +219,14 @@ def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> St
     Answers with the store to go on with: a new handle, if its database had to be built anew.
     """
     if error.facts.get("structure"):
-        path, url = getattr(store, "path", None), store.url
-        if path is None:
+        from surefoot.store.sqlite import SqliteStore
+
+        if not isinstance(store, SqliteStore):
             raise error
-        store.close()
+        url = store.url
+        store.abandon()
         try:
-            config.loud(rebuild(path))
+            config.loud(rebuild(store.path))
         except StoreUnavailable as why:  # another process has it open
             raise error from why
         store = open_store(url, create=False)

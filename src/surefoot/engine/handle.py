@@ -154,8 +154,10 @@ class Run:
         return journal.whole(self.runtime.store, self.id, value)
 
     def verify(self) -> int:
-        """Check every seal and the chain. Returns the number of entries; damage is JournalCorrupt."""
-        return len(self.entries())
+        """Check every seal, the chain, the head and every value. The number of entries; damage is JournalCorrupt."""
+        from surefoot.engine import verifying
+
+        return verifying.verify_run(self.runtime.store, self.id)
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait for the run to end. Raises its failure, its stop, or TimeoutError."""

@@ -592,6 +592,11 @@ class SqliteStore:
                     self._anchor.sync()
                 self._give_up(f"{self.path}: this store has been closed; open it again.", checkpoint=True)
 
+    def abandon(self) -> None:
+        """Close without a touch: the log of a damaged database is evidence, and is not folded into it."""
+        with self._writing:
+            self._poison("its database is damaged")
+
     def _open_writer(self) -> apsw.Connection:
         try:
             writer = connect(self.path, readonly=False, busy_seconds=self._busy_seconds)

@@ -14,15 +14,26 @@ disks) it must test itself.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from surefoot.core.parts import Cut, cut, expand, reachable
 from surefoot.core.seal import GENESIS, Record, Sealer, verify
 from surefoot.errors import StoreUnavailable, UsageError
-from surefoot.store.contract import Append, Conflict, Head, IndexRow, RunQuery, Store, Stored
+from surefoot.store.contract import (
+    RESERVED,
+    Append,
+    Conflict,
+    Head,
+    IndexRow,
+    Rewrite,
+    RunQuery,
+    Store,
+    Stored,
+)
 
 ODD_RUN_IDS = (
     "päivä-Ω-漢字-🦶",
@@ -62,11 +73,18 @@ class Writer:
             records.append(record)
         return records
 
-    def append(self, *bodies: bytes, row: IndexRow | None = None) -> Append:
+    def append(self, *bodies: bytes, row: IndexRow | None = None, cuts: Sequence[Cut] = ()) -> Append:
         """The wish to append these, as if it will be granted: the writer goes on behind them."""
         head, records = self.head, self.records(*bodies)
         self.head = Head(records[-1].seq, records[-1].seal)
-        return Append(self.run, head, records, row)
+        return Append(self.run, head, records, row, cuts)
+
+    def rewrite(self, keep: int, kept: Head | None, *bodies: bytes, **more: Any) -> Rewrite:
+        """The wish to have these behind `kept`, the record at that position, instead of all that is there."""
+        found, self.head = self.head, kept
+        records = self.records(*bodies)
+        self.head = Head(records[-1].seq, records[-1].seal)
+        return Rewrite(self.run, found, keep, records, **more)
 
 
 def index_row(run: str, **changed: Any) -> IndexRow:
@@ -83,6 +101,11 @@ def assert_whole(store: Store, run: str, count: int) -> Stored:
     assert verify(Sealer(store.id, run), stored.records) == count
     assert stored.head == Head(count, stored.records[-1].seal)
     return stored
+
+
+def large_value(seed: int, pieces: int = 30) -> Cut:
+    """A value that is kept by parts; values with different seeds share none of them."""
+    return cut(b",".join(b'"%d-%d-%s"' % (seed, n, b"%x" % (seed * 7919 + n) * 60) for n in range(pieces)))
 
 
 class StoreContract:
@@ -383,6 +406,213 @@ class StoreContract:
 
         assert [(item.run, item.row) for item in store.runs(RunQuery(status="done"))] == [("bare", None)]
 
+    # --- parts -------------------------------------------------------------------------------------
+
+    def test_parts_come_with_the_record_that_needs_them(self, store: Store) -> None:
+        """A record whose value cannot be put together again is a lost record."""
+        value = large_value(1)
+        assert value.leaves
+
+        assert store.append([Writer(store, "r").append(b"1", cuts=[value])]) == [None]
+
+        assert len(expand(value.reference, store.parts)) == value.reference.size
+        assert set(store.part_ids()) == {*value.leaves, *value.nodes}
+
+    def test_parts_of_a_refused_append_are_not_needed_by_anybody(self, store: Store) -> None:
+        """Whoever lost the race has written nothing that counts; the winner's values are whole."""
+        mine, theirs = large_value(1), large_value(2)
+        store.append([Writer(store, "r").append(b"1", cuts=[mine])])
+
+        answers = store.append(
+            [Writer(store, "other").append(b"1", cuts=[theirs]), Writer(store, "r").append(b"1", cuts=[large_value(3)])]
+        )
+
+        assert answers == [None, Conflict("r")]
+        assert expand(mine.reference, store.parts)
+        assert expand(theirs.reference, store.parts)
+
+    def test_parts_are_stored_once(self, store: Store) -> None:
+        """A value that grows costs what is new."""
+        writer = Writer(store, "r")
+        value = large_value(1, pieces=40)
+        store.append([writer.append(b"1", cuts=[value])])
+        before = set(store.part_ids())
+
+        store.append([writer.append(b"2", cuts=[value, large_value(1, pieces=41)])])
+
+        ids = store.part_ids()
+        assert len(ids) == len(set(ids))
+        assert len(set(ids) - before) < len(before)
+
+    def test_unknown_parts_are_left_out_of_the_answer(self, store: Store) -> None:
+        """What is missing is for the reader to say; however many are asked for."""
+        value = large_value(1)
+        store.append([Writer(store, "r").append(b"1", cuts=[value])])
+        name = next(iter(value.leaves))
+
+        assert store.parts([]) == {}
+        assert list(store.parts([bytes(32), name])) == [name]
+        assert list(store.parts([name, *(n.to_bytes(32, "big") for n in range(3_000))])) == [name]
+
+    # --- rewriting ---------------------------------------------------------------------------------
+
+    def test_rewrite_puts_records_in_the_place_of_others(self, store: Store) -> None:
+        """A fallback: the run goes on from its valid prefix, and what was behind it is kept for inspection."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", b"2", b"3", b"4", row=index_row("r"))])
+        before = store.read("r").records
+        kept = Head(2, before[1].seal)
+
+        assert store.rewrite(writer.rewrite(2, kept, b"3 again", row=index_row("r", status="queued", seq=3))) is None
+
+        stored = assert_whole(store, "r", 3)
+        assert [record.body for record in stored.records] == [b"1", b"2", b"3 again"]
+        assert store.quarantined("r") == before[2:]
+        assert [item.row for item in store.runs(RunQuery())] == [index_row("r", status="queued", seq=3)]
+        assert store.append([writer.append(b"4")]) == [None]
+
+    def test_rewrite_may_delete_what_was_there(self, store: Store) -> None:
+        """Retention: what is pruned is gone, and only the tombstone stays."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", b"2", b"3")])
+
+        assert store.rewrite(writer.rewrite(0, None, b"tombstone", archive=False)) is None
+
+        assert [record.body for record in assert_whole(store, "r", 1).records] == [b"tombstone"]
+        assert store.quarantined("r") == []
+        assert [record.body for _, record in store.scan(0, 10)] == [b"tombstone"]
+
+    def test_rewrite_forgets_what_was_archived_only_when_told(self, store: Store) -> None:
+        """Evidence goes with the run it belongs to, and with no other."""
+        writers = [Writer(store, name) for name in ("r", "other")]
+        for writer in writers:
+            store.append([writer.append(b"1", b"2")])
+            store.rewrite(writer.rewrite(0, None, b"again"))
+
+        store.rewrite(writers[0].rewrite(0, None, b"once more", archive=False))
+        assert [record.body for record in store.quarantined("r")] == [b"1", b"2"]
+        store.rewrite(writers[0].rewrite(0, None, b"tombstone", archive=False, forget=True))
+
+        assert store.quarantined("r") == []
+        assert len(store.quarantined("other")) == 2
+
+    def test_rewrite_behind_another_head_is_a_conflict_and_changes_nothing(self, store: Store) -> None:
+        """Somebody wrote to the run after it was judged: the judgement no longer counts."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", b"2", row=index_row("r"))])
+        late = Writer(store, "r", head=writer.head)
+        store.append([writer.append(b"3")])
+
+        for wish in (
+            late.rewrite(0, None, b"x", row=index_row("r", status="no"), forget=True),
+            Rewrite("r", None, 0, Writer(store, "r").records(b"x")),
+        ):
+            assert store.rewrite(wish) == Conflict("r")
+
+        assert_whole(store, "r", 3)
+        assert store.quarantined("r") == []
+        assert [item.row for item in store.runs(RunQuery())] == [index_row("r")]
+
+    def test_rewrite_with_a_hole_is_refused(self, store: Store) -> None:
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", b"2", b"3")])
+
+        with pytest.raises(UsageError):
+            store.rewrite(Rewrite("r", writer.head, 1, Writer(store, "r").records(b"1")))
+
+        assert_whole(store, "r", 3)
+
+    def test_rewrite_leaves_other_runs_alone(self, store: Store) -> None:
+        writers = [Writer(store, name) for name in ("a", "r", "z")]
+        store.append([writer.append(b"1", b"2") for writer in writers])
+
+        store.rewrite(writers[1].rewrite(0, None, b"again"))
+
+        for writer, count in zip(writers, (2, 1, 2), strict=True):
+            assert_whole(store, writer.run, count)
+
+    def test_rewrite_brings_its_parts(self, store: Store) -> None:
+        value = large_value(1)
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1")])
+
+        store.rewrite(writer.rewrite(0, None, b"again", cuts=[value]))
+
+        assert expand(value.reference, store.parts)
+
+    def test_positions_of_the_store_never_go_back(self, store: Store) -> None:
+        """Whoever waits looks at the position; and lost history is found by it."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", b"2", b"3")])
+        before = store.changes()
+
+        store.rewrite(writer.rewrite(0, None, b"again", archive=False))
+
+        assert store.changes() > before
+        assert [record.body for _, record in store.scan(before, 10)] == [b"again"]
+
+    # --- looking at everything -----------------------------------------------------------------------
+
+    def test_scan_gives_the_records_of_all_journals_in_the_order_written(self, store: Store) -> None:
+        """Marking what is needed must not miss a record."""
+        a, b, other = Writer(store, "a"), Writer(store, "b"), Writer(store, f"{RESERVED}other")
+        for n, writer in enumerate((a, b, other, a, b, b)):
+            store.append([writer.append(b"%d" % n)])
+
+        found = store.scan(0, 100)
+
+        assert [record.body for _, record in found] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+        assert [record.run for _, record in found] == ["a", "b", other.run, "a", "b", "b"]
+        positions = [pos for pos, _ in found]
+        assert positions == sorted(set(positions))
+        assert positions[-1] == store.changes()
+        assert store.scan(positions[2], 2) == found[3:5]
+        assert store.scan(positions[-1], 10) == []
+
+    def test_journals_that_are_no_runs_are_named_but_not_listed(self, store: Store) -> None:
+        """Checkpoints share the store with runs; nobody can resume or cancel one."""
+        hidden = Writer(store, f"{RESERVED}checkpoint{RESERVED}nightly")
+        store.append([hidden.append(b"1"), Writer(store, "r").append(b"1", row=index_row("r"))])
+
+        assert sorted(store.names()) == sorted([hidden.run, "r"])
+        assert [item.run for item in store.runs(RunQuery())] == ["r"]
+        assert_whole(store, hidden.run, 1)
+
+    def test_discard_deletes_what_is_named(self, store: Store) -> None:
+        """Space comes back; what is needed stays whole."""
+        keep, drop = large_value(1), large_value(2)
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", cuts=[keep, drop])])
+        needed = reachable([keep.reference], store.parts)
+
+        assert store.discard(sorted(set(store.part_ids()) - needed), store.changes())
+
+        assert set(store.part_ids()) == needed
+        assert expand(keep.reference, store.parts)
+
+    def test_discard_is_refused_if_anything_was_appended_meanwhile(self, store: Store) -> None:
+        """A new record may rely on a part that was found to be needed by nobody."""
+        value = large_value(1)
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", cuts=[value])])
+        upto = store.changes()
+        store.append([writer.append(b"2", cuts=[value])])
+
+        assert not store.discard(store.part_ids(), upto)
+
+        assert expand(value.reference, store.parts)
+
+    def test_what_was_discarded_is_stored_again_when_it_is_needed_again(self, store: Store) -> None:
+        """A store remembers which parts it has seen; it must not believe itself after they were deleted."""
+        value = large_value(1)
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", cuts=[value])])
+        assert store.discard(store.part_ids(), store.changes())
+
+        store.append([writer.append(b"2", cuts=[value])])
+
+        assert expand(value.reference, store.parts)
+
     # --- many threads ------------------------------------------------------------------------------
 
     def test_threads_with_runs_of_their_own_do_not_disturb_each_other(self, store: Store) -> None:
@@ -455,6 +685,13 @@ class StoreContract:
             store.changes,
             store.durability,
             lambda: store.worker,
+            lambda: store.rewrite(Rewrite("r", writer.head, 0, Writer(store, "r").records(b"x"))),
+            lambda: store.quarantined("r"),
+            store.names,
+            lambda: store.scan(0, 1),
+            store.part_ids,
+            lambda: store.parts([bytes(32)]),
+            lambda: store.discard([], 99),
         )
         for use in uses:
             with pytest.raises(StoreUnavailable):

@@ -1,0 +1,72 @@
+"""`surefoot backup PATH`: a copy of the store, taken while it is in use, and read back whole before it counts."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from surefoot.cli import output
+from surefoot.cli.options import Settings, common
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.store.contract import Store
+
+
+@click.command()
+@click.argument("path", metavar="PATH")
+@common
+@click.pass_obj
+def backup(settings: Settings, path: str) -> None:
+    """Copy the store to PATH while it is in use, and verify the copy.
+
+    PATH is a folder (the copy is named by time, the newest three are kept) or a file that is not there yet. Older
+    copies are deleted only after the new one was found whole.
+
+    To restore: stop what uses the store, put the copy in the place of the database (delete its -wal and -shm, leave
+    its -anchor), and run surefoot adopt: surefoot notices by itself that the copy is older, and refuses it till then.
+    """
+    from surefoot.engine import config
+    from surefoot.store.backup import back_up
+
+    store = config.runtime(settings.store, create=False).store
+    with _progress(settings) as watch:
+        made = back_up(store, path, verify=_wrong, now=datetime.now(UTC), watch=watch)
+    if settings.json:
+        output.say_json(
+            {"path": made.path, "bytes": made.bytes, "records": made.records, "verified": True, "removed": made.removed}
+        )
+        return
+    output.say(
+        text.visible(f"{made.path}: {made.bytes / 1e6:,.1f} MB, up to record {made.records} of the store; verified")
+    )
+    for old in made.removed:
+        output.tell(text.visible(f"removed the older {old}"))
+
+
+def _wrong(copy: Store) -> str:
+    from surefoot.engine.verifying import verify_store
+
+    flaws = verify_store(copy).flaws
+    more = f" (and {len(flaws) - 1} more)" if len(flaws) > 1 else ""
+    return f"{flaws[0]}{more}" if flaws else ""
+
+
+@contextlib.contextmanager
+def _progress(settings: Settings) -> Iterator[Callable[[int, int], object] | None]:
+    if settings.json or not sys.stderr.isatty():
+        yield None
+        return
+    from surefoot.cli import progress as bars
+
+    bar = bars._new_bar()
+    (task,) = bar.task_ids
+    try:
+        yield lambda done, total: bar.update(task, description="copying, then verifying", total=total, completed=done)
+    finally:
+        bar.stop()

@@ -1,0 +1,71 @@
+"""`surefoot export ID`: a run as one file that proves itself; `--check FILE` holds such a file against its seals."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefoot.cli import output
+from surefoot.cli.options import Settings, common
+from surefoot.cli.verify import many
+from surefoot.errors import Damaged, UsageError
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.exporting import Exported
+
+
+@click.command()
+@click.argument("run_id", metavar="[ID]", required=False)
+@click.option(
+    "--output", "path", metavar="FILE", help="Write to this file, whole or not at all. Default: standard output."
+)
+@click.option("--damaged", is_flag=True, help="Export a damaged run as it is, as evidence; the file says so.")
+@click.option("--check", "checked", metavar="FILE", help="Check a file that was exported. Needs no store.")
+@common
+@click.pass_obj
+def export(settings: Settings, run_id: str | None, path: str | None, damaged: bool, checked: str | None) -> int:
+    """Write a run to one file of JSON lines: every record with its seal, every part, counts and a checksum.
+
+    The file holds data only. It proves by itself that it is whole: surefoot export --check FILE. A run that is
+    damaged is refused (exit code 4), unless --damaged says that the damage is what is wanted.
+    """
+    from surefoot.engine import config, exporting
+
+    if (run_id is None) == (checked is None) or (checked is not None and (path is not None or damaged)):
+        raise UsageError("say either the ID of a run to export, or --check FILE.")
+    if checked is not None:
+        return _report(settings, exporting.check_file(checked), f"{checked} is")
+    store = config.runtime(settings.store, create=False).store
+    if path is not None:
+        made = exporting.export_to(store, str(run_id), path, damaged=damaged)
+        return _report(settings, made, f"{path} has", complain=False)
+    exporting.export(store, str(run_id), sys.stdout.buffer.write, damaged=damaged)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _report(settings: Settings, found: Exported, subject: str, *, complain: bool = True) -> int:
+    if settings.json:
+        output.say_json(_facts(found))
+    else:
+        told = f"run {found.run}: {many(found.records, 'record')}, {many(found.parts, 'part')}"
+        state = (
+            "whole" if found.whole else f"of a damaged run: {many(found.valid, 'record')} from the first on can be used"
+        )
+        output.say(text.visible(f"{subject} {told}; {state}"))
+    return Damaged.exit_code if complain and not found.whole else 0
+
+
+def _facts(found: Exported) -> dict[str, Any]:
+    return {
+        "run": found.run,
+        "store": found.store,
+        "records": found.records,
+        "parts": found.parts,
+        "bytes": found.bytes,
+        "whole": found.whole,
+        "valid": found.valid,
+    }

@@ -1,0 +1,113 @@
+"""`surefoot prune --older-than 30d`: what ended long ago goes, and leaves a tombstone. A dry run unless told otherwise."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefoot.cli import output, paint
+from surefoot.cli.options import Settings, common, operator
+from surefoot.cli.verify import DAMAGED, flaw_facts, many, progress, told, where
+from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED
+from surefoot.core.timer import seconds
+from surefoot.errors import UsageError
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.pruning import Candidate, Refusal, Swept
+
+
+@click.command()
+@click.option("--older-than", required=True, metavar="TIME", help="Only runs whose last entry is older, e.g. 30d.")
+@click.option("--status", metavar="LIST", help="Only runs that ended so: done, failed, cancelled, with commas between.")
+@click.option("--yes", is_flag=True, help="Do it. Without this, only say what would go.")
+@operator
+@common
+@click.pass_obj
+def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by: str | None, note: str) -> int:
+    """Delete the journals of runs that ended long ago, and parts of values that nobody needs any more.
+
+    Each run leaves a sealed tombstone: its id stays taken, and asking for it says that it was pruned. Runs that
+    have not ended are never touched. What is damaged is left as it is, and then no parts are deleted.
+    """
+    from surefoot.engine import config, pruning
+    from surefoot.engine.handle import whoami
+
+    wanted = _statuses(status)
+    age = seconds(older_than)
+    runtime = config.runtime(settings.store, create=False)
+    store, clock = runtime.store, runtime.clock
+    found = list(pruning.candidates(store, clock, older_than_seconds=age, statuses=wanted))
+    going = [one for one in found if isinstance(one, pruning.Candidate)]
+    left = [one for one in found if isinstance(one, pruning.Refusal)]
+    damaged = bool(left)
+    swept = None
+    if yes:
+        who = by or whoami()
+        refused = [pruning.bury(store, clock, one, by=who, note=note) for one in going]
+        left += [refusal for refusal in refused if refusal is not None]
+        going = [one for one, refusal in zip(going, refused, strict=True) if refusal is None]
+        with progress(settings, "looking for parts that nobody needs") as watch:
+            swept = pruning.sweep(store, watch=watch)
+        damaged = damaged or bool(swept.flaws)
+    if settings.json:
+        output.say_json(_facts(going, left, swept))
+    else:
+        _tell(settings, going, left, swept)
+    return DAMAGED if damaged else 0
+
+
+def _statuses(given: str | None) -> frozenset[str]:
+    if given is None:
+        return ENDED
+    words = frozenset(word.strip() for word in given.split(","))
+    if not words <= ENDED:
+        wrong = ", ".join(sorted(words - ENDED))
+        raise UsageError(f"--status {wrong}: only runs that have ended can go: {DONE}, {FAILED}, {CANCELLED}.")
+    return words
+
+
+def _tell(settings: Settings, going: list[Candidate], left: list[Refusal], swept: Swept | None) -> None:
+    now = time.time_ns() // 1000
+    rows = [
+        (one.status, text.visible(one.run), text.visible(one.workflow), text.ago(one.ended, now), f"{one.entries:,}")
+        for one in going
+    ]
+    if rows:
+        paint.draw(paint.console(), ("STATUS", "RUN", "WORKFLOW", "ENDED", "ENTRIES"), rows, flexible=())
+    for one in left:
+        output.tell(text.visible(f"left as it is: run {one.run}: {one.why}"))
+    what = f"{many(len(going), 'run')} with {many(sum(one.entries for one in going), 'entry')}"
+    if swept is None:
+        output.say(f"{what} would go. Nothing was changed; --yes does it.")
+        return
+    output.say(f"{what} went, and {many(swept.deleted, 'part')} that nobody needs.")
+    if swept.why:
+        output.tell(f"no parts were deleted: {swept.why}")
+    for flaw in swept.flaws:
+        output.tell(told(flaw, where(settings)))
+
+
+def _facts(going: list[Candidate], left: list[Refusal], swept: Swept | None) -> dict[str, Any]:
+    return {
+        "done": swept is not None,
+        "pruned" if swept is not None else "would_prune": [_candidate(one) for one in going],
+        "left": [{"run": one.run, "why": one.why} for one in left],
+        "parts_deleted": 0 if swept is None else swept.deleted,
+        "parts_kept_because": "" if swept is None else swept.why,
+        "damaged": [] if swept is None else [flaw_facts(flaw) for flaw in swept.flaws],
+    }
+
+
+def _candidate(one: Candidate) -> dict[str, Any]:
+    return {
+        "run": one.run,
+        "workflow": one.workflow,
+        "status": one.status,
+        "entries": one.entries,
+        "created": text.moment(one.created),
+        "ended": text.moment(one.ended),
+        "labels": one.labels,
+    }

@@ -1,0 +1,464 @@
+"""One run in one file that proves itself: every record as it is stored, every part its values need, and a sum.
+
+A file of JSON lines, plain ASCII, data only: a header, the records in order, the parts, and a last line with the
+counts and the SHA-256 of all bytes before it. Whoever has the file can check every seal without the store.
+A run that is damaged is refused, unless the damage is what is wanted; then the file says so.
+"""
+
+from __future__ import annotations
+
+import binascii
+import contextlib
+import errno
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from typing import IO, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from surefoot.core.forms import MAX_BYTES
+from surefoot.core.parts import NODE, Part, Reference, damaged_parts, fault, reachable
+from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
+from surefoot.engine import start
+from surefoot.engine.verifying import Parts, check
+from surefoot.errors import (
+    Damaged,
+    JournalCorrupt,
+    NotFound,
+    SchemaMismatch,
+    Stopped,
+    StoreFull,
+    StoreUnavailable,
+    UsageError,
+)
+from surefoot.store.contract import Head, Store
+
+FORMAT: Final = 1
+
+_BATCH: Final = 256
+_LONGEST_LINE: Final = 2 * MAX_BYTES
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Exported(Struct, frozen=True):
+    """What a file holds."""
+
+    run: str
+    store: str
+    records: int
+    parts: int
+    bytes: int
+    whole: bool
+    """False: the run was damaged when it was exported, and the file says how far it holds."""
+    valid: int
+    """So many records, from the first on, are whole with all their values."""
+
+
+Write = Callable[[bytes], object]
+
+
+# --- writing ---------------------------------------------------------------------------------------------
+
+
+def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Exported:
+    """Hand the lines of a run's export to `write`."""
+    start.check_id(run)
+    stored = _head(store, run)
+    seen = check(store, run, Parts(store))
+    if stored is None and not seen.entries and not store.read(run, 0, 1).records:
+        raise start.not_found(run, store.url)
+    if seen.flaw is not None and not damaged:
+        raise seen.flaw.error()
+    out = _Lines(write)
+    out.line(header=_header(store, run, stored, whole=seen.flaw is None))
+    upto = None if stored is None or seen.flaw is not None else stored.seq
+    whole = seen.flaw is None
+    needed, valid = _records(store, run, upto, out, damaged=not whole)
+    missing = _parts(store, needed, out)
+    if whole and (stored is None or valid != stored or missing):
+        raise _changed(run)
+    out.end(whole=whole, valid=min(valid.seq, seen.entries))
+    return Exported(run, store.id.hex(), out.records, out.parts, out.bytes, whole, out.valid)
+
+
+def export_to(store: Store, run: str, path: str, *, damaged: bool = False) -> Exported:
+    """The same into a file that is there whole or not at all. One that is there already is not written over."""
+    real, own = os.path.realpath(path), getattr(store, "path", "")
+    if os.path.lexists(path) or (own and (real == own or real.startswith(own + "-"))):
+        raise UsageError(f"{path} is there already, or belongs to the store, and is not written over. Name another.")
+    partial = f"{path}.{secrets.token_hex(4)}.partial"
+    try:
+        with _private(partial) as file:
+            made = export(store, run, file.write, damaged=damaged)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(partial, path)
+        _sync_folder(path)
+    except OSError as error:
+        kind = StoreFull if error.errno in _FULL else StoreUnavailable
+        raise kind(f"{path}: cannot be written: {error.strerror}. Nothing is left of it.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+    return made
+
+
+class _Lines:
+    """Counts and sums what is written."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._sum = sha256()
+        self.records = 0
+        self.parts = 0
+        self.bytes = 0
+        self.valid = 0
+
+    def line(self, **content: Any) -> None:
+        line = json.dumps(content, separators=(",", ":")).encode("ascii") + b"\n"
+        self._sum.update(line)
+        self.bytes += len(line)
+        self._write(line)
+
+    def end(self, *, whole: bool, valid: int) -> None:
+        self.valid = valid
+        self.line(
+            end={
+                "records": self.records,
+                "parts": self.parts,
+                "whole": whole,
+                "valid": valid,
+                "sha256": self._sum.hexdigest(),
+            }
+        )
+
+
+def _head(store: Store, run: str) -> Head | None:
+    try:
+        return store.read(run, 0, 0).head
+    except JournalCorrupt:
+        return None
+
+
+def _header(store: Store, run: str, head: Head | None, *, whole: bool) -> dict[str, Any]:
+    told = None if head is None else {"seq": head.seq, "seal": head.seal.hex()}
+    return {"format": FORMAT, "what": "surefoot run", "store": store.id.hex(), "run": run, "head": told, "whole": whole}
+
+
+def _records(store: Store, run: str, upto: int | None, out: _Lines, *, damaged: bool) -> tuple[list[Reference], Head]:
+    """Write the records; the values they need, and up to where they hold."""
+    sealer = Sealer(store.id, run)
+    valid = Head(0, GENESIS)
+    needed: list[Reference] = []
+    for record in _stored(store, run, upto, damaged=damaged):
+        if valid.seq == record.seq - 1 and sealer.holds(record, valid.seal):
+            valid = Head(record.seq, record.seal)
+        elif not damaged:
+            raise _changed(run)
+        out.line(record=_record(record))
+        out.records += 1
+        with contextlib.suppress(Stopped):  # whole, or it was wanted all the same
+            needed += references(from_record(record))
+    return needed, valid
+
+
+def _changed(run: str) -> JournalCorrupt:
+    return JournalCorrupt(
+        f"run {run}: it was rewritten while it was exported.", run_id=run, cures=(("now", "export it again"),)
+    )
+
+
+def _stored(store: Store, run: str, upto: int | None, *, damaged: bool) -> Iterator[Record]:
+    after = 0
+    while upto is None or after < upto:
+        left = _BATCH if upto is None else min(_BATCH, upto - after)
+        try:
+            found = store.read(run, after, left).records
+        except JournalCorrupt:
+            if not damaged:
+                raise
+            yield from _one_by_one(store, run, after)
+            return
+        if not found:
+            return
+        yield from found
+        after = found[-1].seq
+
+
+def _one_by_one(store: Store, run: str, after: int) -> Iterator[Record]:
+    """What is there, without the rows that cannot be read."""
+    head = _head(store, run)
+    end = head.seq if head is not None else after
+    while True:
+        try:
+            found = store.read(run, after, 1).records
+        except JournalCorrupt:
+            after += 1
+            if after > end:
+                return
+            continue
+        if not found:
+            return
+        yield found[0]
+        after = found[0].seq
+
+
+def _record(record: Record) -> dict[str, Any]:
+    fields = {
+        "seq": record.seq, "epoch": record.epoch, "at": record.at, "kind": record.kind,
+        "schema": record.schema, "codec": record.codec, "key": record.key,
+    }  # fmt: skip
+    try:
+        body = {"body": record.body.decode("utf-8")}
+    except UnicodeDecodeError:
+        body = {"body64": _base64(record.body)}
+    return {**fields, **body, "seal": record.seal.hex()}
+
+
+def _parts(store: Store, needed: Sequence[Reference], out: _Lines) -> int:
+    """Write the parts that these values need; how many of them are not there."""
+    names: set[bytes] = set()
+
+    def fetch(ids: Sequence[bytes]) -> dict[bytes, Part]:
+        names.update(ids)
+        return store.parts(ids)
+
+    try:
+        names |= reachable(needed, store.parts)
+    except Damaged:
+        for reference in needed:
+            with contextlib.suppress(Damaged):
+                damaged_parts(reference, fetch)
+    wanted = sorted(names)
+    for at in range(0, len(wanted), _BATCH):
+        for part in store.parts(wanted[at : at + _BATCH]).values():
+            with contextlib.suppress(TypeError, AttributeError):  # a damaged row of the wrong types is left out
+                out.line(part=_part(part))
+                out.parts += 1
+    return len(wanted) - out.parts
+
+
+def _part(part: Part) -> dict[str, Any]:
+    fields = {"id": part.id.hex(), "kind": part.kind, "codec": part.codec, "size": part.size}
+    return {**fields, "body64": _base64(part.body)}
+
+
+def _base64(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+# --- checking ----------------------------------------------------------------------------------------------
+
+
+class _Header(Struct, forbid_unknown_fields=True):
+    format: int
+    what: str
+    store: str
+    run: str
+    head: dict[str, int | str] | None
+    whole: bool
+
+
+class _Record(Struct, forbid_unknown_fields=True):
+    seq: int
+    epoch: int
+    at: int
+    kind: int
+    schema: int
+    codec: int
+    key: int
+    seal: str
+    body: str | None = None
+    body64: str | None = None
+
+
+class _PartLine(Struct, forbid_unknown_fields=True):
+    id: str
+    kind: int
+    codec: int
+    size: int
+    body64: str
+
+
+class _End(Struct, forbid_unknown_fields=True):
+    records: int
+    parts: int
+    whole: bool
+    valid: int
+    sha256: str
+
+
+class _Line(Struct, forbid_unknown_fields=True):
+    header: _Header | None = None
+    record: _Record | None = None
+    part: _PartLine | None = None
+    end: _End | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Line).decode
+
+
+def check_file(path: str) -> Exported:
+    """Check an export by itself, without a store. Raises JournalCorrupt where it does not hold."""
+    try:
+        with open(path, "rb") as file:
+            return _Check(path).file(file)
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no file {path}.") from error
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: cannot be read: {error.strerror}.") from error
+
+
+class _Check:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._number = 0
+        self._sum = sha256()
+        self._bytes = 0
+        self._records = 0
+        self._valid = 0
+        self._seal = GENESIS
+        self._needed: list[Reference] = []
+        self._nodes: dict[bytes, Part] = {}
+        self._sound: set[bytes] = set()
+        self._parts = 0
+
+    def file(self, file: IO[bytes]) -> Exported:
+        first = self._line(file)
+        header = None if first is None else first.header
+        if header is None or header.what != "surefoot run":
+            raise UsageError(f"{self._path} is no export of a run.")
+        if header.format > FORMAT:
+            raise SchemaMismatch(
+                f"{self._path} has format {header.format}, this version of surefoot knows up to {FORMAT}.",
+                cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+            )
+        sealer = Sealer(self._from_hex(header.store), header.run)
+        while True:
+            so_far = self._sum.hexdigest()
+            line = self._line(file)
+            if line is None:
+                raise self._bad("it ends before its last line: it is cut off")
+            if line.end is not None:
+                return self._end(file, header, line.end, so_far)
+            self._take(sealer, header, line)
+
+    def _take(self, sealer: Sealer, header: _Header, line: _Line) -> None:
+        if line.record is not None and not self._parts:
+            self._record(sealer, line.record, whole=header.whole)
+        elif line.part is not None:
+            self._part(line.part, whole=header.whole)
+        else:
+            raise self._bad("it is not the kind of line that belongs here")
+
+    def _record(self, sealer: Sealer, line: _Record, *, whole: bool) -> None:
+        body = self._from_base64(line.body64) if line.body64 is not None else (line.body or "").encode()
+        record = Record(
+            sealer.run, line.seq, line.epoch, line.at, line.kind, line.schema, line.codec, line.key,
+            body, self._from_hex(line.seal),
+        )  # fmt: skip
+        self._records += 1
+        if line.seq == self._valid + 1 and self._valid == self._records - 1 and sealer.holds(record, self._seal):
+            self._valid, self._seal = line.seq, record.seal
+        elif whole:
+            raise self._bad(f"the seal of entry {line.seq} does not hold")
+        try:
+            self._needed += references(from_record(record))
+        except Stopped as error:
+            if whole:
+                raise self._bad(error.summary) from error
+
+    def _part(self, line: _PartLine, *, whole: bool) -> None:
+        part = Part(self._from_hex(line.id), line.kind, line.codec, line.size, self._from_base64(line.body64))
+        self._parts += 1
+        wrong = fault(part)
+        if not wrong:
+            self._sound.add(part.id)
+            if part.kind == NODE:
+                self._nodes[part.id] = part
+        elif whole:
+            raise self._bad(f"part {line.id} {wrong}")
+
+    def _end(self, file: IO[bytes], header: _Header, end: _End, so_far: str) -> Exported:
+        if file.read(1):
+            raise self._bad("there is more behind its last line")
+        if end.sha256 != so_far:
+            raise self._bad("its sum is another one: a line was changed, added or lost")
+        if (end.records, end.parts, end.whole) != (self._records, self._parts, header.whole):
+            raise self._bad(f"it holds {self._records} records and {self._parts} parts, and says otherwise")
+        if header.whole:
+            head = {"seq": self._valid, "seal": self._seal.hex()}
+            if header.head != head or end.valid != self._valid:
+                raise self._bad("the last record is not the one that the head names")
+            self._need_all()
+        return Exported(
+            header.run, header.store, self._records, self._parts, self._bytes, header.whole, min(end.valid, self._valid)
+        )
+
+    def _need_all(self) -> None:
+        try:
+            missing = reachable(self._needed, self._fetch) - self._sound
+        except Damaged as error:
+            raise self._bad(error.summary) from error
+        if missing:
+            raise self._bad(f"{len(missing)} parts that its values need are not in it")
+
+    def _fetch(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
+        return {name: self._nodes[name] for name in ids if name in self._nodes}
+
+    def _line(self, file: IO[bytes]) -> _Line | None:
+        raw = file.readline(_LONGEST_LINE)
+        if not raw:
+            return None
+        self._number += 1
+        try:
+            line = _decode(raw)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            if self._number == 1:
+                raise UsageError(f"{self._path} is no export of a run: {error}.") from error
+            raise self._bad(f"it cannot be read: {error}") from error
+        if not raw.endswith(b"\n"):
+            raise self._bad("it is cut off")
+        if line.end is None:
+            self._sum.update(raw)
+        self._bytes += len(raw)
+        return line
+
+    def _from_hex(self, text: str) -> bytes:
+        try:
+            return bytes.fromhex(text)
+        except ValueError as error:
+            raise self._bad(str(error)) from error
+
+    def _from_base64(self, text: str) -> bytes:
+        try:
+            return binascii.a2b_base64(text, strict_mode=True)
+        except ValueError as error:
+            raise self._bad(str(error)) from error
+
+    def _bad(self, why: str) -> JournalCorrupt:
+        return JournalCorrupt(
+            f"{self._path}: line {self._number}: {why}. This is not what was exported.",
+            facts={"line": self._number, "valid": self._valid},
+            cures=(("still there?", "export it again from the store"),),
+        )
+
+
+# --- files ---------------------------------------------------------------------------------------------------
+
+
+def _private(path: str) -> IO[bytes]:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    return os.fdopen(fd, "wb", buffering=1 << 20)
+
+
+def _sync_folder(path: str) -> None:
+    fd = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,480 @@
+"""Looking at everything a store holds, and changing nothing: is each journal whole, and what is safe where it is not?
+
+A journal is whole if every seal holds behind the one before, every entry can follow the one before, every part that
+its values need is what its name says, and the last entry is the one its head names. Values themselves are not put
+together: the seal covers the recipe and the recipe names its parts, so whole parts make whole values, and parts
+that many values share are looked at once.
+
+Journals are read in batches, each with the head of the same moment, so a store may be in use meanwhile. A journal
+that seems damaged is looked at again if somebody has written to it in between.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from surefoot.core.entry import Entry
+from surefoot.core.parts import Part, Reference, damaged_parts, fault, reachable
+from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
+from surefoot.core.state import RunState
+from surefoot.engine.journal import damaged_cures, index_row
+from surefoot.errors import CodecMissing, Damaged, JournalCorrupt, SchemaMismatch, Stopped, StoreUnavailable
+from surefoot.store import probe
+from surefoot.store.contract import RESERVED, Head, IndexRow, RunQuery, Store, Stored
+from surefoot.store.rules import is_run
+
+UNKNOWN: Final = -1
+_BATCH: Final = 512
+_PARTS_PER_LOOK: Final = 500
+_LOOKS: Final = 3
+_ALL: Final = 2**62
+
+Cures = tuple[tuple[str, str], ...]
+
+
+class Flaw(Struct, frozen=True):
+    """Where a journal (or the store itself: no name) is not what was written, and what is safe all the same."""
+
+    journal: str
+    why: str
+    entry: int = 0
+    """The first entry that cannot be used; 0: the entries are sound, something about them is not."""
+    entries: int = UNKNOWN
+    """How many there are, says the head."""
+    valid: int = 0
+    """So many entries, from the first on, are whole."""
+    cures: Cures = ()
+
+    def __str__(self) -> str:
+        if not self.journal:
+            return f"the store: {self.why}"
+        what = f"{called(self.journal)}: "
+        if self.entry:
+            what += f"entry {self.entry} of {'?' if self.entries == UNKNOWN else self.entries}: "
+        return f"{what}{self.why}; {self.safe}"
+
+    @property
+    def safe(self) -> str:
+        """What can be relied on now, in words."""
+        if not self.entry:
+            return f"its {self.valid} entries are whole"
+        if not self.valid:
+            return "no entry is safe"
+        return "entry 1 is whole" if self.valid == 1 else f"entries 1 to {self.valid} are whole"
+
+    def error(self) -> JournalCorrupt:
+        return JournalCorrupt(
+            f"{self}. Nothing was changed.",
+            run_id=self.journal if is_run(self.journal) else "",
+            facts={"entry": self.entry, "valid": self.valid},
+            cures=self.cures,
+        )
+
+
+class Verdict(Struct, frozen=True):
+    """What was looked at, and what was found."""
+
+    runs: int
+    journals: int
+    """Runs, and journals that are no runs (checkpoints)."""
+    entries: int
+    bytes: int
+    """Of entries and of parts, as they are used: decompressed."""
+    parts: int
+    """So many parts are needed."""
+    unneeded: int
+    """So many are not: no damage, only space (`surefoot prune`)."""
+    quarantined: int
+    """Entries that earlier fallbacks set aside."""
+    flaws: list[Flaw]
+
+
+class Progress(Struct, frozen=True):
+    journals: int
+    of: int
+    bytes: int
+
+
+Watch = Callable[[Progress], object]
+
+
+def called(name: str) -> str:
+    """A journal's name as people know it."""
+    if is_run(name):
+        return f"run {name}"
+    return name[len(RESERVED) :].replace(RESERVED, " ")
+
+
+def verify_run(store: Store, run: str) -> int:
+    """Every seal, every part, the chain and the head of one journal. The number of its entries, or JournalCorrupt."""
+    seen = check(store, run, Parts(store))
+    if seen.flaw is not None:
+        raise seen.flaw.error()
+    return seen.entries
+
+
+def verify_store(store: Store, names: Sequence[str] | None = None, *, watch: Watch | None = None) -> Verdict:
+    """Everything, or the journals that are named. Damage is an answer here, not an error."""
+    return Survey(store).verdict(names, watch=watch)
+
+
+class Survey:
+    """One look at a store. `needed` are the parts it found needed and whole."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._parts = Parts(store)
+        self._flaws: list[Flaw] = []
+        self._journals: list[str] = []
+        self._entries = 0
+        self._bytes = 0
+
+    @property
+    def needed(self) -> set[bytes]:
+        return self._parts.sound
+
+    def verdict(self, names: Sequence[str] | None = None, *, watch: Watch | None = None) -> Verdict:
+        everything = names is None
+        wanted = self._names() if names is None else list(names)
+        self._journals = wanted
+        try:
+            # SQLite's own look at its pages is one long call: it need not wait for ours, nor ours for it.
+            with ThreadPoolExecutor(1) as beside:
+                pages = beside.submit(probe.structure, self._store) if everything else None
+                self._look_at(wanted, watch)
+            if pages is not None:
+                self._flaws += [_file_flaw(self._store, why) for why in pages.result()]
+                self._look_at_anchor()
+            unneeded = self._unneeded() if everything else 0
+            quarantined = sum(len(self._store.quarantined(name)) for name in wanted)
+        except StoreUnavailable as error:
+            if not self._flaws:
+                raise
+            self._flaws.append(Flaw("", f"the rest could not be read: {error}", cures=_file_cures(self._store)))
+            unneeded = quarantined = 0
+        return Verdict(
+            sum(map(is_run, wanted)),
+            len(wanted),
+            self._entries,
+            self._bytes + self._parts.bytes,
+            len(self._parts.sound),
+            unneeded,
+            quarantined,
+            self._flaws,
+        )
+
+    def again(self, names: Iterable[str]) -> list[Flaw]:
+        """Look at these journals too (they were written to meanwhile)."""
+        found = [check(self._store, name, self._parts).flaw for name in names]
+        return [flaw for flaw in found if flaw is not None]
+
+    def _names(self) -> list[str]:
+        try:
+            return self._store.names()
+        except JournalCorrupt as error:
+            self._flaws.append(_file_flaw(self._store, f"the list of journals cannot be read: {error.summary}"))
+            return []
+
+    def _look_at(self, names: list[str], watch: Watch | None) -> None:
+        rows = self._rows()
+        for number, name in enumerate(names):
+            seen = check(self._store, name, self._parts)
+            self._entries += seen.entries
+            self._bytes += seen.bytes
+            flaw = seen.flaw
+            if flaw is None and rows is not None and seen.row is not None and rows.get(name) != seen.row:
+                flaw = self._listed_wrong(name)
+            if flaw is not None:
+                self._flaws.append(flaw)
+            if watch is not None:
+                watch(Progress(number + 1, len(names), self._bytes + self._parts.bytes))
+
+    def _rows(self) -> dict[str, IndexRow | None] | None:
+        """The list of runs. None, where it cannot be read at all."""
+        try:
+            return _rows(self._store)
+        except JournalCorrupt as error:
+            self._flaws.append(_file_flaw(self._store, error.summary))
+            return None
+
+    def _listed_wrong(self, name: str) -> Flaw | None:
+        """Whether the list of runs really disagrees with the journal: both are read again, until nothing moves."""
+        for _ in range(_LOOKS):
+            before = self._store.read(name, 0, 0).head
+            row = _rows(self._store).get(name)
+            seen = check(self._store, name, self._parts)
+            if seen.flaw is not None or row == seen.row:
+                return seen.flaw
+            if self._store.read(name, 0, 0).head == before:
+                return _list_flaw(name, row, seen)
+        return None  # it is being written to all the time, and each time it was right about itself
+
+    def _look_at_anchor(self) -> None:
+        why = probe.anchor_fault(self._store)
+        if why:
+            self._flaws.append(Flaw("", why, cures=_file_cures(self._store)))
+
+    def _unneeded(self) -> int:
+        """Parts that no journal needs, nor anything set aside; not known while something is damaged."""
+        if self._flaws:
+            return 0
+        return len(set(self._store.part_ids()) - self.needed - aside(self._store, self._journals))
+
+
+def _rows(store: Store) -> dict[str, IndexRow | None]:
+    return {listed.run: listed.row and _comparable(listed.row) for listed in store.runs(RunQuery(limit=_ALL))}
+
+
+def _comparable(row: IndexRow) -> IndexRow:
+    """Without the position: a row is renewed when the status changes, not with every entry."""
+    return IndexRow(row.run, row.workflow, row.status, row.queue, row.labels, row.created, 0)
+
+
+def aside(store: Store, names: Iterable[str]) -> set[bytes]:
+    """The parts that quarantined entries name, as far as these can be read at all."""
+    named: set[bytes] = set()
+
+    def fetch(ids: Sequence[bytes]) -> dict[bytes, Part]:
+        named.update(ids)
+        return store.parts(ids)
+
+    for name in names:
+        for record in store.quarantined(name):
+            with suppress(Stopped):  # nobody can follow what cannot be read
+                for reference in references(from_record(record)):
+                    damaged_parts(reference, fetch)
+    return named
+
+
+# --- one journal ---------------------------------------------------------------------------------------
+
+
+class Checked(Struct, frozen=True):
+    """What one journal came to."""
+
+    entries: int
+    bytes: int
+    flaw: Flaw | None = None
+    row: IndexRow | None = None
+    """What the list of runs should say; None: it is no run, or it is damaged."""
+
+
+def check(store: Store, name: str, parts: Parts) -> Checked:
+    for _ in range(_LOOKS):
+        walk = _Walk(store, name, parts)
+        seen = walk.checked()
+        if seen.flaw is None or walk.head == _head(store, name):
+            return seen
+    return seen
+
+
+def _head(store: Store, name: str) -> Head | None:
+    with suppress(Damaged):
+        return store.read(name, 0, 0).head
+    return None
+
+
+class _Found(Exception):
+    """A flaw: the journal is not looked at any further."""
+
+    def __init__(self, entry: int, why: str, cures: Cures | None = None) -> None:
+        super().__init__(why)
+        self.entry = entry
+        self.why = why
+        self.cures = cures
+
+
+class _Walk:
+    """One pass over a journal, from its first entry to its head."""
+
+    def __init__(self, store: Store, name: str, parts: Parts) -> None:
+        self.head: Head | None = None
+        self._store = store
+        self._name = name
+        self._parts = parts
+        self._sealer = Sealer(store.id, name)
+        self._state = RunState(name) if is_run(name) else None
+        self._seq, self._seal = 0, GENESIS
+        self._bytes = 0
+
+    def checked(self) -> Checked:
+        try:
+            self._walk()
+        except _Found as found:
+            return Checked(self._seq, self._bytes, self._flaw(found))
+        row = None if self._state is None else _comparable(index_row(self._state))
+        return Checked(self._seq, self._bytes, row=row)
+
+    def _walk(self) -> None:
+        ended = False
+        while not ended:
+            stored, ended = self._read()
+            self.head = stored.head
+            needed: list[tuple[int, Reference]] = []
+            try:
+                for record in stored.records:
+                    needed += [(record.seq, reference) for reference in references(self._take(record))]
+            finally:  # what is before a flaw counts as safe only if its values are there
+                self._need(needed)
+        self._end()
+
+    def _read(self) -> tuple[Stored, bool]:
+        """The next entries with the head of the same moment, and whether they are the last."""
+        try:
+            stored = self._store.read(self._name, self._seq, _BATCH)
+            return stored, len(stored.records) < _BATCH
+        except JournalCorrupt:
+            pass  # one of them cannot be read: up to there, one by one
+        try:
+            stored = self._store.read(self._name, self._seq, 1)
+        except JournalCorrupt as error:
+            raise _Found(self._seq + 1, self._unreadable(error), _file_cures(self._store)) from error
+        return stored, not stored.records
+
+    def _unreadable(self, error: JournalCorrupt) -> str:
+        try:
+            self.head = self._store.read(self._name, 0, 0).head
+        except JournalCorrupt:
+            return f"its head cannot be read: {error.summary}"
+        return f"it cannot be read: {error.summary}"
+
+    def _take(self, record: Record) -> Entry:
+        seq = self._seq + 1
+        if record.seq != seq:
+            raise _Found(seq, f"it is missing, the next one found is {record.seq}")
+        if not self._sealer.holds(record, self._seal):
+            raise _Found(seq, f"its seal does not hold ({len(record.body)} bytes)")
+        try:
+            entry = from_record(record) if self._state is None else self._state.fold(record)
+        except (CodecMissing, SchemaMismatch) as error:
+            raise _Found(seq, error.summary, error.cures) from error
+        except JournalCorrupt as error:
+            raise _Found(seq, error.summary) from error
+        self._seq, self._seal = seq, record.seal
+        self._bytes += len(record.body)
+        return entry
+
+    def _need(self, needed: list[tuple[int, Reference]]) -> None:
+        if not needed:
+            return
+        bad = self._parts.first_bad(needed)
+        if bad is not None:
+            entry, why = bad
+            self._seq = entry - 1
+            raise _Found(entry, f"it is sound, but a value of it is damaged: {why}")
+
+    def _end(self) -> None:
+        head = self.head
+        if head is None:
+            if self._seq:
+                raise _Found(self._seq + 1, "its head is missing, so nobody can say whether there was more")
+            raise _Found(1, "nothing of it can be found")
+        if head.seq > self._seq:
+            raise _Found(self._seq + 1, "it is missing")
+        if head.seq < self._seq:
+            behind = self._seq - head.seq
+            self._seq = head.seq
+            raise _Found(head.seq + 1, f"{behind} entries lie behind the head")
+        if head.seal != self._seal:
+            self._seq -= 1
+            raise _Found(head.seq, "it is not the one that the head names")
+
+    def _flaw(self, found: _Found) -> Flaw:
+        entries = UNKNOWN if self.head is None else self.head.seq
+        cures = found.cures if found.cures is not None else _cures(self._store, self._name)
+        return Flaw(self._name, found.why, found.entry, entries, self._seq, cures)
+
+
+class Parts:
+    """Looks at each part once, whoever needs it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.sound: set[bytes] = set()
+        self.bytes = 0
+
+    def first_bad(self, needed: list[tuple[int, Reference]]) -> tuple[int, str] | None:
+        """The first entry of which a value is damaged, and how."""
+        for _ in range(_LOOKS):
+            nodes: dict[bytes, Part] = {}
+            try:
+                reached = reachable((reference for _, reference in needed), partial(self._followed, nodes))
+                self._found_sound(nodes.values())  # each of them was checked before it was followed
+                why = self._look(reached - self.sound)
+            except Damaged as error:
+                why = error.summary
+            if not why:
+                return None
+            for entry, reference in needed:
+                found = self._damage(reference)
+                if found:
+                    return entry, found
+        return needed[0][0], why  # the parts keep changing under our hands
+
+    def _followed(self, nodes: dict[bytes, Part], ids: Sequence[bytes]) -> Mapping[bytes, Part]:
+        found = self._store.parts(ids)
+        nodes.update(found)
+        return found
+
+    def _look(self, names: set[bytes]) -> str:
+        """Check parts against their names; what is wrong with one of them, else nothing."""
+        wanted = list(names)
+        for at in range(0, len(wanted), _PARTS_PER_LOOK):
+            chunk = wanted[at : at + _PARTS_PER_LOOK]
+            found = self._store.parts(chunk)
+            if len(found) < len(chunk):
+                return "is missing"
+            for part in found.values():
+                wrong = fault(part)
+                if wrong:
+                    return wrong
+            self._found_sound(found.values())
+        return ""
+
+    def _found_sound(self, parts: Collection[Part]) -> None:
+        new = [part for part in parts if part.id not in self.sound]
+        self.sound.update(part.id for part in new)
+        self.bytes += sum(part.size for part in new)
+
+    def _damage(self, reference: Reference) -> str:
+        try:
+            bad = damaged_parts(reference, self._store.parts)
+        except Damaged as error:
+            return error.summary
+        more = f" (and {len(bad) - 1} more parts are damaged)" if len(bad) > 1 else ""
+        return next((f"part {name.hex()[:16]}… {why}{more}" for name, why in bad.items()), "")
+
+
+# --- what is said ----------------------------------------------------------------------------------------
+
+
+def _cures(store: Store, name: str) -> Cures:
+    if is_run(name):
+        return (*damaged_cures(name)[1:], *_file_cures(store))
+    return (("load()", "falls back to the newest generation that is whole, and says so"), *_file_cures(store))
+
+
+def _file_cures(store: Store) -> Cures:
+    path = getattr(store, "path", None)
+    return () if path is None else (("look inside", f"surefoot inspect {shlex.quote(path)}"),)
+
+
+def _file_flaw(store: Store, why: str) -> Flaw:
+    restore = (("have a copy?", "keep this file as evidence, and put back a copy that is whole (surefoot backup)"),)
+    return Flaw("", why, cures=(*_file_cures(store), *restore))
+
+
+def _list_flaw(name: str, row: IndexRow | None, seen: Checked) -> Flaw:
+    why = "its line in the list of runs is missing or damaged"
+    if row is not None and seen.row is not None:
+        why = f"the list of runs has it as {row.status}, its journal says {seen.row.status}"
+        if row.status == seen.row.status:
+            why = "its line in the list of runs says something else than its journal"
+    return Flaw(name, why, entries=seen.entries, valid=seen.entries, cures=damaged_cures(name)[1:])

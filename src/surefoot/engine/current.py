@@ -34,18 +34,20 @@ class Inside:
 
 
 class Line:
-    """How far one line of control has come since the run fell back, fallback by fallback (see `engine/fallback.py`).
+    """One line of control: what it did, and how far it has come since the run fell back (see `engine/fallback.py`).
 
     Within one line calls come in the same order every time. A branch begins where its parent stood; what branches
     did counts for the parent once they are joined.
     """
 
-    __slots__ = ("_forks", "_start", "made")
+    __slots__ = ("_forks", "_start", "deeds", "made")
 
     def __init__(self, made: dict[int, int] | None = None) -> None:
         self.made: dict[int, int] = dict(made or {})
         self._start = dict(self.made)
         self._forks: list[Line] = []
+        self.deeds: list[Any] = []
+        """The effects that were done in this line and can be undone, in order."""
 
     def fork(self) -> Line:
         line = Line(self.made)
@@ -55,6 +57,7 @@ class Line:
     def join(self) -> None:
         forks, self._forks = self._forks, []
         for line in forks:
+            self.deeds += line.deeds
             for at, made in line.made.items():
                 self.made[at] = self.made.get(at, 0) + made - line._start.get(at, 0)
 

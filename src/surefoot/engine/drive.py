@@ -13,6 +13,7 @@ from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current
 from surefoot.engine.commit import Ticket
+from surefoot.engine.deeds import Deed
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.signals import CancelSignal
 from surefoot.engine.spec import CallSpec
@@ -36,7 +37,10 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 begun = drive(begun)
             finally:
                 place.lent_to = None
-    return session.finish(place, begun)
+    result = session.finish(place, begun)
+    if spec.undo is not None:
+        place.line.deeds.append(Deed(spec, args, kwargs, result))
+    return result
 
 
 def drive(attempt: Attempt) -> Ending:
@@ -44,9 +48,13 @@ def drive(attempt: Attempt) -> Ending:
     answer: Any = None
     try:
         session.call_begins(attempt.call.address)
+        if not session.live and not attempt.looks_first():
+            go_live(session)
+            if (ending := attempt.settled_meanwhile()) is not None:
+                return ending
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
-            if not session.live and isinstance(wish, Execute | Append | Repair):
+            if not session.live and not isinstance(wish, Look):
                 go_live(session)
                 if (ending := attempt.settled_meanwhile()) is not None:
                     return ending
@@ -178,7 +186,7 @@ def notice(session: Session) -> None:
         except SurefootError as error:
             raise session.misused(error) from None
     session.check_trouble()
-    if session.state.cancel is not None:
+    if session.state.cancel is not None and not session.undoing:
         raise CancelSignal
 
 

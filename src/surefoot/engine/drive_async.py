@@ -22,6 +22,7 @@ from surefoot.core.timer import remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, drive
 from surefoot.engine.commit import Ticket
+from surefoot.engine.deeds import Deed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.spec import CallSpec
@@ -50,7 +51,10 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     begun = session.begin(place, spec, args, kwargs)
     if type(begun) is Attempt:
         begun = await run_attempt(begun)
-    return session.finish(place, begun)
+    result = session.finish(place, begun)
+    if spec.undo is not None:
+        place.line.deeds.append(Deed(spec, args, kwargs, result))
+    return result
 
 
 async def run_attempt(attempt: Attempt) -> Ending:
@@ -59,9 +63,13 @@ async def run_attempt(attempt: Attempt) -> Ending:
     cancelled: asyncio.CancelledError | None = None
     try:
         session.call_begins(attempt.call.address)
+        if not session.live and not attempt.looks_first():
+            await go_live(session)
+            if (ending := attempt.settled_meanwhile()) is not None:
+                return ending
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
-            if not session.live and isinstance(wish, Execute | Append | Repair):
+            if not session.live and not isinstance(wish, Look):
                 await go_live(session)
                 if (ending := attempt.settled_meanwhile()) is not None:
                     return ending

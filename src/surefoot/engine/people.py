@@ -74,7 +74,7 @@ def question(
     except ValueRejected as error:
         raise ValueRejected(f"sf.{form}(details=…): {error}", path=error.path) from error
     names = (by,) if isinstance(by, str) else tuple(by or ())
-    if not all(isinstance(name, str) and name for name in names):
+    if not all(names):
         raise UsageError(f"sf.{form}(by={by!r}): the names of those who may answer")
     return Question(form, text, raw, _schema(wanted), names, None if timeout is None else seconds(timeout))
 

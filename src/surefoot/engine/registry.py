@@ -12,7 +12,6 @@ from surefoot.engine.spec import Binder
 from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
 from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected
-from surefoot.world.witness import Witness
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
@@ -30,7 +29,7 @@ class Definition:
         version: int,
         *,
         on_corruption: str | None = None,
-        watch: Sequence[Witness] = (),
+        watch: Sequence[Any] = (),
         on_drift: OnDrift = STOP,
         approve: str = DECLARED,
     ) -> None:

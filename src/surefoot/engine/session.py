@@ -8,6 +8,7 @@ a value that is returned anyway is discarded.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import threading
@@ -75,7 +76,6 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.store.contract import Head
-from surefoot.world.witness import Witness
 
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
@@ -112,6 +112,11 @@ class Attempt:
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
         return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+
+    def looks_first(self) -> bool:
+        """A check that cannot tell leaves no trace, so the run is claimed only if it can."""
+        past = self.past
+        return past is not None and past.state is PastState.IN_DOUBT and self.spec.on_crash == "check"
 
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
@@ -150,15 +155,8 @@ class Attempt:
         """What the effect touches, as it is now; and what of it could not be observed."""
         return observe([self._witness(touched) for touched in self.spec.touches])
 
-    def _witness(self, touched: Any) -> Witness:
-        witness = touched if isinstance(touched, Witness) else touched(*self.args, **self.kwargs)
-        if not isinstance(witness, Witness):
-            raise self.session.misused(
-                UsageError(
-                    f"run {self.session.run}, {self.call.address}: touches= gave {witness!r}, which is no witness"
-                )
-            )
-        return witness
+    def _witness(self, touched: Any) -> Any:
+        return touched(*self.args, **self.kwargs) if inspect.isfunction(touched) else touched
 
     def repair(self, attempt: int) -> Ending | Attempt:
         """The undo of what this effect did in part, as an effect with an address of its own."""
@@ -214,7 +212,9 @@ class Session:
         """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
-        self.watch: tuple[Witness, ...] = ()
+        self.undoing = 0
+        """How many sagas are being undone: then a cancelled run still makes calls."""
+        self.watch: tuple[Any, ...] = ()
         """Witnesses that the workflow at hand names."""
         self.on_drift: worldview.OnDrift = worldview.STOP
         self.approve = ""
@@ -255,7 +255,7 @@ class Session:
 
     # -- the world --------------------------------------------------------------------------------
 
-    def follow(self, watch: tuple[Witness, ...], on_drift: worldview.OnDrift, approve: str) -> None:
+    def follow(self, watch: tuple[Any, ...], on_drift: worldview.OnDrift, approve: str) -> None:
         """What the workflow at hand says about the world and about people."""
         self.watch, self.on_drift, self.approve = watch, on_drift, approve
 
@@ -419,7 +419,7 @@ class Session:
                     f"run {self.run}: a call from a task or thread that outlived the part of the run it belongs to"
                 )
             )
-        if self.state.cancel is not None and not self.dry:
+        if self.state.cancel is not None and not self.dry and not self.undoing:
             raise self._felt(place, CancelSignal())
         place.require_owner()
 

@@ -13,7 +13,7 @@ from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine import current, rehearsal
 from surefoot.errors import UsageError
-from surefoot.world.witness import Witness
+from surefoot.world.observing import distinct
 
 ON_CRASH = ("ask", "retry", "check", "fail")
 
@@ -57,6 +57,12 @@ class Binder:
         for name in self._ignore:
             bound.pop(name, None)
         return bound
+
+    def in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Every argument by position, defaults included: for a function with the same parameters and more."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
 
     def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments that bind to the same again."""
@@ -121,11 +127,8 @@ class CallSpec:
                 "exceptions that prove that nothing happened."
             )
         for witness in self.touches:
-            if not callable(witness) and not isinstance(witness, Witness):
-                raise UsageError(
-                    f"effect {self.name}: touches= takes witnesses, or functions of its arguments that give one: "
-                    f"{witness!r} is neither"
-                )
+            if not inspect.isfunction(witness):  # a function of the arguments gives one when it is called
+                distinct([witness])
 
     def set_check(self, fn: Callable[..., Any]) -> None:
         """The function that looks whether this effect happened. It takes the effect's arguments."""
@@ -145,7 +148,7 @@ class CallSpec:
         self.undo = CallSpec(
             fn, "effect", name=f"{self.name}.undo", retries=None, backoff=None, timeout=self.timeout, retry_on=None,
             ignore=tuple(name for name in self.binder.ignored if name in inspect.signature(fn).parameters),
-            on_crash=on_crash or inherited,
+            on_crash=on_crash or inherited, unsure=(Exception,),
         )  # fmt: skip
         return self.undo
 

@@ -46,7 +46,6 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.store.contract import Store
-from surefoot.world.witness import Witness
 
 LONGEST_ID = 200
 DECLARED = "declared"
@@ -82,7 +81,7 @@ class Plan(Struct, frozen=True):
     digest: str = ""
     on_corruption: str | None = None
     """What to do with a damaged journal; None: as configured."""
-    watch: tuple[Witness, ...] = ()
+    watch: tuple[Any, ...] = ()
     on_drift: OnDrift = worldview.STOP
     approve: str = DECLARED
 

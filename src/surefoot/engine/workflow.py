@@ -16,7 +16,6 @@ from surefoot.engine.spec import CallSpec
 from surefoot.engine.start import Options, Plan
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import UsageError
-from surefoot.world.witness import Witness
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -321,7 +320,7 @@ def workflow(
     *,
     name: str | None = ...,
     version: int = ...,
-    watch: Sequence[Witness] = ...,
+    watch: Sequence[Any] = ...,
     on_drift: OnDrift = ...,
     on_corruption: str | None = ...,
     approve: str = ...,
@@ -332,7 +331,7 @@ def workflow(
     *,
     name: str | None = None,
     version: int = 1,
-    watch: Sequence[Witness] = (),
+    watch: Sequence[Any] = (),
     on_drift: OnDrift = "stop",
     on_corruption: str | None = None,
     approve: str = "declared",

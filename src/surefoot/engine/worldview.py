@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,7 +11,9 @@ from msgspec import Struct
 from surefoot.core.entry import Sight, Stop
 from surefoot.core.expectation import Drift, Expectation, Unseen
 from surefoot.errors import UsageError
-from surefoot.world.witness import Witness, from_spec, observe_all
+from surefoot.world.base import sight
+from surefoot.world.observing import distinct, observe_all
+from surefoot.world.specs import from_spec
 
 STOP: Final = "stop"
 WARN: Final = "warn"
@@ -34,39 +36,45 @@ class Findings(Struct, frozen=True):
         return tuple(sight for sight in self.sights if sight.witness in self.changed)
 
 
-def observe(witnesses: Sequence[Witness]) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
+def observe(witnesses: Sequence[Any]) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
     """What these see now; and what could not be observed, in words."""
-    specs = {witness.name: witness.spec for witness in witnesses}
+    by_name = {witness.name: witness for witness in witnesses}
     found = observe_all(witnesses)
-    sights = tuple(
-        Sight(name, dict(seen), dict(specs[name])) for name, seen in found.items() if not isinstance(seen, Unseen)
-    )
+    sights = tuple(sight(by_name[name], seen) for name, seen in found.items() if not isinstance(seen, Unseen))
     return sights, tuple(f"{name}: {seen.why}" for name, seen in found.items() if isinstance(seen, Unseen))
 
 
-def look(world: Expectation, at_hand: Sequence[Witness]) -> Findings:
+def look(world: Expectation, at_hand: Sequence[Any]) -> Findings:
     """Observe every witness that the run knows or the code names. A new one is no drift: it begins now."""
-    known = {witness.name: witness for witness in at_hand}
-    actual: dict[str, Mapping[str, str] | Unseen] = {}
-    for name, sight in world.sights.items():
-        if name not in known:
-            rebuilt = from_spec(sight.spec) if sight.spec else None
-            if rebuilt is None:
-                actual[name] = Unseen("only the code that watched it can; name it in watch= of the workflow")
-            else:
-                known[name] = rebuilt
-    actual.update(observe_all(list(known.values())))
-    specs = {name: witness.spec for name, witness in known.items()}
-    sights = tuple(
-        Sight(name, dict(seen), dict(specs[name])) for name, seen in actual.items() if not isinstance(seen, Unseen)
-    )
-    judged = {name: seen for name, seen in actual.items() if name in world.sights or isinstance(seen, Unseen)}
+    given = {witness.name: witness for witness in at_hand}
+    actual = _again(world, given)
+    judged = dict(actual)
+    for name, seen in observe_all([witness for name, witness in given.items() if name not in actual]).items():
+        actual[name] = seen
+        if isinstance(seen, Unseen):
+            judged[name] = seen
+    specs = {name: dict(seen.spec) for name, seen in world.sights.items()}
+    specs.update({name: dict(getattr(witness, "spec", {})) for name, witness in given.items()})
+    sights = tuple(Sight(name, seen, specs[name]) for name, seen in actual.items() if not isinstance(seen, Unseen))
     changed = frozenset(
-        sight.witness
-        for sight in sights
-        if sight.witness not in world.sights or not _as_expected(world, sight) or world.fresh & sight.parts.keys()
+        seen.witness
+        for seen in sights
+        if seen.witness not in world.sights or not _as_expected(world, seen) or world.fresh & seen.parts.keys()
     )
     return Findings(world.drift(judged), sights, changed - _in_doubt(world, sights))
+
+
+def _again(world: Expectation, given: dict[str, Any]) -> dict[str, dict[str, str] | Unseen]:
+    """Every witness on record: with the one of that name that the code gives, else as its spec says."""
+    found: dict[str, dict[str, str] | Unseen] = {}
+    witnesses = []
+    for name, seen in world.sights.items():
+        witness = given.get(name) or (from_spec(seen.spec) if seen.spec else None)
+        if witness is None:
+            found[name] = Unseen("only the code that watched it can look; name it in watch= of the workflow")
+        else:
+            witnesses.append(witness)
+    return {**found, **observe_all(witnesses)}
 
 
 def _as_expected(world: Expectation, sight: Sight) -> bool:
@@ -98,15 +106,9 @@ def checked_on_drift(on_drift: OnDrift) -> OnDrift:
     raise UsageError(f"on_drift={on_drift!r}: must be one of {', '.join(map(repr, VERDICTS))}, or a function")
 
 
-def checked_witnesses(watch: Sequence[Witness]) -> tuple[Witness, ...]:
-    names: set[str] = set()
-    for witness in watch:
-        if not isinstance(witness, Witness):
-            raise UsageError(f"watch= takes witnesses (surefoot.witness), not {witness!r}")
-        if witness.name in names:
-            raise UsageError(f"watch= names the witness {witness.name!r} twice; give one of them a name= of its own")
-        names.add(witness.name)
-    return tuple(watch)
+def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
+    """Refused when decorated, not at the first resume."""
+    return tuple(distinct(watch))
 
 
 def drifted(run: str, drift: Sequence[Drift]) -> Stop:

@@ -11,11 +11,11 @@ from os import PathLike
 
 from surefoot.core.entry import ABSENT
 from surefoot.errors import UsageError
+from surefoot.world.base import Look, NotObservable, Pulse, Witness
 from surefoot.world.globbing import expand, has_magic
 from surefoot.world.hashing import DIRECTORY, of_file, of_files
 from surefoot.world.paths import as_written, file_part, shown
 from surefoot.world.stores import refuse_store, refuse_stores
-from surefoot.world.witness import Look, NotObservable, Pulse, Witness
 
 
 class FileWitness(Witness):

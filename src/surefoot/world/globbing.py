@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from surefoot.world.witness import NotObservable, Pulse
+from surefoot.world.base import NotObservable, Pulse
 
 MOST: Final = 100_000
 _MAGIC: Final = re.compile(r"[*?[]")

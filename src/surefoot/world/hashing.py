@@ -19,13 +19,14 @@ import os
 import queue
 import stat
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Final
 
 from surefoot.core.entry import ABSENT
+from surefoot.world.base import NotObservable, Pulse
 from surefoot.world.paths import shown
-from surefoot.world.witness import NotObservable, Pulse
 
 DIRECTORY: Final = "directory"
 """A directory is no file: `file()` refuses it, `files()` does not list it."""
@@ -47,6 +48,8 @@ _KINDS: Final = (
 
 Held = dict[tuple[int, int], int]
 """Files this process has open for reading: device and inode -> descriptor."""
+_ours: Final[set[int]] = set()
+"""Descriptors that a look has open just now. They hold no locks, and are closed soon: not worth borrowing."""
 
 
 class _Unrest(Exception):
@@ -72,7 +75,7 @@ def of_file(path: str, pulse: Pulse, held: Held | None = None) -> str:
                 raise
             if not _is_there(path):
                 return ABSENT
-    raise NotObservable(f"{shown(path)} changes while it is being read ({_TRIES} attempts)")
+    raise _restless(path)
 
 
 def of_files(paths: list[str], pulse: Pulse) -> dict[str, str]:
@@ -102,13 +105,29 @@ def files_held() -> Held:
     except OSError:
         return found
     for number in numbers:
+        if int(number) in _ours:
+            continue
         try:
             status = os.fstat(int(number))
             if stat.S_ISREG(status.st_mode) and fcntl.fcntl(int(number), fcntl.F_GETFL) & os.O_ACCMODE != os.O_WRONLY:
                 found[status.st_dev, status.st_ino] = int(number)
-        except (OSError, ValueError):
+        except OSError:
             continue  # closed meanwhile, as the one that listed them was
     return found
+
+
+def first_bytes(path: str, count: int) -> bytes:
+    """How a file begins, read with the same care for locks."""
+    for _ in range(_TRIES):
+        status = os.stat(path)
+        try:
+            with _descriptor(path, status, files_held()) as number:
+                first = _read(number, count, 0)
+                if _signature(_status(number)) == _signature(status):
+                    return first
+        except _Unrest:
+            continue
+    raise _restless(path)
 
 
 def _hash_batches(
@@ -161,14 +180,23 @@ def _of_target(path: str, status: os.stat_result, pulse: Pulse, held: Held) -> s
     for is_kind, kind in _KINDS:
         if is_kind(status.st_mode):
             return kind
-    number = held.get((status.st_dev, status.st_ino))
-    if number is not None:
+    with _descriptor(path, status, held) as number:
         return _of_descriptor(number, path, status, pulse)
+
+
+@contextmanager
+def _descriptor(path: str, status: os.stat_result, held: Held) -> Iterator[int]:
+    borrowed = held.get((status.st_dev, status.st_ino))
+    if borrowed is not None:
+        yield borrowed
+        return
     # Should it have become a fifo or a device just now: opening does not wait, and the look at the descriptor tells.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    _ours.add(number)
     try:
-        return _of_descriptor(number, path, status, pulse)
+        yield number
     finally:
+        _ours.discard(number)
         os.close(number)
 
 
@@ -177,7 +205,7 @@ def _of_descriptor(number: int, path: str, status: os.stat_result, pulse: Pulse)
     if _signature(_status(number)) != before:
         raise _Unrest
     digest, size = sha256(), 0
-    while chunk := os.pread(number, _CHUNK, size):
+    while chunk := _read(number, _CHUNK, size):
         digest.update(chunk)
         size += len(chunk)
         pulse.beat()
@@ -189,15 +217,28 @@ def _of_descriptor(number: int, path: str, status: os.stat_result, pulse: Pulse)
     return _text(digest.hexdigest(), size, status.st_mode)
 
 
+def _read(number: int, count: int, offset: int) -> bytes:
+    try:
+        return os.pread(number, count, offset)
+    except OSError as error:
+        if error.errno in (errno.EBADF, errno.ESPIPE):  # borrowed, and its owner has closed it
+            raise _Unrest from None
+        raise
+
+
 def _status(number: int) -> os.stat_result:
     try:
         return os.fstat(number)
-    except OSError:  # a borrowed descriptor that its owner has closed
+    except OSError:  # as above
         raise _Unrest from None
 
 
 def _signature(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _restless(path: str) -> NotObservable:
+    return NotObservable(f"{shown(path)} changes while it is being read ({_TRIES} attempts)")
 
 
 def _text(digest: str, size: int, mode: int) -> str:

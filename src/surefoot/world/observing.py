@@ -10,19 +10,19 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextvars import Context
 from typing import Any, Final
 
-from surefoot.core.entry import Sight
 from surefoot.core.expectation import Unseen
 from surefoot.errors import UsageError
-from surefoot.world.specs import from_spec
-from surefoot.world.witness import LIMIT_SECONDS, Look, Pulse, Witness, in_words, storable
+from surefoot.world.base import LIMIT_SECONDS, Look, Pulse, Witness, in_words, storable
 
 AT_ONCE: Final = 8
+_GRACE_SECONDS: Final = 0.1
 
 Observed = dict[str, dict[str, str] | Unseen]
+Answers = queue.SimpleQueue[tuple[str, Look | Unseen]]
 
 
 def look(witness: Any, *, seconds: float = LIMIT_SECONDS) -> Look | Unseen:
@@ -38,32 +38,16 @@ def observe_all(witnesses: Iterable[Any], *, seconds: float = LIMIT_SECONDS) -> 
     return {name: _parts(seen) for name, seen in _look_at(distinct(witnesses), seconds).items()}
 
 
-def observe_again(
-    sights: Iterable[Sight], given: Mapping[str, Any] | None = None, *, seconds: float = LIMIT_SECONDS
-) -> Observed:
-    """Look again at what was recorded: with the witness of that name that the code gives, else as its spec says."""
-    given = given or {}
-    found: Observed = {}
-    todo: list[Any] = []
-    for each in sights:
-        witness = given.get(each.witness) or from_spec(each.spec)
-        if witness is not None and witness.name == each.witness:
-            todo.append(witness)
-        else:
-            found[each.witness] = Unseen(
-                "only the code that asked for it can look, and it is not at hand or no longer watches this"
-                if not each.spec
-                else "the recorded way to look is not one this version knows"
-            )
-    return {**found, **observe_all(todo, seconds=seconds)}
-
-
 def distinct(witnesses: Iterable[Any]) -> list[Any]:
     """Each once. Two that share a name and are not the same would hide each other: refused."""
     found: dict[str, Any] = {}
     for witness in witnesses:
         name = getattr(witness, "name", None)
-        if isinstance(witness, type) or not isinstance(name, str) or not callable(getattr(witness, "fingerprint", None)):
+        if (
+            isinstance(witness, type)
+            or not isinstance(name, str)
+            or not callable(getattr(witness, "fingerprint", None))
+        ):
             raise UsageError(
                 f"{witness!r:.200} is no witness. Take one of surefoot.witness: file(path), files(glob), git_head(repo), "
                 "sql(url, query), db_schema(url), http_json(url, pointer), env(name), observe(name, function), …"
@@ -80,7 +64,7 @@ def _parts(seen: Look | Unseen) -> dict[str, str] | Unseen:
 
 
 def _look_at(witnesses: list[Any], seconds: float) -> dict[str, Look | Unseen]:
-    answers: queue.SimpleQueue[tuple[str, Look | Unseen]] = queue.SimpleQueue()
+    answers: Answers = queue.SimpleQueue()
     found: dict[str, Look | Unseen] = {}
     waiting = deque(witnesses)
     under_way: dict[str, Pulse] = {}
@@ -89,19 +73,27 @@ def _look_at(witnesses: list[Any], seconds: float) -> dict[str, Look | Unseen]:
             witness = waiting.popleft()
             pulse = under_way[witness.name] = Pulse(seconds)
             _start(witness, pulse, answers)
-        try:
-            name, seen = answers.get(timeout=max(0.0, min(pulse.left() for pulse in under_way.values())))
-        except queue.Empty:
+        answer = _next_answer(answers, max(0.0, min(pulse.left() for pulse in under_way.values())))
+        if answer is None:
             for name in [name for name, pulse in under_way.items() if pulse.left() <= 0]:
                 under_way.pop(name).give_up()
                 found[name] = Unseen(f"no answer within {seconds:g} s")
-        else:
-            if under_way.pop(name, None) is not None:  # else it comes too late: we have said that it was not seen
-                found[name] = seen
+        elif under_way.pop(answer[0], None) is not None:  # else it comes too late: we have said that it was not seen
+            found[answer[0]] = answer[1]
     return {witness.name: found[witness.name] for witness in witnesses}
 
 
-def _start(witness: Any, pulse: Pulse, answers: queue.SimpleQueue[tuple[str, Look | Unseen]]) -> None:
+def _next_answer(answers: Answers, seconds: float) -> tuple[str, Look | Unseen] | None:
+    # The second, short wait is for a process that was itself suspended: then nobody had a chance to answer.
+    for patience in (seconds, _GRACE_SECONDS):
+        try:
+            return answers.get(timeout=patience)
+        except queue.Empty:
+            continue
+    return None
+
+
+def _start(witness: Any, pulse: Pulse, answers: Answers) -> None:
     def work() -> None:
         answers.put((witness.name, Context().run(_look_once, witness, pulse)))
 

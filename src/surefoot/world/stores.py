@@ -10,8 +10,8 @@ import os
 import stat
 from typing import Final
 
+from surefoot.world.base import NotObservable
 from surefoot.world.paths import shown
-from surefoot.world.witness import NotObservable
 
 APPLICATION_ID: Final = 0x53464A31
 """What a store's database says of itself; as in the store, which this layer may not know."""
@@ -27,11 +27,10 @@ def refuse_store(path: str) -> None:
 
 
 def refuse_stores(paths: list[str]) -> None:
-    """The same for what a pattern matched: only those are looked at whose name gives them away."""
-    known = set(paths)
+    """The same for what a pattern matched. Links are not followed: asking for each would take longer than hashing."""
     for path in paths:
-        if path.endswith(_BESIDE) or f"{path}{ANCHOR}" in known:
-            refuse_store(path)
+        if _has_anchor(path) or (path.endswith(_BESIDE) and _has_anchor(path[: path.rindex("-")])):
+            raise is_a_store(path)
 
 
 def is_a_store(path: str) -> NotObservable:

@@ -10,8 +10,12 @@ from surefoot.engine.checkpoint import Checkpoint, Generation
 from surefoot.engine.config import configure
 from surefoot.engine.events import send_event
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run, get_run, runs
+from surefoot.engine.people import Decision
+from surefoot.engine.undoing import saga, undo
 from surefoot.engine.verbs import (
     MapResult,
+    approve,
+    ask,
     attempt,
     continue_as_new,
     gather,
@@ -28,7 +32,9 @@ from surefoot.engine.verbs import (
     sleep,
     sleep_until,
     uuid4,
+    verify,
     wait_event,
+    watch,
 )
 from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import (
@@ -63,11 +69,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing", "CorruptCheckpoint",
-    "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed",
-    "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter", "Run",
-    "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable",
-    "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer", "Workflow", "attempt",
-    "configure", "continue_as_new", "effect", "gather", "get_run", "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched",
-    "progress", "publish", "random", "register", "run_id", "runs", "scope", "send_event", "sleep", "sleep_until",
-    "step", "unknown", "upcast", "uuid4", "wait_event", "workflow",
+    "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry",
+    "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan",
+    "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull",
+    "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer",
+    "Workflow", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather", "get_run",
+    "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress", "publish",
+    "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "undo",
+    "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
 ]  # fmt: skip

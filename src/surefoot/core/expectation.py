@@ -44,7 +44,14 @@ class Drift(Struct, frozen=True):
     def line(self) -> str:
         if self.what == "not observable":
             return f"{self.witness}: cannot be observed: {self.actual}"
-        return f"{self.part}: {self.what} (expected {self.expected}, recorded by {self.by}; found {self.actual})"
+        expected, actual = _short(self.expected), _short(self.actual)
+        return f"{self.part}: {self.what} (expected {expected}, recorded by {self.by}; found {actual})"
+
+
+def _short(value: str) -> str:
+    """A hash is there to be told from another, not to be read."""
+    head, _, rest = value.partition(" ")
+    return f"{head[:12]}… {rest}".strip() if len(head) > 16 else value
 
 
 class Expectation:

@@ -178,6 +178,10 @@ class RunState:
         doubtful = (PastState.IN_DOUBT, PastState.UNSTORABLE)
         return [past for past in self.calls.values() if past.kind == "effect" and past.state in doubtful]
 
+    def questions(self) -> list[Past]:
+        """The open ones."""
+        return [past for past in self.calls.values() if past.kind == "question" and past.state is PastState.OPEN]
+
     def _unanswered(self, stop: Stop, now_due: Callable[[Due], bool]) -> bool:
         past = self.calls.get(stop.address)
         if past is None:

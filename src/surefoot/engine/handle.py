@@ -13,10 +13,22 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
-from surefoot.core.entry import CancelRequested, EffectSettled, EventSent, Progressed, RunCancelled, Value
+from surefoot.core.entry import (
+    AnswerGiven,
+    CancelRequested,
+    DriftAccepted,
+    EffectSettled,
+    EventSent,
+    Progressed,
+    RunCancelled,
+    RunRewound,
+    Value,
+)
+from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
-from surefoot.engine import config, drive, journal, start
+from surefoot.core.timer import remaining
+from surefoot.engine import config, drive, journal, people, start, worldview
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.rehearsal import rehearsing, would_do
 from surefoot.engine.runtime import Runtime
@@ -272,6 +284,83 @@ class Run:
             return  # Somebody took the run up at this moment, and sees the request at its first verb.
         finally:
             self.runtime.discharge(session)
+
+    def answer(self, name: str, value: Any, *, by: str | None = None, note: str = "") -> None:
+        """Answer an open question (`approve#1`): true or false, or what was asked for. The first answer counts."""
+        address, who = as_recorded(name), by or whoami()
+        raw = Raw(values.encode(value))
+
+        def decide(state: RunState) -> AnswerGiven:
+            past = self._open_question(state, address, who)
+            people.require_fit(past, value)
+            return AnswerGiven(address, past.shown, raw, who, note)
+
+        self._visit(decide)
+
+    def _open_question(self, state: RunState, address: str, who: str) -> Past:
+        past = state.calls.get(address)
+        names = [one.address for one in state.questions()]
+        if past is None or past.kind != "question":
+            raise UsageError(f"run {self.id} has no question {address!r}. Open: {', '.join(names) or 'none'}.")
+        if past.state is not PastState.OPEN or state.status in ENDED:
+            said = f"answered by {past.learned_by}" if past.learned_by else "closed"
+            raise UsageError(f"run {self.id}: {address} is {said} already; the first answer counts.")
+        if past.due is not None and remaining(past.due, self.runtime.clock.read()) <= 0:
+            raise UsageError(f"run {self.id}: the time to answer {address} is over.")
+        if past.answerers and who not in past.answerers:
+            raise UsageError(f"run {self.id}: {address} is for {', '.join(past.answerers)}, not for {who}.")
+        return past
+
+    def drift(self) -> list[Drift]:
+        """What is not as this run left it, found by looking now. Changes nothing."""
+        return self._findings(self.state()).drift
+
+    def _findings(self, state: RunState) -> worldview.Findings:
+        definition = registry.known(state.created.workflow) if state.created else None
+        return worldview.look(state.world, definition.watch if definition is not None else ())
+
+    def accept_drift(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[str]:
+        """Accept the world as it is found now, for this witness or for all that have drifted. What was accepted."""
+        findings = self._findings(self.state())
+        drifted = {found.witness for found in findings.drift}
+        if witness is not None and witness not in drifted:
+            raise UsageError(
+                f"run {self.id}: {witness} has not drifted. Drifted: {', '.join(sorted(drifted)) or 'none'}."
+            )
+        unseen = [
+            found for found in findings.drift if found.what == "not observable" and witness in (None, found.witness)
+        ]
+        if unseen:
+            raise UsageError(f"run {self.id}: what cannot be observed cannot be accepted: {unseen[0].line()}")
+        wanted = drifted if witness is None else {witness}
+        sights = tuple(sight for sight in findings.sights if sight.witness in wanted)
+        if not sights:
+            raise UsageError(f"run {self.id}: nothing has drifted.")
+
+        def decide(state: RunState) -> DriftAccepted:
+            if start.driven_elsewhere(self.runtime, state):
+                raise UsageError(f"run {self.id} is being driven by {start.claimant(state)}, which is alive.")
+            return DriftAccepted(sights, by or whoami(), note)
+
+        self._visit(decide)
+        return sorted(wanted)
+
+    def rewind(self, address: str, *, by: str | None = None, note: str = "") -> list[str]:
+        """Send the run back to before a call. Steps run again; effects from there on are in doubt. These effects."""
+        address = as_recorded(address)
+
+        def decide(state: RunState) -> RunRewound:
+            if start.driven_elsewhere(self.runtime, state):
+                raise UsageError(
+                    f"run {self.id} is being driven by {start.claimant(state)}, which is alive. End it first."
+                )
+            past = state.calls.get(address)
+            if past is None:
+                known = ", ".join(list(state.calls)[-10:]) or "none"
+                raise UsageError(f"run {self.id} has no recorded call {address!r}. The last ones: {known}.")
+            return RunRewound(address, by or whoami(), note, past.first)
+
+        return [past.address for past in self._visit(decide).in_doubt()]
 
     def send_event(self, name: str, value: Any, *, id: str, by: str | None = None) -> None:  # noqa: A002 - the recorded field
         """Deliver an event; a second one with the same id is the same event."""

@@ -22,13 +22,16 @@ from surefoot.core.entry import (
     EffectIntended,
     EffectRaised,
     Entry,
+    FellBack,
     Kept,
     RunAdopted,
     RunCancelled,
     RunCreated,
     RunDone,
     RunFailed,
+    RunPruned,
     RunReleased,
+    RunRewound,
     RunStopped,
     StepDone,
     StepRaised,
@@ -261,7 +264,7 @@ class Journal:
     def _meet(self, record: Record, tickets: list[Ticket]) -> None:
         first = next((ticket for ticket in tickets if ticket.entries), None)
         ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
-        if record.epoch > self.epoch or (record.kind in _CLAIM_KINDS and not ours):
+        if record.epoch > self.epoch or (record.kind in _FENCING_KINDS and not ours):
             raise Fenced(
                 f"run {self.run}: another process has taken over (epoch {record.epoch}, ours was {self.epoch}). "
                 "Nothing of ours was written after that."
@@ -343,4 +346,5 @@ _OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone
 """Entries whose fields we made or encoded ourselves; all others are read back before they are written."""
 _LAST = frozenset({RunReleased, RunStopped, RunDone, RunFailed, RunCancelled})
 _VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
-_CLAIM_KINDS = frozenset({KIND_OF[RunCreated], KIND_OF[RunAdopted]})
+_FENCING_KINDS = frozenset(KIND_OF[kind] for kind in (RunCreated, RunAdopted, FellBack, RunRewound, RunPruned))
+"""Entries after which a claim from before them is over, whatever their epoch."""

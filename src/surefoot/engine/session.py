@@ -280,6 +280,39 @@ class Session:
         self.state.world.see(sights, "", self.state.seq)
         return WorldSeen(sights, why="drift was accepted, as on_drift says" if findings.drift else "")
 
+    def judge_now(self, place: Place, findings: worldview.Findings) -> WorldSeen | None:
+        """In the middle of a run: as before a resume."""
+        entry = self.judge(findings)
+        if self.stops and self.stops[-1].reason == "Drifted":
+            raise self._felt(place, StopSignal(self.stops[-1]))
+        return entry
+
+    def watch_begins(self, place: Place) -> tuple[str, Past | None]:
+        """`sf.watch`: seen once, then the same for ever."""
+        self.enter_verb(place)
+        address = place.scope.take("watch")
+        past = self.state.calls.get(address)
+        if past is None:
+            self.would_do("watch", address)
+        else:
+            past.asked = True
+            if past.kind != "sight":
+                raise self.stopped(place, changed(self.run, address, f"a {past.kind}", "sf.watch()"))
+        return address, past
+
+    def watch_ends(self, place: Place, address: str, seen: tuple[Any, Sight | str]) -> Any:
+        """From here on the run relies on what was seen."""
+        value, found = seen
+        if isinstance(found, str):
+            raise self.stopped(place, worldview.unobservable(self.run, address, found))
+        try:
+            raw = Raw(values.encode(value))
+        except ValueRejected as error:
+            raise self.misused(ValueRejected(f"run {self.run}, {address}: {error}", path=error.path)) from error
+        self.journal.lazily(WorldSeen((found,), address, value=raw))
+        self.state.world.see((found,), address, self.state.seq)
+        return values.decode(raw)
+
     # -- the life of a call -----------------------------------------------------------------------
 
     def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:

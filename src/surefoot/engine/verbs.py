@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeVar, overload
@@ -26,9 +26,10 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
-from surefoot.engine import branches, current, drive
+from surefoot.engine import branches, current, drive, people, worldview
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Line, Place
+from surefoot.engine.people import Decision
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, RunSignal
 from surefoot.errors import UsageError
@@ -43,8 +44,8 @@ Wait = Generator[Append | Pause, Any, Any]
 def key() -> str:
     """The idempotency key of the effect being executed: the same over attempts, resumes and workers."""
     place = current.require_place("key")
-    if place.inside is None or place.inside.kind != "effect":
-        raise UsageError("sf.key() belongs to an effect: call it inside one")
+    if place.inside is None or place.inside.kind not in ("effect", "check"):
+        raise UsageError("sf.key() belongs to an effect: call it inside one, or inside its check or undo")
     return place.inside.key
 
 
@@ -404,3 +405,89 @@ __all__ = [
     "MapResult", "RunSignal", "attempt", "continue_as_new", "gather", "key", "map", "now", "outside", "patched",
     "progress", "publish", "random", "run_id", "scope", "sleep", "sleep_until", "uuid4", "wait_event",
 ]  # fmt: skip
+
+
+# -- people ---------------------------------------------------------------------------------------------
+
+
+def approve(
+    question: str,
+    *,
+    details: object = None,
+    by: str | Sequence[str] | None = None,
+    timeout: Duration | None = None,
+    on_timeout: str = "deny",
+) -> Decision:
+    """Ask a person for a yes or a no. The run stands still until then; the process may end."""
+    place, address, asked = asked_for("approve", question, details, by, timeout)
+    people.checked_on_timeout(on_timeout)
+    past = perform_wait(place, people.asking(place, address, asked))
+    return people.decision(place.session, past, on_timeout, address)
+
+
+@overload
+def ask(
+    question: str, *, type: type[T], details: object = ..., by: str | Sequence[str] | None = ...,
+    timeout: Duration | None = ...,
+) -> T: ...  # fmt: skip
+@overload
+def ask(
+    question: str, *, details: object = ..., by: str | Sequence[str] | None = ..., timeout: Duration | None = ...
+) -> Any: ...
+def ask(
+    question: str,
+    *,
+    type: Any = None,  # noqa: A002 - the settled public name
+    details: object = None,
+    by: str | Sequence[str] | None = None,
+    timeout: Duration | None = None,
+) -> Any:
+    """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
+    place, address, asked = asked_for("ask", question, details, by, timeout, type)
+    past = perform_wait(place, people.asking(place, address, asked))
+    return people.taken(place.session, place, past, type, address)
+
+
+def asked_for(
+    verb: str, text: str, details: object, by: str | Sequence[str] | None, timeout: Duration | None, wanted: Any = None
+) -> tuple[Place, str, people.Question]:
+    place = current.require_branch(verb)
+    session = place.session
+    session.enter_verb(place)
+    try:
+        return place, place.scope.take(verb), people.question(verb, text, details, by, timeout, wanted)
+    except UsageError as error:
+        raise session.misused(error) from None
+
+
+# -- the world ------------------------------------------------------------------------------------------
+
+
+def watch(witness: Any) -> Any:
+    """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
+    place = current.require_branch("watch")
+    session: Session = place.session
+    address, past = session.watch_begins(place)
+    if past is not None:
+        return None if past.value is None else session.decoded(past.value)
+    return session.watch_ends(place, address, _observed(session, witness))
+
+
+def _observed(session: Session, witness: Any) -> Any:
+    try:
+        return worldview.watch(witness)
+    except UsageError as error:
+        raise session.misused(error) from None
+
+
+def verify() -> None:
+    """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
+    place = current.require_branch("verify")
+    session: Session = place.session
+    session.enter_verb(place)
+    if session.dry or not session.watches:
+        return
+    entry = session.judge_now(place, session.look_at_world())
+    if entry is not None:
+        drive.go_live(session)
+        drive.append(session, entry)

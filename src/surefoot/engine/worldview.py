@@ -13,6 +13,7 @@ from surefoot.core.expectation import Drift, Expectation, Unseen
 from surefoot.errors import UsageError
 from surefoot.world.base import sight
 from surefoot.world.observing import distinct, observe_all
+from surefoot.world.observing import look as look_once
 from surefoot.world.specs import from_spec
 
 STOP: Final = "stop"
@@ -42,6 +43,19 @@ def observe(witnesses: Sequence[Any]) -> tuple[tuple[Sight, ...], tuple[str, ...
     found = observe_all(witnesses)
     sights = tuple(sight(by_name[name], seen) for name, seen in found.items() if not isinstance(seen, Unseen))
     return sights, tuple(f"{name}: {seen.why}" for name, seen in found.items() if isinstance(seen, Unseen))
+
+
+def watch(witness: Any) -> tuple[Any, Sight | str]:
+    """The value a witness sees now, and the sight of the same moment; or why it could not be observed."""
+    distinct([witness])
+    seen = look_once(witness)
+    if isinstance(seen, Unseen):
+        return None, f"{witness.name}: {seen.why}"
+    return seen.value, sight(witness, seen.parts)
+
+
+def unobservable(run: str, address: str, why: str) -> Stop:
+    return Stop("Drifted", f"run {run}, {address}: cannot be observed: {why}", address, {"unseen": why})
 
 
 def look(world: Expectation, at_hand: Sequence[Any]) -> Findings:

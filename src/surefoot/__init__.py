@@ -3,6 +3,7 @@
 `import surefoot as sf` for blocking code, `import surefoot.aio as sf` for async code: the same words.
 """
 
+from surefoot import alerts
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
@@ -11,6 +12,7 @@ from surefoot.engine.config import configure
 from surefoot.engine.events import send_event
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run, get_run, runs
 from surefoot.engine.people import Decision
+from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga, undo
 from surefoot.engine.verbs import (
     MapResult,
@@ -73,8 +75,8 @@ __all__ = [
     "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan",
     "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull",
     "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer",
-    "Workflow", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather", "get_run",
+    "Workflow", "alerts", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather", "get_run",
     "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress", "publish",
-    "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "undo",
+    "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "transaction", "undo",
     "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 `import surefoot.aio as sf`. Decorators are the very same objects; they look at the function's colour.
 """
 
+from surefoot import alerts
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
@@ -11,6 +12,7 @@ from surefoot.engine.checkpoint_async import AsyncCheckpoint as Checkpoint
 from surefoot.engine.config import configure
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run
 from surefoot.engine.people import Decision
+from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga
 from surefoot.engine.undoing import undo_async as undo
 from surefoot.engine.verbs import (
@@ -78,8 +80,8 @@ __all__ = [
     "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined",
     "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed",
     "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected",
-    "WaitingForAnswer", "Workflow", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather",
+    "WaitingForAnswer", "Workflow", "alerts", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather",
     "get_run", "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress",
     "publish", "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until",
-    "step", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
+    "step", "transaction", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
 ]  # fmt: skip

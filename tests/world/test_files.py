@@ -183,6 +183,20 @@ def test_unreadable_folder_is_not_passed_over(monkeypatch):
     assert isinstance(witness.observe_all([witness.files("src/**")])["files(src/**)"], Unseen)
 
 
+def test_name_that_may_not_be_looked_at_is_not_taken_for_missing(monkeypatch):
+    Path("src/sub").mkdir(parents=True)
+    real = os.lstat
+
+    def guarded(path):
+        if path == "src/sub/x":
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "lstat", guarded)
+
+    assert witness.observe_all([witness.files("src/*/x")]) == {"files(src/*/x)": Unseen("src/sub/x: permission denied")}
+
+
 def test_endless_file_of_unknown_size_is_given_up(monkeypatch):
     """Some files in /proc say they are empty and go on for ever."""
     Path("a").write_bytes(b"")
@@ -235,6 +249,21 @@ def test_file_that_is_replaced_while_it_is_read_is_read_again(monkeypatch):
     change_while_reading(monkeypatch, 1, replace)
 
     assert seen("a") == hashing.of_content(b"new 1")
+
+
+def test_folder_that_is_replaced_while_a_file_in_it_is_read_is_noticed(monkeypatch):
+    """Nothing happens to the file itself: only the path leads to another one now."""
+
+    def replace(_):
+        os.rename("d", "old")
+        os.rename("new", "d")
+
+    for folder in ("d", "new"):
+        Path(folder).mkdir()
+        Path(folder, "a").write_text(folder)
+    change_while_reading(monkeypatch, 1, replace)
+
+    assert seen("d/a") == hashing.of_content(b"new")
 
 
 def test_file_that_is_removed_while_it_is_read_is_absent(monkeypatch):

@@ -98,7 +98,13 @@ def test_head_that_makes_no_sense_is_not_observable(repo, text):
     Path("secret").write_text(TWO)
     (repo / "HEAD").write_text(text)
     seen = witness.observe_all([witness.git_head("repo")])["git_head(repo)"]
-    assert isinstance(seen, Unseen) or (text == "" and seen == {"git:repo:HEAD": ABSENT})
+    assert isinstance(seen, Unseen)
+
+
+def test_emptied_branch_is_damage_not_a_branch_without_a_commit(repo):
+    """A power cut leaves such files; git refuses them too."""
+    (repo / "refs/heads/main").write_text("")
+    assert "damaged" in why()
 
 
 def test_branches_that_name_each_other_end(repo):

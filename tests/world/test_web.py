@@ -11,8 +11,9 @@ from surefoot import witness
 from surefoot.core.entry import ABSENT
 from surefoot.core.expectation import Unseen
 from surefoot.errors import UsageError
+from surefoot.world import fetching
 from surefoot.world import web as world_web
-from surefoot.world.base import NotObservable
+from surefoot.world.base import NotObservable, Pulse
 from surefoot.world.web import _NOWHERE, at_pointer
 
 
@@ -146,7 +147,10 @@ def test_server_that_trickles_is_not_waited_for(web):
             handler.wfile.write(b" ")
 
     web.answers["/x"] = trickle
-    assert why(witness.http_json(f"{web.url}/x", ""), seconds=0.3) == "no answer within 0.3 s"
+    one = witness.http_json(f"{web.url}/x", "")
+    assert why(one, seconds=0.3) == "no answer within 0.3 s"
+    with pytest.raises(TimeoutError):
+        one.look(Pulse(0.3))
 
 
 def test_server_that_is_not_there(web):
@@ -202,6 +206,22 @@ def test_password_is_used_and_shown_nowhere(web, url, status, monkeypatch):
         for text in shown:
             assert "hunter" not in text
     assert all("Authorization" in headers or "hunter" in path for path, headers in web.asked)
+
+
+def test_password_in_the_words_of_a_failure_is_not_shown(monkeypatch):
+    """Whoever raises may quote the URL, as it is or decoded."""
+
+    def fails(url, *_, **__):
+        raise ValueError(f"cannot open {url.given} with hunter@2")
+
+    monkeypatch.setattr(fetching, "get", fails)
+    one = witness.http_json(f"http://u:{SECRET}@h/x", "")
+
+    with pytest.raises(NotObservable) as caught:
+        one.fingerprint()
+
+    assert "hunter" not in why(one) + "".join(traceback.format_exception(caught.value))
+    assert "cannot open http://u:***@h/x with ***" in why(one)
 
 
 class Anything:

@@ -64,7 +64,8 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
         output.tell("the database has to be built anew from all that can be read; the damaged files are kept.")
         if not asking.agreed("build it anew?", yes=yes):
             return None
-        config.loud(fallback.rebuild(path_of(config.store_url(settings.store)), accept_incomplete=accept_loss))
+        done = fallback.rebuild(path_of(config.store_url(settings.store)), accept_incomplete=accept_loss)
+        config.loud(done, kind="rebuilt")
         runtime = config.runtime(settings.store, create=False)
     return runtime
 

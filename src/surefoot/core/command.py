@@ -38,6 +38,8 @@ class Pause(Struct, frozen=True):
     """Wait until then."""
 
     due: Due
+    why: str = ""
+    """For people, where the wait is not one they asked for."""
 
 
 class Look(Struct, frozen=True):
@@ -54,7 +56,11 @@ class Observe(Struct, frozen=True):
     """What does the effect touch, and how is it now? Answer: a tuple of Sights, and what could not be observed."""
 
 
-Wish = Append | Execute | After | Pause | Look | Repair | Observe
+class Verify(Struct, frozen=True):
+    """Is the world as the run expects it? Answer: the Stop if it is not, else None."""
+
+
+Wish = Append | Execute | After | Pause | Look | Repair | Observe | Verify
 
 
 class Returned(Struct, frozen=True):

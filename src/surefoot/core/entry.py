@@ -107,6 +107,8 @@ class RunAdopted(Entry, frozen=True, kw_only=False):
     pid: int
     claim: str
     """Random, so that a claim whose acknowledgement was lost can be told from somebody else's."""
+    folder: str = ""
+    """Its working folder, by which relative paths of witnesses are to be understood."""
 
 
 class RunReleased(Entry, frozen=True, kw_only=False):
@@ -238,6 +240,8 @@ class EffectIntended(Entry, frozen=True, kw_only=False):
     deadline: Due | None = None
     before: tuple[Sight, ...] = ()
     """What the effect touches, as it was before."""
+    expires: Due | None = None
+    """Until when a retry under this key is safe, counted from its first use; None: for ever."""
 
 
 class EffectDone(Entry, frozen=True, kw_only=False):
@@ -430,6 +434,11 @@ class GenerationSaved(Entry, frozen=True, kw_only=False):
     pid: int
     watch: dict[str, dict[str, str]] = {}
     """What each witness saw when the state was saved: witness -> part -> fingerprint."""
+    specs: dict[str, dict[str, str]] = {}
+    """How to look again without the code that asked for it, for those witnesses that say so."""
+    by: str = ""
+    """Who accepted what was found outside: then the state is that of the generation before."""
+    note: str = ""
 
 
 class StoreAdopted(Entry, frozen=True, kw_only=False):

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from surefoot.core.entry import ABSENT, Sight
+from surefoot.core.entry import (
+    ABSENT,
+    EffectDone,
+    EffectIntended,
+    EffectRaised,
+    EffectSettled,
+    Entry,
+    Sight,
+    WorldSeen,
+)
 
 START = "the start of the run"
 
@@ -48,6 +57,11 @@ class Drift(Struct, frozen=True):
         return f"{self.part}: {self.what} (expected {expected}, recorded by {self.by}; found {actual})"
 
 
+def _parts_of(witnesses: set[str], actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
+    seen = (actual.get(witness, {}) for witness in witnesses)
+    return {part for parts in seen if not isinstance(parts, Unseen) for part in parts}
+
+
 def _short(value: str) -> str:
     """A hash is there to be told from another, not to be read."""
     head, _, rest = value.partition(" ")
@@ -63,11 +77,44 @@ class Expectation:
         self.parts: dict[str, Expected] = {}
         self.fresh: set[str] = set()
         """Parts that are to be taken as they are found next."""
-        self._open: dict[str, frozenset[str]] = {}
-        """In-doubt effect -> the parts it touches."""
+        self.fresh_witnesses: set[str] = set()
+        """Witnesses all of whose parts are: an effect may have made parts that nobody had seen before."""
+        self.folder = ""
+        """The working folder of the process that saw it last: relative paths mean nothing without it."""
+        self.version = 0
+        """Counts what was learned, so that a look can tell whether it was overtaken."""
+        self._open: dict[str, tuple[Sight, ...]] = {}
+        """Effect in flight or in doubt -> what it touches, as it was before."""
+
+    def copy(self) -> Expectation:
+        """As it is now; what is learned later does not change it."""
+        twin = Expectation()
+        twin.sights, twin.parts, twin.fresh = dict(self.sights), dict(self.parts), set(self.fresh)
+        twin.fresh_witnesses, twin.version, twin._open = set(self.fresh_witnesses), self.version, dict(self._open)
+        twin.folder = self.folder
+        return twin
+
+    def learn(self, entry: Entry, seq: int) -> None:
+        """Take in an entry that this very process has recorded. Those of others are folded (`state.py`)."""
+        match entry:
+            case EffectIntended() if entry.before:
+                self.begin(entry.address, entry.before, seq)
+            case EffectDone():
+                self.end(entry.address, as_found=True)
+                self.see(entry.after, entry.address, seq)
+            case EffectRaised():
+                self.end(entry.address)
+            case EffectSettled():
+                self.end(entry.address, as_found=entry.happened)
+            case WorldSeen():
+                self.see(entry.sights, entry.address or entry.why or START, seq)
+            case _:
+                pass
 
     def see(self, sights: Iterable[Sight], by: str, seq: int) -> None:
+        self.version += 1
         for sight in sights:
+            self.fresh_witnesses.discard(sight.witness)
             before = self.sights.get(sight.witness)
             for part in before.parts if before is not None else ():
                 if part not in sight.parts:
@@ -81,30 +128,34 @@ class Expectation:
         """An effect is about to touch these parts."""
         sights = tuple(sights)
         self.see(sights, f"{address}, before it ran", seq)
-        self._open[address] = frozenset(part for sight in sights for part in sight.parts)
+        self._open[address] = sights
 
     def end(self, address: str, *, as_found: bool = False) -> None:
         """It is no longer in doubt. `as_found`: it happened, and how it left the world was not recorded."""
-        touched = self._open.pop(address, frozenset())
+        self.version += 1
+        touched = self._open.pop(address, ())
         if as_found:
-            self.fresh |= touched
+            self.fresh.update(part for sight in touched for part in sight.parts)
+            self.fresh_witnesses.update(sight.witness for sight in touched)
 
-    def forget_since(self, seq: int) -> None:
-        """What was recorded from there on is set aside: take those parts as they are found."""
+    def forget_since(self, seq: int, calls: Iterable[str]) -> None:
+        """What was recorded from there on, by these calls, is set aside: take those parts as they are found."""
         for part, expected in list(self.parts.items()):
             if expected.seq >= seq:
                 del self.parts[part]
                 self.fresh.add(part)
-        self._open.clear()
+        for address in calls:
+            self.end(address, as_found=True)
 
-    @property
-    def unsettled(self) -> frozenset[str]:
-        """Parts that an effect in doubt touches."""
-        return frozenset().union(*self._open.values())
+    def unsettled(self, actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
+        """Parts that an effect in doubt touches: those it was seen to touch before, and those it may have made."""
+        touched = [sight for sights in self._open.values() for sight in sights]
+        known = {part for sight in touched for part in sight.parts}
+        return known | _parts_of({sight.witness for sight in touched}, actual)
 
     def drift(self, actual: Mapping[str, Mapping[str, str] | Unseen]) -> list[Drift]:
         """What is not as expected, part by part, each named once."""
-        unjudged = self.fresh.union(*self._open.values())
+        unjudged = self.fresh | _parts_of(self.fresh_witnesses, actual) | self.unsettled(actual)
         found: dict[str, Drift] = {}
         for witness, seen in actual.items():
             if isinstance(seen, Unseen):

@@ -44,6 +44,8 @@ class Past:
     """Of an effect: when its attempt has used up its time."""
     ended = 0
     key = ""
+    expires: Due | None = None
+    """Until when a retry under its key is safe."""
     policy = ""
     name = ""
     why = ""
@@ -56,6 +58,10 @@ class Past:
     """Its first entry."""
     rewound = False
     """An effect that was executed before a person sent the run back to before it: in doubt, with the same key."""
+    executed_with = ""
+    """Of a rewound effect: the digest of the arguments it was executed with."""
+    gave_up = False
+    """An effect that failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
     form = ""
     """Of a question: `approve` or `ask`."""
     shown = ""

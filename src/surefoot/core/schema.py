@@ -7,10 +7,15 @@ refuses: an answer that nobody could check would be found out only when the run 
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import math
 import re
+import uuid
 from collections.abc import Callable
 from typing import Any, Final
+
+import msgspec
 
 Schema = dict[str, Any]
 
@@ -75,6 +80,12 @@ def _fit_text(value: str, schema: Schema, path: str) -> None:
     shortest, longest = schema.get("minLength", 0), schema.get("maxLength", math.inf)
     if not shortest <= len(value) <= longest:
         raise Misfit(f"{path}: must have {shortest} to {longest} characters, not {len(value)}")
+    wanted = schema.get("format", schema.get("contentEncoding"))
+    if wanted in _FORMATS:
+        try:
+            msgspec.convert(value, _FORMATS[wanted])
+        except msgspec.ValidationError:
+            raise Misfit(f"{path}: must be {_FORMAT_WORDS[wanted]}") from None
     if "pattern" in schema and len(value) <= 10_000 and not re.search(schema["pattern"], value):
         raise Misfit(f"{path}: must match {schema['pattern']}")
 
@@ -138,6 +149,24 @@ _WORDS: Final = {
     "string": "a text",
     "array": "a list",
     "object": "an object",
+}
+_FORMATS: Final[dict[str, Any]] = {
+    "date-time": dt.datetime,
+    "date": dt.date,
+    "time": dt.time,
+    "duration": dt.timedelta,
+    "uuid": uuid.UUID,
+    "decimal": decimal.Decimal,
+    "base64": bytes,
+}
+_FORMAT_WORDS: Final = {
+    "date-time": "a date and time, 2026-01-31T09:30:00Z",
+    "date": "a date, 2026-01-31",
+    "time": "a time of day, 09:30:00",
+    "duration": "a duration, PT1H30M",
+    "uuid": "a UUID",
+    "decimal": "a decimal number, as a text",
+    "base64": "bytes in base64",
 }
 _BOUNDS: Final[dict[str, Callable[[float, float], bool]]] = {
     "minimum": lambda value, bound: value >= bound,

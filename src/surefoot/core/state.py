@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from msgspec import Raw
+
+from surefoot.core import values
 from surefoot.core.entry import (
     NOTHING,
     VISITORS,
@@ -128,6 +131,8 @@ class RunState:
         """Who drives it, or did when it was cut off; None: nobody claims it."""
         self.stops: tuple[Stop, ...] = ()
         """What still needs an answer."""
+        self.answered = False
+        """Whether something was answered since the run stopped: then a resume may get further."""
         self.calls: dict[str, Past] = {}
         self.events: list[Event] = []
         self.value: Any = None
@@ -138,9 +143,11 @@ class RunState:
         self.fallbacks: list[tuple[int, int]] = []
         """Where the run fell back, and how many entries it lost there; -1: nobody can say."""
         self.world = Expectation()
+        self.rewinds: list[RunRewound] = []
+        """Where people sent the run back to, oldest first."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
-        self._who = ""
+        self._who = self._folder = ""
         self._event_ids: set[str] = set()
 
     def fold(self, record: Record) -> Entry:
@@ -155,7 +162,10 @@ class RunState:
             raise self._impossible(record, kind)
         handler = _HANDLERS.get(kind)
         if handler is not None:
+            known = self.world.version
             handler(self, entry, record)
+            if self.world.version != known:
+                self.world.folder = self._folder
         return entry
 
     def ask(self, entry: QuestionAsked, at: int) -> Past:
@@ -166,17 +176,23 @@ class RunState:
         past.state = PastState.OPEN
         past.form, past.question, past.shown, past.schema = entry.form, entry.question, entry.shown, entry.schema
         past.args, past.answerers, past.due, past.value = entry.details, entry.by, entry.due, None
+        past.learned_by, past.why, past.ended = "", "", 0
         return past
 
     def needs_answer(self, now_due: Callable[[Due], bool]) -> bool:
         """Whether a resume would meet the same open questions and nothing else."""
-        if self.status not in (STOPPED, WAITING) or not self.stops or self.cancel is not None:
+        if self.status not in (STOPPED, WAITING) or not self.stops or self.cancel is not None or self.answered:
             return False
         return all(self._unanswered(stop, now_due) for stop in self.stops)
 
     def in_doubt(self) -> list[Past]:
         doubtful = (PastState.IN_DOUBT, PastState.UNSTORABLE)
         return [past for past in self.calls.values() if past.kind == "effect" and past.state in doubtful]
+
+    def executed_since(self, seq: int) -> list[Past]:
+        """Effects recorded from that entry on which happened, or may have: what a rewind puts in doubt."""
+        effects = (past for past in self.calls.values() if past.kind == "effect" and past.first >= seq)
+        return [past for past in effects if _may_have_happened(past)]
 
     def questions(self) -> list[Past]:
         """The open ones."""
@@ -254,6 +270,7 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state.claimant = entry
+    state._folder = entry.folder
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
 
@@ -263,7 +280,7 @@ def _released(state: RunState, entry: Entry, record: Record) -> None:
 
 
 def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
-    state.claimant = None
+    state.claimant, state.answered = None, False
     state.stops = entry.stops
     state.status = status_after_stop(entry.stops)
 
@@ -312,8 +329,11 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
-    past.suspected = past.rewound = False
+    if past.rewound:
+        past.first = record.seq  # It runs again here: what comes before it now came before it.
+    past.suspected = past.rewound = past.gave_up = False
     past.deadline = entry.deadline
+    past.expires = past.expires or entry.expires
     if entry.before:
         state.world.begin(entry.address, entry.before, record.seq)
 
@@ -330,7 +350,8 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
     past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
     past.error, past.due, past.ended = entry.error, entry.due, record.at
     past.failures += 1
-    state.world.end(entry.address)
+    past.gave_up = final and past.policy == "fail" and _was_in_doubt(entry.error)
+    state.world.end(entry.address, as_found=past.gave_up)
 
 
 def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
@@ -352,6 +373,8 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
         return
     past.learned_by = entry.learned_by + (f" {entry.by}" if entry.by else "")
     past.ended = record.at
+    if past.rewound:
+        past.first = record.seq
     state.world.end(entry.address, as_found=entry.happened)
     if entry.happened:
         past.state, past.value = PastState.DONE, entry.value
@@ -362,6 +385,7 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
 
 def _answered(state: RunState, *addresses: str) -> None:
     """Once nothing is open any more, the run is ready to go on."""
+    state.answered = True
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
     if state.status in (STOPPED, WAITING) and not state.stops:
         state.status = QUEUED
@@ -432,21 +456,38 @@ def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
 
 def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
     """Steps run again. Effects were executed, and that cannot be undone by looking away: they are in doubt."""
-    for address, past in list(state.calls.items()):
-        if past.first < entry.seq:
-            continue
-        executed = past.state in (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
-        if past.kind == "effect" and executed:
+    aside = {address: past for address, past in state.calls.items() if past.first >= entry.seq}
+    for address, past in aside.items():
+        if past.kind == "effect" and _may_have_happened(past):
             again = state.calls[address] = Past(address, "effect", PastState.IN_DOUBT, past.at)
             again.rewound, again.attempt, again.key, again.policy = True, past.attempt, past.key, past.policy
             again.claimant, again.first, again.seq = past.claimant, past.first, record.seq
+            again.expires = past.expires
+            if past.state is PastState.IN_DOUBT:
+                again.deadline = past.deadline  # It may still be on its way.
+            # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
+            again.args, again.executed_with = past.args, past.digest or past.executed_with
         else:
             del state.calls[address]
     for event in state.events:
         if event.taken_at >= entry.seq:
             event.taken, event.taken_at = False, 0
-    state.world.forget_since(entry.seq)
+    state.world.forget_since(entry.seq, aside)
+    state.rewinds.append(entry)
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
+
+
+def _was_in_doubt(error: Raw) -> bool:
+    """Whether it failed by its policy, because nobody knew whether it happened (`doubt.Question.failure`)."""
+    kind, message = values.error_summary(error)
+    return kind == "StepFailed" and message.startswith("InDoubt: ")
+
+
+def _may_have_happened(past: Past) -> bool:
+    """Also one that failed only because nobody knew (`on_crash="fail"`)."""
+    if past.state is PastState.FAILED:
+        return past.gave_up
+    return past.state in (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
 
 
 def _world_seen(state: RunState, entry: WorldSeen, record: Record) -> None:

@@ -40,7 +40,7 @@ class Line:
     did counts for the parent once they are joined.
     """
 
-    __slots__ = ("_forks", "_start", "deeds", "made")
+    __slots__ = ("_forks", "_start", "deeds", "made", "strays")
 
     def __init__(self, made: dict[int, int] | None = None) -> None:
         self.made: dict[int, int] = dict(made or {})
@@ -48,6 +48,13 @@ class Line:
         self._forks: list[Line] = []
         self.deeds: list[Any] = []
         """The effects that were done in this line and can be undone, in order."""
+        self.strays: dict[str, list[Any]] = {}
+        """The same for tasks that opened a scope of their own in it, by the scope: nobody joins those."""
+
+    def stray(self, path: str) -> Line:
+        line = Line(self.made)
+        line.strays, line.deeds = self.strays, self.strays.setdefault(path, [])
+        return line
 
     def fork(self) -> Line:
         line = Line(self.made)
@@ -58,6 +65,8 @@ class Line:
         forks, self._forks = self._forks, []
         for line in forks:
             self.deeds += line.deeds
+            for _, deeds in sorted(line.strays.items()):
+                self.deeds += deeds
             for at, made in line.made.items():
                 self.made[at] = self.made.get(at, 0) + made - line._start.get(at, 0)
 
@@ -75,7 +84,9 @@ class Line:
 class Place:
     """A point in a run from which calls are made, by one thread or task at a time."""
 
-    __slots__ = ("home", "inside", "lent_to", "line", "owner", "parent", "scope", "segment", "session", "stop")
+    __slots__ = (
+        "home", "inside", "lent_to", "line", "owner", "parent", "scope", "segment", "session", "stop", "undoing",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -102,6 +113,8 @@ class Place:
         self.lent_to: object = None
         """The thread that its task has handed a blocking call to, while that call runs."""
         self.stop: BaseException | None = None
+        self.undoing = False
+        """Whether a saga is being undone here: then a cancelled run still makes calls."""
 
     def require_owner(self) -> None:
         """Refuse to count calls for a task or thread that only inherited this place."""

@@ -19,9 +19,9 @@ class Deed:
         self.result = result
         self.undone = False
 
-    def undo(self) -> tuple[CallSpec, tuple[Any, ...]]:
+    def undo(self) -> tuple[CallSpec, tuple[Any, ...], dict[str, Any]]:
         """The compensation to call, with the arguments and the result."""
         if self.spec.undo is None:
             raise AssertionError(self.spec.name)
         self.undone = True
-        return self.spec.undo, (*self.spec.binder.in_order(self.args, self.kwargs), self.result)
+        return self.spec.undo, *self.spec.undoing(self.args, self.kwargs, self.result)

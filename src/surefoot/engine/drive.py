@@ -7,8 +7,20 @@ import threading
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from surefoot.core.command import After, Append, Ending, Execute, Look, Observe, Outcome, Pause, Repair, Returned
-from surefoot.core.entry import Due
+from surefoot.core.command import (
+    After,
+    Append,
+    Ending,
+    Execute,
+    Look,
+    Observe,
+    Outcome,
+    Pause,
+    Repair,
+    Returned,
+    Verify,
+)
+from surefoot.core.entry import Due, Stop, WorldSeen
 from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current
@@ -38,13 +50,13 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             finally:
                 place.lent_to = None
     result = session.finish(place, begun)
-    if spec.undo is not None:
+    if spec.undo is not None and session.did(begun):
         place.line.deeds.append(Deed(spec, args, kwargs, result))
     return result
 
 
 def drive(attempt: Attempt) -> Ending:
-    session, program = attempt.session, attempt.program
+    session = attempt.session
     answer: Any = None
     try:
         session.call_begins(attempt.call.address)
@@ -52,12 +64,16 @@ def drive(attempt: Attempt) -> Ending:
             go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:
                 return ending
+        program = attempt.program
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
-            if not session.live and not isinstance(wish, Look):
+            if not session.live and attempt.needs_claim(wish):
                 go_live(session)
                 if (ending := attempt.settled_meanwhile()) is not None:
                     return ending
+                if attempt.program is not program:
+                    program = attempt.program
+                    continue
             if isinstance(wish, Execute):
                 answer = execute(attempt, wish.attempt)
             elif isinstance(wish, Append):
@@ -65,6 +81,7 @@ def drive(attempt: Attempt) -> Ending:
             elif isinstance(wish, After):
                 answer = moment(session, wish.seconds, jitter=wish.jitter)
             elif isinstance(wish, Pause):
+                session.say_why(wish)
                 pause(session, wish.due)
             elif isinstance(wish, Look):
                 answer = look(attempt)
@@ -73,6 +90,8 @@ def drive(attempt: Attempt) -> Ending:
                 answer = drive(begun) if isinstance(begun, Attempt) else begun
             elif isinstance(wish, Observe):
                 answer = attempt.sights()
+            elif isinstance(wish, Verify):
+                answer = verify(session)
             else:
                 assert_never(wish)
     except StopIteration as end:
@@ -105,7 +124,8 @@ def look(attempt: Attempt) -> Verdict:
         return busy
     token = current.set_place(attempt.looking())
     try:
-        returned = check(*attempt.args, **attempt.kwargs)
+        args, kwargs = attempt.spec.binder.ordered(attempt.args, attempt.kwargs)
+        returned = check(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - whatever user code raises tells nothing
         returned = Unknown(f"it raised {type(error).__name__}: {error}")
     finally:
@@ -130,7 +150,7 @@ def in_time(attempt: Attempt) -> Any:
     thread = threading.Thread(target=context.run, args=(work,), name="surefoot-timed", daemon=True)
     thread.start()
     if not ready.wait(seconds):
-        attempt.abandoned.append(thread)
+        attempt.abandon(thread.is_alive)
         raise TimeoutError(f"did not return within {seconds:g} s")
     value, error = box[0]
     if error is not None:
@@ -143,6 +163,19 @@ def append(session: Session, *entries: Any) -> None:
         session.journal.append(*entries)
     except SurefootError as error:
         raise session.misused(error) from None
+    session.learn(entries)
+
+
+def verify(session: Session) -> Stop | None:
+    """Look at everything the run relies on again. The stop, if it is not as expected."""
+    if session.dry or not session.watches:
+        return None
+    found = session.judge(session.look_at_world())
+    if isinstance(found, WorldSeen):
+        go_live(session)
+        append(session, found)
+        return None
+    return found
 
 
 def go_live(session: Session) -> None:

@@ -7,7 +7,7 @@ question, whichever of the two is recorded first.
 
 from __future__ import annotations
 
-import shlex
+import logging
 from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -17,18 +17,22 @@ from msgspec import Raw, Struct
 
 from surefoot.core import schema as schemas
 from surefoot.core import values
-from surefoot.core.command import Append, Ending, Failed, Pause, Program
-from surefoot.core.entry import QuestionAsked, QuestionExpired, Stop
+from surefoot.core.command import Append, Failed, Halted, Observe, Pause, Program, Verify
+from surefoot.core.doubt import unanswered
+from surefoot.core.entry import QuestionAsked, QuestionExpired
 from surefoot.core.history import Past, PastState, changed
-from surefoot.core.programs.calls import Call
+from surefoot.core.programs.calls import Call, unobservable
 from surefoot.core.timer import Duration, after, remaining, seconds
+from surefoot.core.visible import shorten, visible
 from surefoot.engine.current import Place
+from surefoot.engine.worldview import looked_around
 from surefoot.errors import Fatal, UsageError, ValueRejected
 
 DENY, APPROVE, RAISE = "deny", "approve", "raise"
+log = logging.getLogger("surefoot")
 ON_TIMEOUT = (DENY, APPROVE, RAISE)
 
-Asking = Generator[Append | Pause, Any, Past | None]
+Asking = Generator[Append | Pause | Verify, Any, Past | None]
 
 
 class Decision(Struct, frozen=True):
@@ -91,48 +95,66 @@ def _schema(wanted: Any) -> str:
         ) from None
 
 
-def asking(place: Place, address: str, asked: Question) -> Asking:
+def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Asking:
     """Put the question, and wait for its answer. None: the time is over."""
+    begun = place.session.now()
+    past = yield from _answer(place, address, asked, wanted)
+    yield from looked_around(place, begun)
+    return past
+
+
+def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
     session = place.session
     past: Past | None = session.state.calls.get(address)
-    if past is not None:
-        past.asked = True
-        if past.kind != "question":
-            raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
+    session.meet_cancel(place, past)
+    if past is not None and past.kind != "question":
+        raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
     if past is None or past.shown != asked.shown:
-        session.would_do(asked.form, address)
-        due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
-        entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
-        yield Append(entry)
-        past = session.state.ask(entry, session.clock.now())
+        past = yield from _put(session, address, asked)
+    past.asked = True
     patience = after(session.now(), session.wait_seconds)
     while True:
         if past.state is PastState.DONE:
-            return past
+            why = _misfit(session, past, wanted)
+            if not why:
+                return past
+            if not session.dry:
+                log.warning("run %s, %s: the answer does not fit, it is asked again: %s", session.run, address, why)
+            past = yield from _put(session, address, asked)
         if past.state is PastState.FAILED:
             return None
         if past.due is not None and remaining(past.due, session.now()) <= 0:
             session.would_do(asked.form, address)
             yield Append(QuestionExpired(address))
             # Somebody may have answered while that was being written: whoever was first is right.
-            return past if past.state is PastState.DONE else None
-        if remaining(patience, session.now()) <= 0:
+            if past.state is not PastState.DONE:
+                return None
+        elif remaining(patience, session.now()) <= 0:
             raise session.stopped(place, unanswered(session.run, past))
-        yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
+        else:
+            yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
 
 
-def unanswered(run: str, past: Past) -> Stop:
-    quoted, name = shlex.quote(run), shlex.quote(past.address)
-    who = f" (for {', '.join(past.answerers)})" if past.answerers else ""
-    if past.form == "approve":
-        cures: tuple[tuple[str, str], ...] = (
-            ("yes:", f"surefoot approve {quoted} {name}"),
-            ("no:", f"surefoot deny {quoted} {name}"),
-        )
-    else:
-        cures = (("answer:", f"surefoot answer {quoted} {name} 'JSON'"),)
-    message = f"run {run}, {past.address}: waiting for an answer{who}: {past.question}"
-    return Stop("WaitingForAnswer", message, past.address, {"question": past.question, "form": past.form}, cures)
+def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, Past]:
+    session.would_do(asked.form, address)
+    due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
+    entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
+    # Open before it is written: an answer that follows at once finds it, and one to the old question does not.
+    past: Past = session.state.ask(entry, session.clock.now())
+    past.asked = True
+    yield Append(entry)
+    return past
+
+
+def _misfit(session: Any, past: Past, wanted: Any) -> str:
+    """What a schema cannot tell (is this text a moment?) is found out only here, where the type is known."""
+    if wanted is None:
+        return ""
+    try:
+        msgspec.convert(session.decoded(past.value), wanted)
+    except msgspec.ValidationError as error:
+        return visible(str(error))
+    return ""
 
 
 def decision(session: Any, past: Past | None, on_timeout: str, address: str) -> Decision:
@@ -150,19 +172,12 @@ def checked_on_timeout(on_timeout: str) -> str:
     return on_timeout
 
 
-def taken(session: Any, place: Place, past: Past | None, wanted: Any, address: str) -> Any:
+def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
     """The answer as the type that was asked for."""
     if past is None:
         raise TimeoutError(f"nobody answered {address} in time")
     answer = session.decoded(past.value)
-    if wanted is None:
-        return answer
-    try:
-        return msgspec.convert(answer, wanted)
-    except msgspec.ValidationError as error:
-        raise session.stopped(
-            place, changed(session.run, address, f"answered {str(answer)[:100]!r}", f"an answer that fits: {error}")
-        ) from None
+    return answer if wanted is None else msgspec.convert(answer, wanted)
 
 
 def supervised(place: Place, call: Call, name: str, program: Program) -> Program:
@@ -170,26 +185,39 @@ def supervised(place: Place, call: Call, name: str, program: Program) -> Program
     session = place.session
     address = f"{call.address}.approval"
     details = {"effect": name, "arguments": values.decode(call.args)}
+    if call.touches:
+        sights, unseen = yield Observe()
+        if unseen:
+            return Halted(unobservable(call, unseen))
+        details["touches"] = {sight.witness: sight.parts for sight in sights}
     past = yield from asking(place, address, question("approve", f"Run {call.address}?", details, None, None))
     given = decision(session, past, DENY, address)
     if given:
+        session.would_do("effect", call.address)
         return (yield from program)
     why = f": {given.note}" if given.note else ""
-    return denied(f"{call.address} was denied by {given.by}{why}")
-
-
-def denied(message: str) -> Ending:
-    return Failed(Raw(values.encode_error(Fatal(message))))
+    return Failed(Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}")))))
 
 
 def require_fit(past: Past, answer: Any) -> None:
     """Refuse an answer that is not what was asked for, with the reason."""
     if past.form == "approve":
         if not isinstance(answer, bool):
-            raise UsageError(f"{past.address} is a yes-or-no question: true or false, not {answer!r}")
+            raise UsageError(f"{past.address} is a yes-or-no question: true or false, not {shorten(repr(answer), 100)}")
         return
     if past.schema:
         try:
             schemas.require(answer, msgspec.json.decode(past.schema))
         except schemas.Misfit as misfit:
-            raise UsageError(f"{past.address}: that is no answer to {past.question!r}: {misfit}") from None
+            question = shorten(repr(past.question), 200)
+            raise UsageError(f"{past.address}: that is no answer to {question}: {misfit}") from None
+
+
+def plain(past: Past, answer: Any) -> Any:
+    """An answer as it is recorded: to a question with a type, the plain data that stands for it."""
+    if not past.schema:
+        return answer
+    try:
+        return msgspec.to_builtins(answer)
+    except (TypeError, RecursionError):
+        return answer  # It cannot fit, and is refused with the reason.

@@ -16,6 +16,8 @@ from surefoot.errors import UsageError
 from surefoot.world.observing import distinct
 
 ON_CRASH = ("ask", "retry", "check", "fail")
+_undoable: set[str] = set()
+"""The names of effects that have an undo."""
 
 
 class Binder:
@@ -58,11 +60,23 @@ class Binder:
             bound.pop(name, None)
         return bound
 
-    def in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Every argument by position, defaults included: for a function with the same parameters and more."""
+    def ordered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same arguments, by position wherever that can be, defaults included.
+
+        For a companion (check, undo, touches=) that takes the same arguments, perhaps under other names.
+        """
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return tuple(bound.arguments.values())
+        return bound.args, bound.kwargs
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._signature.parameters)
+
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments as a companion gets them, to see whether it takes them."""
+        named = {p.name: None for p in self._signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
+        return (None,) * len(self._names), named
 
     def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments that bind to the same again."""
@@ -109,6 +123,8 @@ class CallSpec:
         self.approve = approve
         self.check: Callable[..., Any] | None = None
         self.undo: CallSpec | None = None
+        self.undoes: CallSpec | None = None
+        self._result_by_name = False
         self.binder = Binder(fn, (ignore,) if isinstance(ignore, str) else tuple(ignore))
         self._warned = False
         values.register_annotations(fn)
@@ -134,7 +150,7 @@ class CallSpec:
         """The function that looks whether this effect happened. It takes the effect's arguments."""
         if self.check is not None:
             raise UsageError(f"effect {self.name} has a check already")
-        self._require_same_parameters(fn, "check", 0)
+        self._require_companion(fn, "check", *self.binder.example())
         self.check = fn
         if self.on_crash in ("ask", "check"):
             self.on_crash = "check"
@@ -143,32 +159,55 @@ class CallSpec:
         """The compensation: an effect of its own, which takes the arguments and the result."""
         if self.undo is not None:
             raise UsageError(f"effect {self.name} has an undo already")
-        self._require_same_parameters(fn, "undo", 1)
+        if callable(fn):
+            self._result_by_name = "result" in inspect.signature(fn).parameters.keys() - self.binder.names
+        self._require_companion(fn, "undo", *self._with_result(*self.binder.example(), None))
         inherited = self.on_crash if self.on_crash != "check" else "ask"
         self.undo = CallSpec(
             fn, "effect", name=f"{self.name}.undo", retries=None, backoff=None, timeout=self.timeout, retry_on=None,
             ignore=tuple(name for name in self.binder.ignored if name in inspect.signature(fn).parameters),
-            on_crash=on_crash or inherited, unsure=(Exception,),
+            on_crash=on_crash or inherited, unsure=(Exception,), touches=self.touches,
         )  # fmt: skip
+        self.undo.undoes = self
+        _undoable.add(self.name)
         return self.undo
 
-    def _require_same_parameters(self, fn: Callable[..., Any], what: str, more: int) -> None:
-        """Found when decorated, not at night when it is needed."""
+    def undoing(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the undo of a call with these arguments is called with."""
+        return self._with_result(*self.binder.ordered(args, kwargs), result)
+
+    def _with_result(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (args, {**kwargs, "result": result}) if self._result_by_name else ((*args, result), kwargs)
+
+    def touched_by(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The witnesses of what a call with these arguments touches. An undo touches what its effect does."""
+        if self.undoes is not None:
+            effect = self.undoes
+            kwargs = {name: value for name, value in kwargs.items() if name != "result" or not effect._result_by_name}
+            return effect.touched_by(args if effect._result_by_name else args[:-1], kwargs)
+        args, kwargs = self.binder.ordered(args, kwargs)
+        return [touched(*args, **kwargs) if inspect.isfunction(touched) else touched for touched in self.touches]
+
+    def _require_companion(
+        self, fn: Callable[..., Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Whether it can be called with these. Found when decorated, not at night when it is needed."""
         if not callable(fn):
             raise UsageError(f"effect {self.name}: its {what} must be a function, not {fn!r}")
         if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(self.fn):
             raise UsageError(f"effect {self.name} is blocking, so its {what} must be too")
         mine, theirs = inspect.signature(self.fn), inspect.signature(fn)
-        if any(
-            p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-            for p in (*mine.parameters.values(), *theirs.parameters.values())
-        ):
-            return
-        if len(theirs.parameters) != len(mine.parameters) + more:
-            extra = " and the result" if more else ""
+        try:
+            theirs.bind(*args, **kwargs)
+        except TypeError:
+            extra = " and the result" if what == "undo" else ""
             raise UsageError(
                 f"effect {self.name}: its {what} takes the effect's own arguments{extra}, {mine}; this one takes {theirs}"
-            )
+            ) from None
 
     def stray(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called where there is no run: just the function, unless that would hide an effect from a run."""
@@ -201,6 +240,12 @@ class CallSpec:
         if self.kind == "effect":
             rehearsal.would_do("effect outside of the run", self.name)
         return self.fn(*args, **kwargs)
+
+
+def is_undoable(address: str) -> bool:
+    """Whether an effect of that name in this process's code has an undo."""
+    name = address.rpartition("#")[0]
+    return any(name == each or name.endswith(f"/{each}") for each in _undoable)
 
 
 def _checked_retries(retries: int | None) -> int | None:

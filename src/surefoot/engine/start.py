@@ -27,7 +27,7 @@ from surefoot.core.history import cures, located
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
 from surefoot.engine import current, drive, fallback, journal, worldview
-from surefoot.engine.config import DEFAULT_STORE, FALLBACK, log, settings
+from surefoot.engine.config import DEFAULT_STORE, FALLBACK, alert, log, settings
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
@@ -157,6 +157,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
         except JournalCorrupt as error:
             fallbacks += 1
             if not _may_step_back(plan, run, error) or fallbacks > MOST_FALLBACKS:
+                alert(f"{type(error).__name__}: {error.summary}", error.cures, run=run, kind=type(error).__name__)
                 raise
             step_back = partial(fallback.step_back, runtime.store, runtime.clock, run, error)
             runtime, may_create = runtime_of((yield Do(step_back))), False
@@ -226,7 +227,7 @@ def _is_due(now: Moment, due: Due) -> bool:
 
 def _drive(session: Session, plan: Plan) -> Loop:
     """Look at the world, run the function, record how it ended; again and again while it continues as new."""
-    if session.watches:
+    if session.watches and session.state.cancel is None:
         yield from _verified(session)
         if session.stops:
             return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
@@ -254,10 +255,16 @@ def _drive(session: Session, plan: Plan) -> Loop:
 
 def _verified(session: Session) -> Loop:
     """Before anything runs: is the world as this run left it? What is accepted from here on is recorded."""
-    findings = yield Do(session.look_at_world)
-    entry = session.judge(findings)
-    if entry is not None:
-        yield Write(session, Append(entry))
+    found = session.judge((yield Do(session.look_at_world)))
+    if isinstance(found, Stop):
+        session.stops.append(found)
+    elif found is not None:
+        try:
+            yield Write(session, Append(found))
+        except Fenced:
+            if session.live:
+                raise
+            raise LostClaim from None  # While we looked, another process took the run up.
 
 
 def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from surefoot.core.address import Scope
-from surefoot.core.command import Append, Pause
+from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.entry import (
     Due,
     EventTaken,
@@ -28,15 +28,16 @@ from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
 from surefoot.engine import branches, current, drive, people, worldview
 from surefoot.engine.branches import Ends, MapResult
-from surefoot.engine.current import Line, Place
+from surefoot.engine.current import Place
 from surefoot.engine.people import Decision
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, RunSignal
+from surefoot.engine.worldview import looked_around
 from surefoot.errors import UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")
-Wait = Generator[Append | Pause, Any, Any]
+Wait = Generator[Append | Pause | Verify, Any, Any]
 
 # -- about the call at hand -------------------------------------------------------------------------
 
@@ -133,7 +134,7 @@ def scope(label: str) -> Iterator[None]:
         )
     before, inner.user = inner.user, me
     # Another task than the one that owns the place goes its own way; nobody joins it.
-    line = place.line if me == place.owner else Line(place.line.made)
+    line = place.line if me == place.owner else place.line.stray(inner.path)
     opened = Place(place.session, inner, me, parent=place, line=line)
     opened.stop = place.stop
     token = current.set_place(opened)
@@ -262,6 +263,7 @@ def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
     session.enter_verb(place)
     address = place.scope.take("sleep")
     past = session.state.calls.get(address)
+    session.meet_cancel(place, past)
     if past is not None:
         past.asked = True
         if past.kind != "timer":
@@ -273,8 +275,10 @@ def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
     if due is None:
         due = make_due(session)
         yield Append(TimerSet(address, due))
+    begun = session.now()
     yield Pause(due)
     session.journal.lazily(TimerFired(address))
+    yield from looked_around(place, begun)
 
 
 def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
@@ -282,6 +286,7 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
     session.enter_verb(place)
     address = place.scope.take("wait_event")
     past = session.state.calls.get(address)
+    session.meet_cancel(place, past)
     due: Due | None
     if past is None:
         session.would_do("wait_event", address)
@@ -297,16 +302,19 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
             return past.value
         if past.state is PastState.FAILED:
             raise _expired(name)
-    patience = after(session.now(), session.wait_seconds)
+    begun = session.now()
+    patience = after(begun, session.wait_seconds)
     while True:
         event = session.take_event(name)
         if event is not None:
             session.would_do("wait_event", address)
             session.journal.lazily(EventTaken(address, event.id))
+            yield from looked_around(place, begun)
             return event.value
         if due is not None and remaining(due, session.now()) <= 0:
             session.would_do("wait_event", address)
             yield Append(WaitExpired(address))
+            yield from looked_around(place, begun)
             raise _expired(name)
         if remaining(patience, session.now()) <= 0:
             raise session.stopped(place, _waiting(session.run, address, name))
@@ -326,14 +334,17 @@ def _waiting(run: str, address: str, name: str) -> Stop:
 def perform_wait(place: Place, program: Wait) -> Any:
     """Drive a waiting verb in blocking code."""
     session: Session = place.session
+    answer: Any = None
     try:
         while True:
-            wish = next(program)
+            wish, answer = program.send(answer), None
             if type(wish) is Append:
                 drive.go_live(session)
                 drive.append(session, wish.entry)
             elif type(wish) is Pause:
                 drive.pause(session, wish.due)
+            elif type(wish) is Verify:
+                answer = drive.verify(session)
     except StopIteration as end:
         return end.value
     except BaseException as error:
@@ -391,6 +402,7 @@ def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
     """End this segment of the run and start the next with these arguments; history begins anew."""
     place = current.require_branch("continue_as_new")
     place.session.enter_verb(place)
+    place.session.meet_cancel(place, None)
     if place.scope.path:
         raise place.session.misused(
             UsageError(
@@ -444,8 +456,8 @@ def ask(
 ) -> Any:
     """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
     place, address, asked = asked_for("ask", question, details, by, timeout, type)
-    past = perform_wait(place, people.asking(place, address, asked))
-    return people.taken(place.session, place, past, type, address)
+    past = perform_wait(place, people.asking(place, address, asked, type))
+    return people.taken(place.session, past, type, address)
 
 
 def asked_for(
@@ -485,9 +497,6 @@ def verify() -> None:
     place = current.require_branch("verify")
     session: Session = place.session
     session.enter_verb(place)
-    if session.dry or not session.watches:
-        return
-    entry = session.judge_now(place, session.look_at_world())
-    if entry is not None:
-        drive.go_live(session)
-        drive.append(session, entry)
+    stop = drive.verify(session)
+    if stop is not None:
+        raise session.stopped(place, stop)

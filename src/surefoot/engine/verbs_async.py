@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
 from surefoot.core.address import Scope
-from surefoot.core.command import Append, Pause
+from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.timer import Duration, after, seconds, until
 from surefoot.engine import branches, current, drive_async, events, handle, people, rehearsal, verbs, worldview
 from surefoot.engine.branches import Ends, MapResult
@@ -135,14 +135,17 @@ async def _join(tasks: list[asyncio.Task[None]]) -> None:
 async def _perform(place: Place, program: verbs.Wait) -> Any:
     """Drive a waiting verb in a task."""
     session = place.session
+    answer: Any = None
     try:
         while True:
-            wish = next(program)
+            wish, answer = program.send(answer), None
             if type(wish) is Append:
                 await drive_async.go_live(session)
                 await drive_async.append(session, wish.entry)
             elif type(wish) is Pause:
                 await drive_async.pause(session, wish.due)
+            elif type(wish) is Verify:
+                answer = await drive_async.verify(session)
     except StopIteration as end:
         return end.value
 
@@ -194,8 +197,8 @@ async def ask(
     """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
     _async_place("ask")
     place, address, asked = verbs.asked_for("ask", question, details, by, timeout, type)
-    past = await _perform(place, people.asking(place, address, asked))
-    return people.taken(place.session, place, past, type, address)
+    past = await _perform(place, people.asking(place, address, asked, type))
+    return people.taken(place.session, past, type, address)
 
 
 async def watch(witness: Any) -> Any:
@@ -217,12 +220,9 @@ async def verify() -> None:
     place = _async_place("verify")
     session = place.session
     session.enter_verb(place)
-    if session.dry or not session.watches:
-        return
-    entry = session.judge_now(place, await drive_async.hop(session.look_at_world))
-    if entry is not None:
-        await drive_async.go_live(session)
-        await drive_async.append(session, entry)
+    stop = await drive_async.verify(session)
+    if stop is not None:
+        raise session.stopped(place, stop)
 
 
 async def _deliver(run_id: str, name: str, value: Any, store: str | None = None) -> None:

@@ -129,7 +129,7 @@ class JournalShelf:
         size = entry.state.reference.size if isinstance(entry.state, Kept) else len(bytes(entry.state))
         return Seen(
             entry.generation, at=record.at, schema=entry.schema, host=entry.host, pid=entry.pid, size=size,
-            watch=entry.watch, source=(record, entry),
+            watch=entry.watch, specs=entry.specs, by=entry.by, note=entry.note, source=(record, entry),
         )  # fmt: skip
 
     def _named(self, error: Stopped, number: int) -> Stopped:
@@ -158,7 +158,9 @@ class JournalShelf:
     def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Prepared:
         """The new generation behind all that is there; or behind those that are kept, if others go."""
         number = 1 if found is None else found.newest + 1
-        entry = GenerationSaved(number, new.schema, msgspec.Raw(new.state), new.host, new.pid, new.watch)
+        entry = GenerationSaved(
+            number, new.schema, msgspec.Raw(new.state), new.host, new.pid, new.watch, new.specs, new.by, new.note
+        )
         kind, body, cuts = checked_body(entry)
         if kept is None and (found is None or not found.damaged):
             head = None if found is None else found.source.head

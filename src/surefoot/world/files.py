@@ -14,7 +14,7 @@ from surefoot.errors import UsageError
 from surefoot.world.base import Look, NotObservable, Pulse, Witness
 from surefoot.world.globbing import expand, has_magic
 from surefoot.world.hashing import DIRECTORY, of_file, of_files
-from surefoot.world.paths import as_written, file_part, shown
+from surefoot.world.paths import as_written, file_part, is_temporary, shown
 from surefoot.world.stores import refuse_store, refuse_stores
 
 
@@ -44,7 +44,7 @@ class FilesWitness(Witness):
         )
 
     def look(self, pulse: Pulse) -> Look:
-        paths = expand(self.pattern, pulse)
+        paths = [path for path in expand(self.pattern, pulse) if not is_temporary(path)]
         refuse_stores(paths)
         seen = of_files(paths, pulse)
         if not has_magic(self.pattern) and DIRECTORY in seen.values():

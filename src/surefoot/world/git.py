@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from os import PathLike
 from typing import Final
 
@@ -97,9 +98,14 @@ def _common_folder(folder: str) -> str:
 
 
 def _line(path: str) -> str | None:
-    """The first line of a small file; None if there is none."""
+    """The first line of a small file; None if there is no such file."""
     text = _read(path, _SMALL)
-    return None if text is None else text.split("\n", 1)[0].strip() or None
+    if text is None:
+        return None
+    line = text.split("\n", 1)[0].strip()
+    if not line:
+        raise NotObservable(f"{shown(path)} is empty: the repository is damaged")
+    return line
 
 
 def _packed(path: str, ref: str) -> str | None:
@@ -111,9 +117,9 @@ def _packed(path: str, ref: str) -> str | None:
 
 
 def _read(path: str, limit: int) -> str | None:
-    if not os.path.isfile(path):  # not there, or a folder: `refs/heads/a` is one where there is a branch `a/b`
-        return None
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None  # a folder: `refs/heads/a` is one where there is a branch `a/b`
         with open(path, "rb") as opened:
             raw = opened.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError):

@@ -16,6 +16,7 @@ from typing import Final
 from surefoot.world.base import NotObservable, Pulse
 
 MOST: Final = 100_000
+_GONE: Final = (errno.ENOENT, errno.ENOTDIR)
 _MAGIC: Final = re.compile(r"[*?[]")
 
 
@@ -46,7 +47,7 @@ def _expand(base: str, pieces: tuple[str, ...], pulse: Pulse) -> Iterator[str]:
         path = base + piece
         if rest:
             yield from _expand(f"{path}/", rest, pulse)
-        elif os.path.lexists(path):
+        elif _is_there(path):
             yield path
     else:
         matches = re.compile(fnmatch.translate(piece)).match
@@ -56,6 +57,17 @@ def _expand(base: str, pieces: tuple[str, ...], pulse: Pulse) -> Iterator[str]:
                     yield base + entry.name
                 elif entry.is_dir():
                     yield from _expand(f"{base}{entry.name}/", rest, pulse)
+
+
+def _is_there(path: str) -> bool:
+    """Unlike `os.path.lexists`: what may not be looked at is not "not there"."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in _GONE:
+            return False
+        raise
+    return True
 
 
 def _folders(base: str, pulse: Pulse) -> Iterator[str]:
@@ -77,6 +89,6 @@ def _entries(folder: str, pulse: Pulse) -> list[os.DirEntry[str]]:
         with os.scandir(folder or ".") as entries:
             return list(entries)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        if error.errno in _GONE:
             return []  # no such folder: nothing in it matches
         raise

@@ -12,6 +12,7 @@ from typing import Final
 
 from surefoot.errors import UsageError
 
+_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{32,64}\.surefoot-tmp")
 _ESCAPED: Final = re.compile(r"\\(\\|x([89a-f][0-9a-f]))")
 
 
@@ -49,3 +50,13 @@ def unshown(text: str) -> str:
 def file_part(path: str) -> str:
     """The part of a fingerprint that a file is, whichever witness sees it."""
     return f"file:{shown(as_written(path))}"
+
+
+def temporary_name(key: str) -> str:
+    """What a file is called while `effects.write_file` writes it, beside the one it will replace."""
+    return f".{key}.surefoot-tmp"
+
+
+def is_temporary(path: str) -> bool:
+    """A write that was cut off leaves such a file, and takes it up again: its coming and going is not drift."""
+    return path.endswith(".surefoot-tmp") and _TEMPORARY.fullmatch(os.path.basename(path)) is not None

@@ -28,6 +28,7 @@ from surefoot.core.command import (
     Repair,
     Returned,
     Unstorable,
+    Verify,
     Wish,
 )
 from surefoot.core.entry import (
@@ -39,6 +40,7 @@ from surefoot.core.entry import (
     EffectSettled,
     EffectSuspected,
     EffectUnstorable,
+    Sight,
     StepDone,
     StepRaised,
     Stop,
@@ -69,6 +71,7 @@ class Call(Struct, frozen=True):
     undoable: bool = False
     stale: bool = False
     """Whether its key is too old for a retry to be safe."""
+    key_ttl: float | None = None
 
 
 def step(call: Call, past: Past | None) -> Program:
@@ -94,7 +97,7 @@ def step(call: Call, past: Past | None) -> Program:
 
 def effect(call: Call, past: Past | None) -> Program:
     """Run at most once by our own decision, unless a retry is declared harmless."""
-    attempt, failures = (0, 0) if past is None else (past.attempt, past.failures)
+    attempt, failures, expires = (0, 0, None) if past is None else (past.attempt, past.failures, past.expires)
     if past is not None:
         ending = yield from _take_up(call, past)
         if ending is not None:
@@ -104,10 +107,14 @@ def effect(call: Call, past: Past | None) -> Program:
         deadline = None if call.timeout is None else (yield After(call.timeout))
         before, unseen = (yield Observe()) if call.touches else ((), ())
         if unseen:
-            return Halted(_unobservable(call, unseen))
+            return Halted(unobservable(call, unseen))
+        if expires is None and call.key_ttl is not None:
+            expires = yield After(call.key_ttl)
         # Durable before the call: if the process dies in between, the effect is known to be in doubt.
         yield Append(
-            EffectIntended(call.address, call.digest, call.args, call.key, call.policy, attempt, deadline, before)
+            EffectIntended(
+                call.address, call.digest, call.args, call.key, call.policy, attempt, deadline, before, expires
+            )
         )
         outcome = yield Execute(attempt)
         match outcome:
@@ -123,6 +130,7 @@ def effect(call: Call, past: Past | None) -> Program:
                 failures += 1
                 wait = next_try(call.retry, error, failures, harmless=call.policy in ("retry", "check"))
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
+                yield from _left_behind(call, before, "which failed")
                 yield Append(EffectRaised(call.address, raw, attempt, due))
                 if due is None:
                     return Failed(raw, error)
@@ -161,9 +169,12 @@ def _take_up(call: Call, past: Past) -> Part:
             return Halted(doubt.unstorable(call.run, call.address, past.why))
         case PastState.IN_DOUBT:
             question = doubt.recorded(call.run, past)
-            if past.deadline is not None and call.policy == "check":
+            if past.deadline is not None and (call.policy == "check" or (call.stale and call.checkable)):
                 # A call that was given this long may still be on its way: "not happened" is believed only then.
-                yield Pause(past.deadline)
+                yield Pause(past.deadline, f"{call.address} was given until then, and may still be on its way")
+            if call.policy == "retry" and past.rewound and not _is_same(call, past):
+                # The key stands for what was asked then: with it, something else would be done, or not be done.
+                return Halted(question.stop("to run it now would be no retry: other arguments, or another run's key"))
             crashed = past.error is None
             return (yield from _in_doubt(call, question, past.attempt, 0 if crashed else past.failures, None))
         case PastState.CLEARED:
@@ -171,6 +182,11 @@ def _take_up(call: Call, past: Past) -> Part:
         case _:
             raise AssertionError(past.state)
     return None
+
+
+def _is_same(call: Call, past: Past) -> bool:
+    """Whether running it again repeats what was done: same arguments, same key. In a fork the key is the parent's."""
+    return past.executed_with in ("", call.digest) and past.key in ("", call.key)
 
 
 def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None) -> Part:
@@ -192,6 +208,7 @@ def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int,
             return None
         case "fail":
             raw = question.failure()
+            yield from _left_behind(call, (), "whose outcome is not known")
             yield Append(EffectRaised(call.address, raw, attempt))
             return Failed(raw)
         case "check":
@@ -212,7 +229,7 @@ def _looked(call: Call, question: doubt.Question, attempt: int, failures: int, f
             return Done(raw)
         case NotHappened():
             yield Append(EffectSettled(call.address, False, attempt, learned_by="check"))
-            return (yield from _try_again(call, attempt, failures, failed))
+            return (yield from _as_before(call)) or (yield from _try_again(call, attempt, failures, failed))
         case Partial(why) if call.undoable:
             ending = yield Repair(attempt)
             if isinstance(ending, Halted):
@@ -220,7 +237,7 @@ def _looked(call: Call, question: doubt.Question, attempt: int, failures: int, f
             if isinstance(ending, Failed):
                 return Halted(question.stop(f"it happened in part ({why}), and undoing that failed"))
             yield Append(EffectSettled(call.address, False, attempt, learned_by="check, after undoing a part"))
-            return None
+            return (yield from _as_before(call))
         case Partial(why):
             return Halted(question.stop(f"its check says that it happened in part: {why}"))
         case Unknown(why):
@@ -229,7 +246,21 @@ def _looked(call: Call, question: doubt.Question, attempt: int, failures: int, f
             raise AssertionError(verdict)
 
 
-def _unobservable(call: Call, unseen: tuple[str, ...]) -> Stop:
+def _left_behind(call: Call, before: tuple[Sight, ...], how: str) -> Part:
+    """A call that ended badly may have touched the world all the same. What the run itself did is not drift."""
+    after, _ = (yield Observe()) if call.touches else ((), ())
+    if after != before:
+        yield Append(WorldSeen(after, why=f"{call.address}, {how}"))
+    return None
+
+
+def _as_before(call: Call) -> Part:
+    """It did not happen, so what it touches must be as it was; if not, somebody else was there."""
+    stop = (yield Verify()) if call.touches else None
+    return None if stop is None else Halted(stop)
+
+
+def unobservable(call: Call, unseen: tuple[str, ...]) -> Stop:
     message = (
         f"run {call.run}, {call.address}: what it touches cannot be observed, so it was not run: {'; '.join(unseen)}"
     )

@@ -3,14 +3,21 @@
 `import surefoot as sf` for blocking code, `import surefoot.aio as sf` for async code: the same words.
 """
 
+from surefoot import alerts
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
+from surefoot.core.verdict import happened, not_happened, partial, unknown
 from surefoot.engine.checkpoint import Checkpoint, Generation
 from surefoot.engine.config import configure
 from surefoot.engine.events import send_event
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run, get_run, runs
+from surefoot.engine.people import Decision
+from surefoot.engine.transactions import transaction
+from surefoot.engine.undoing import saga, undo
 from surefoot.engine.verbs import (
     MapResult,
+    approve,
+    ask,
     attempt,
     continue_as_new,
     gather,
@@ -27,9 +34,11 @@ from surefoot.engine.verbs import (
     sleep,
     sleep_until,
     uuid4,
+    verify,
     wait_event,
+    watch,
 )
-from surefoot.engine.workflow import AsyncWorkflow, Workflow, effect, step, workflow
+from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,
     CodeChanged,
@@ -62,11 +71,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing", "CorruptCheckpoint",
-    "Drifted", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry", "JournalRegressed",
-    "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter", "Run",
-    "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable",
-    "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer", "Workflow", "attempt",
-    "configure", "continue_as_new", "effect", "gather", "get_run", "key", "map", "now", "outside", "patched",
-    "progress", "publish", "random", "register", "run_id", "runs", "scope", "send_event", "sleep", "sleep_until",
-    "step", "upcast", "uuid4", "wait_event", "workflow",
+    "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry",
+    "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan",
+    "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull",
+    "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer",
+    "Workflow", "alerts", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather", "get_run",
+    "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress", "publish",
+    "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "transaction", "undo",
+    "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
 ]  # fmt: skip

@@ -3,12 +3,18 @@
 `import surefoot.aio as sf`. Decorators are the very same objects; they look at the function's colour.
 """
 
+from surefoot import alerts
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
+from surefoot.core.verdict import happened, not_happened, partial, unknown
 from surefoot.engine.checkpoint import Generation
 from surefoot.engine.checkpoint_async import AsyncCheckpoint as Checkpoint
 from surefoot.engine.config import configure
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run
+from surefoot.engine.people import Decision
+from surefoot.engine.transactions import transaction
+from surefoot.engine.undoing import saga
+from surefoot.engine.undoing import undo_async as undo
 from surefoot.engine.verbs import (
     MapResult,
     attempt,
@@ -26,6 +32,8 @@ from surefoot.engine.verbs import (
 )
 from surefoot.engine.verbs_async import (
     AsyncRun,
+    approve,
+    ask,
     gather,
     get_run,
     map,  # noqa: A004 - the settled public name
@@ -33,9 +41,11 @@ from surefoot.engine.verbs_async import (
     send_event,
     sleep,
     sleep_until,
+    verify,
     wait_event,
+    watch,
 )
-from surefoot.engine.workflow import AsyncWorkflow, Workflow, effect, step, workflow
+from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,
     CodeChanged,
@@ -66,11 +76,12 @@ from surefoot.errors import (
 
 __all__ = [
     "AsyncRun", "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing",
-    "CorruptCheckpoint", "Drifted", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry",
-    "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan", "RetryAfter",
-    "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable",
-    "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer", "Workflow", "attempt",
-    "configure", "continue_as_new", "effect", "gather", "get_run", "key", "map", "now", "outside", "patched",
-    "progress", "publish", "random", "register", "run_id", "runs", "scope", "send_event", "sleep", "sleep_until",
-    "step", "upcast", "uuid4", "wait_event", "workflow",
+    "CorruptCheckpoint", "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt",
+    "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined",
+    "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed",
+    "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected",
+    "WaitingForAnswer", "Workflow", "alerts", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather",
+    "get_run", "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress",
+    "publish", "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until",
+    "step", "transaction", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
 ]  # fmt: skip

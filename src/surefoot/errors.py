@@ -61,6 +61,22 @@ class RetryAfter(NotDone):
         self.seconds = float(seconds)
 
 
+class HttpError(SurefootError):
+    """Raised by `effects.http_request`: the server refused the request, and nothing happened."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class HttpUnsure(HttpError):
+    """The server's answer does not tell whether the request was carried out."""
+
+
 # --- how runs end badly --------------------------------------------------------------------------
 
 

@@ -12,9 +12,13 @@ from surefoot.cli import main, run, settle
 from surefoot.cli.runs import group
 
 VERBS = {
+    "accept",
     "adopt",
+    "answer",
+    "approve",
     "backup",
     "demo",
+    "deny",
     "doctor",
     "export",
     "inspect",

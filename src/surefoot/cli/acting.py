@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from surefoot.cli import output
 from surefoot.cli.options import Settings
 from surefoot.core.state import DRIVEN, ENDED, RunState
-from surefoot.view import page, text, trouble
+from surefoot.view import page, text
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -50,17 +50,20 @@ def resume_command(settings: Settings, run_id: str, app: str | None = None) -> s
 def report(settings: Settings, run: Run, recorded: dict[str, Any], sentence: str, *, app: str | None = None) -> None:
     """What was recorded, what is still open, and the command that resumes."""
     state, driven = look(run)
-    resume = "" if state.status in ENDED or state.stops else resume_command(settings, run.id, app)
+    told = page.page(state, driven=driven, where=where(settings))
+    resume = "" if state.status in ENDED or state.stops or driven else resume_command(settings, run.id, app)
     if settings.json:
-        told = page.page(state, driven=driven, where=where(settings))
         open_ = [{"type": one.type, "address": one.address, "message": one.message} for one in told.reasons]
         output.say_json({"recorded": recorded, "status": state.status, "open": open_, "resume": resume})
         return
     note = f": {recorded['note']}" if recorded.get("note") else ""
     output.say(text.visible(sentence + note))
-    for stop in run.stops:
+    for reason in told.reasons:
         output.say("still open:")
-        for line in trouble.lines(stop)[: 1 + len(stop.cures)]:
-            output.say(f"  {line}")
+        output.say(f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}")
+        for cure in reason.cures:
+            output.say(text.visible(f"    {cure.when} {cure.do}"))
+    if driven:
+        output.say("its process is alive and goes on by itself.")
     if resume:
         output.say(text.visible(f"go on with: {resume}"))

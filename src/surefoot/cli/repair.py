@@ -86,7 +86,8 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
         if not asking.agreed("build it anew?", yes=yes):
             return None
         close_all()
-        config.loud(fallback.rebuild(path_of(config.store_url(settings.store)), accept_incomplete=accept_loss))
+        done = fallback.rebuild(path_of(config.store_url(settings.store)), accept_incomplete=accept_loss)
+        config.loud(done, kind="rebuilt")
         runtime = config.runtime(settings.store, create=False)
         fallback.renew_rows(runtime.store)
     return runtime

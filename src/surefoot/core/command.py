@@ -38,9 +38,29 @@ class Pause(Struct, frozen=True):
     """Wait until then."""
 
     due: Due
+    why: str = ""
+    """For people, where the wait is not one they asked for."""
 
 
-Wish = Append | Execute | After | Pause
+class Look(Struct, frozen=True):
+    """Have the effect's check look at the world; it changes nothing. Answer: a Verdict, its value encoded."""
+
+
+class Repair(Struct, frozen=True):
+    """Have the undo of this effect take back what it did in part. Answer: an Ending."""
+
+    attempt: int
+
+
+class Observe(Struct, frozen=True):
+    """What does the effect touch, and how is it now? Answer: a tuple of Sights, and what could not be observed."""
+
+
+class Verify(Struct, frozen=True):
+    """Is the world as the run expects it? Answer: the Stop if it is not, else None."""
+
+
+Wish = Append | Execute | After | Pause | Look | Repair | Observe | Verify
 
 
 class Returned(Struct, frozen=True):

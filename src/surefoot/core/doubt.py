@@ -1,4 +1,4 @@
-"""The question an in-doubt effect puts to a person: what is known, and which answers there are."""
+"""What a run wants to know of a person: how an in-doubt effect ended, or the answer to a question of its own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from surefoot.core import values
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, RunState
+from surefoot.core.visible import shorten, visible
 from surefoot.errors import StepFailed
 
 EXAMPLE_VALUE = "'JSON'"
+QUESTION_WIDTH = 500
 
 
 class Question(Struct, frozen=True):
@@ -27,6 +29,9 @@ class Question(Struct, frozen=True):
         message = f"run {self.run}, {self.address}: {self.known}, and {why_now}."
         return Stop("InDoubt", message, self.address, {"known": self.known}, _answers(self.run, self.address))
 
+    def because(self, why: str) -> Question:
+        return Question(self.run, self.address, f"{self.known} ({why})")
+
     def failure(self) -> Raw:
         """For `on_crash="fail"`: the call fails, and says that its outcome is unknown."""
         return Raw(values.encode_error(StepFailed("InDoubt", f"{self.address}: {self.known}")))
@@ -36,6 +41,8 @@ def recorded(run: str, past: Past) -> Question:
     """An earlier process left it so."""
     if past.suspected:
         return lost(run, past.address)
+    if past.rewound:
+        return Question(run, past.address, "it may have been executed before the run was sent back to before it")
     started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     known = f"started {started} by {past.claimant}, "
     if past.outcome_lost:
@@ -55,13 +62,30 @@ def open_questions(state: RunState) -> tuple[Stop, ...]:
     """What a person has to answer before the run can go on, also if no process has met it yet."""
     if state.stops or state.status in ENDED:
         return state.stops
-    return tuple(
+    doubts = (
         unstorable(state.run, past.address, past.why)
         if past.state is PastState.UNSTORABLE
         else recorded(state.run, past).stop("it has no check")
         for past in state.in_doubt()
         if past.state is PastState.UNSTORABLE or past.policy == "ask"
     )
+    return (*doubts, *(unanswered(state.run, past) for past in state.questions()))
+
+
+def unanswered(run: str, past: Past) -> Stop:
+    """A question that is open. Whoever wrote it, its text cannot act on the terminal it is shown on."""
+    quoted, name = shlex.quote(run), shlex.quote(past.address)
+    who = f" (for {visible(', '.join(past.answerers))})" if past.answerers else ""
+    if past.form == "approve":
+        cures: tuple[tuple[str, str], ...] = (
+            ("yes:", f"surefoot approve {quoted} {name}"),
+            ("no:", f"surefoot deny {quoted} {name}"),
+        )
+    else:
+        cures = (("answer:", f"surefoot answer {quoted} {name} {EXAMPLE_VALUE}"),)
+    message = f"run {run}, {past.address}: waiting for an answer{who}: {shorten(past.question, QUESTION_WIDTH)}"
+    facts = {"question": past.question, "form": past.form, "shown": past.shown}
+    return Stop("WaitingForAnswer", message, past.address, facts, cures)
 
 
 def raised(run: str, address: str, error: BaseException) -> Question:

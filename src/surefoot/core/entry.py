@@ -48,6 +48,20 @@ class Due(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Boot clock, microseconds."""
 
 
+class Sight(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What one witness saw: a fingerprint, part by part."""
+
+    witness: str
+    """Its name, which reads like its constructor: `files(src/*.txt)`."""
+    parts: dict[str, str]
+    """Part -> hash. A part that is known to be missing has the hash ABSENT."""
+    spec: dict[str, str] = {}
+    """How to look again without the code that asked for it; empty: only that code can."""
+
+
+ABSENT: Final = "absent"
+
+
 class Stop(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Why a run stands still, as recorded: the name of an error of the `Stopped` family, and its facts."""
 
@@ -77,6 +91,12 @@ class RunCreated(Entry, frozen=True, kw_only=False):
     queue: str = ""
     labels: dict[str, str] = {}
     due: Due | None = None
+    parent: str = ""
+    """The run this one was forked from, if it was."""
+    parent_seal: str = ""
+    """Hex: the last record of the parent that was taken over."""
+    at: str = ""
+    """The address it was forked at."""
 
 
 class RunAdopted(Entry, frozen=True, kw_only=False):
@@ -87,6 +107,8 @@ class RunAdopted(Entry, frozen=True, kw_only=False):
     pid: int
     claim: str
     """Random, so that a claim whose acknowledgement was lost can be told from somebody else's."""
+    folder: str = ""
+    """Its working folder, by which relative paths of witnesses are to be understood."""
 
 
 class RunReleased(Entry, frozen=True, kw_only=False):
@@ -160,6 +182,16 @@ class RunPruned(Entry, frozen=True, kw_only=False):
     note: str = ""
 
 
+class RunRewound(Entry, frozen=True, kw_only=False):
+    """A person sends the run back to before a call. What was recorded from there on is set aside, not deleted."""
+
+    address: str
+    by: str
+    note: str = ""
+    seq: int = 0
+    """The entry from which on calls are set aside."""
+
+
 class CallsUnclaimed(Entry, frozen=True, kw_only=False):
     """Recorded steps that the code no longer asks for: allowed, but worth knowing."""
 
@@ -208,14 +240,18 @@ class EffectIntended(Entry, frozen=True, kw_only=False):
     policy: str
     attempt: int = 1
     deadline: Due | None = None
-    before: dict[str, str] = {}
+    before: tuple[Sight, ...] = ()
+    """What the effect touches, as it was before."""
+    expires: Due | None = None
+    """Until when a retry under this key is safe, counted from its first use; None: for ever."""
 
 
 class EffectDone(Entry, frozen=True, kw_only=False):
     address: str
     value: Value
     attempt: int = 1
-    witnesses: dict[str, str] = {}
+    after: tuple[Sight, ...] = ()
+    """What the effect touches, as it was left."""
 
 
 class EffectRaised(Entry, frozen=True, kw_only=False):
@@ -334,6 +370,61 @@ class WaitExpired(Entry, frozen=True, kw_only=False):
     address: str
 
 
+# --- the world -------------------------------------------------------------------------------------
+
+
+class WorldSeen(Entry, frozen=True, kw_only=False):
+    """The world as the run found it, or as it is accepted from here on. Without an address: before the first call."""
+
+    sights: tuple[Sight, ...]
+    address: str = ""
+    why: str = ""
+    value: Value = NOTHING
+    """What `sf.watch` gave."""
+
+
+class DriftAccepted(Entry, frozen=True, kw_only=False):
+    """A person accepts what was found outside."""
+
+    sights: tuple[Sight, ...]
+    by: str
+    note: str = ""
+
+
+# --- people ----------------------------------------------------------------------------------------
+
+
+class QuestionAsked(Entry, frozen=True, kw_only=False):
+    """`approve` and `ask`. The run stands still until it is answered or the time is over."""
+
+    address: str
+    form: str
+    """`approve` or `ask`."""
+    question: str
+    shown: str
+    """Digest of everything a person is shown; an answer is bound to it."""
+    details: Value = NOTHING
+    schema: str = ""
+    """What an answer must look like, in words; for `ask`."""
+    by: tuple[str, ...] = ()
+    """Who may answer; empty: anybody."""
+    due: Due | None = None
+
+
+class AnswerGiven(Entry, frozen=True, kw_only=False):
+    """The first answer to an open question, bound to what was shown, counts; any other is nothing."""
+
+    address: str
+    shown: str
+    value: Value
+    by: str
+    note: str = ""
+
+
+class QuestionExpired(Entry, frozen=True, kw_only=False):
+    address: str
+
+
 # --- journals that are no runs ---------------------------------------------------------------------
 
 
@@ -347,6 +438,11 @@ class GenerationSaved(Entry, frozen=True, kw_only=False):
     pid: int
     watch: dict[str, dict[str, str]] = {}
     """What each witness saw when the state was saved: witness -> part -> fingerprint."""
+    specs: dict[str, dict[str, str]] = {}
+    """How to look again without the code that asked for it, for those witnesses that say so."""
+    by: str = ""
+    """Who accepted what was found outside: then the state is that of the generation before."""
+    note: str = ""
 
 
 class StoreAdopted(Entry, frozen=True, kw_only=False):
@@ -374,6 +470,7 @@ KINDS: Final[dict[int, type[Entry]]] = {
     10: CallsUnclaimed,
     11: FellBack,
     12: RunPruned,
+    13: RunRewound,
     20: StepStarted,
     21: StepDone,
     22: StepRaised,
@@ -394,14 +491,19 @@ KINDS: Final[dict[int, type[Entry]]] = {
     46: EventSent,
     47: EventTaken,
     48: WaitExpired,
+    50: WorldSeen,
+    51: DriftAccepted,
+    52: QuestionAsked,
+    53: AnswerGiven,
+    54: QuestionExpired,
     60: GenerationSaved,
     61: StoreAdopted,
 }
 
-BY_PARTS: Final = ("args", "value", "state")
+BY_PARTS: Final = ("args", "value", "state", "details")
 """The fields of entries that may be kept by parts. Failures are not: people need to read them in any case."""
 
 KIND_OF: Final[dict[type[Entry], int]] = {cls: number for number, cls in KINDS.items()}
 
-VISITORS: Final = frozenset({CancelRequested, EffectSettled, EventSent})
+VISITORS: Final = frozenset({CancelRequested, EffectSettled, EventSent, DriftAccepted, AnswerGiven})
 """Entries that somebody other than the claimant may write into a run. A closed set."""

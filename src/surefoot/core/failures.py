@@ -34,6 +34,8 @@ OWN: Final[dict[str, type[Exception]]] = {
         errors.Fatal,
         errors.NotDone,
         errors.RetryAfter,
+        errors.HttpError,
+        errors.HttpUnsure,
         errors.StepFailed,
         errors.Cancelled,
         errors.Fenced,

@@ -35,6 +35,11 @@ class Saved(Struct, frozen=True):
     watch: Watch
     state: bytes
     """In its stored form."""
+    specs: Watch = {}
+    """How to look again, for those witnesses that say so."""
+    by: str = ""
+    """Who accepted the world as it was found, where nothing else was saved."""
+    note: str = ""
 
 
 class Seen(Struct, frozen=True):
@@ -51,6 +56,9 @@ class Seen(Struct, frozen=True):
     size: int = 0
     """Bytes of the state in its stored form."""
     watch: Watch = {}
+    specs: Watch = {}
+    by: str = ""
+    note: str = ""
     source: Any = None
     """Where its shelf finds the rest."""
 

@@ -40,8 +40,12 @@ class Past:
     failures = 0
     """How many attempts of an effect ended, as against being cut off: only those use up its retries."""
     due: Due | None = None
+    deadline: Due | None = None
+    """Of an effect: when its attempt has used up its time."""
     ended = 0
     key = ""
+    expires: Due | None = None
+    """Until when a retry under its key is safe."""
     policy = ""
     name = ""
     why = ""
@@ -50,19 +54,32 @@ class Past:
     epoch = 0
     seq = 0
     """Its newest entry."""
+    first = 0
+    """Its first entry."""
+    rewound = False
+    """An effect that was executed before a person sent the run back to before it: in doubt, with the same key."""
+    executed_with = ""
+    """Of a rewound effect: the digest of the arguments it was executed with."""
+    gave_up = False
+    """An effect that failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
+    form = ""
+    """Of a question: `approve` or `ask`."""
+    shown = ""
+    """Of a question: the digest of what is shown, to which an answer is bound."""
+    answerers: tuple[str, ...] = ()
+    schema = ""
+    question = ""
     suspected = False
     """In doubt only because its record may be among entries that were lost."""
     outcome_lost = False
     """In doubt, and entries that were recorded after it are lost."""
-    first = 0
-    """Its first entry."""
     asked = False
     """Whether the code, replayed, has asked for this call."""
 
     def __init__(self, address: str, kind: str, state: PastState, at: int) -> None:
         self.address = address
         self.kind = kind
-        """`step`, `effect`, `value`, `timer`, `wait` or `note`."""
+        """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight` or `note`."""
         self.state = state
         self.at = at
         """When it started, microseconds since 1970."""

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from msgspec import Raw
+
+from surefoot.core import values
 from surefoot.core.entry import (
     NOTHING,
     VISITORS,
+    AnswerGiven,
     CallsUnclaimed,
     CancelRequested,
+    DriftAccepted,
     Due,
     EffectDone,
     EffectDoubted,
@@ -29,6 +34,8 @@ from surefoot.core.entry import (
     FellBack,
     Progressed,
     Published,
+    QuestionAsked,
+    QuestionExpired,
     RunAdopted,
     RunCancelled,
     RunContinued,
@@ -37,6 +44,7 @@ from surefoot.core.entry import (
     RunFailed,
     RunPruned,
     RunReleased,
+    RunRewound,
     RunStopped,
     StepDone,
     StepRaised,
@@ -47,7 +55,9 @@ from surefoot.core.entry import (
     ValueNoted,
     WaitExpired,
     WaitStarted,
+    WorldSeen,
 )
+from surefoot.core.expectation import START, Expectation
 from surefoot.core.history import Past, PastState
 from surefoot.core.seal import Record, from_record
 from surefoot.errors import JournalCorrupt
@@ -78,6 +88,7 @@ TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
     RunCancelled: (DRIVEN, CANCELLED),
     TimerSet: (DRIVEN, SLEEPING),
     FellBack: (OPEN | ENDED, QUEUED),  # one that has ended stays as it is
+    RunRewound: (OPEN | ENDED, QUEUED),
     RunPruned: (frozenset({NONE}), DONE),  # or as it had ended
 }
 """Entry -> (from which statuses, to which). Any other entry of the claimant means RUNNING, from DRIVEN."""
@@ -90,7 +101,7 @@ def status_after_stop(stops: Iterable[Stop]) -> str:
 class Event:
     """An event that was sent to the run; at most one wait takes it."""
 
-    __slots__ = ("by", "id", "name", "taken", "value")
+    __slots__ = ("by", "id", "name", "taken", "taken_at", "value")
 
     def __init__(self, sent: EventSent) -> None:
         self.id = sent.id
@@ -98,6 +109,8 @@ class Event:
         self.value = sent.value
         self.by = sent.by
         self.taken = False
+        self.taken_at = 0
+        """The entry that took it."""
 
 
 class RunState:
@@ -118,6 +131,8 @@ class RunState:
         """Who drives it, or did when it was cut off; None: nobody claims it."""
         self.stops: tuple[Stop, ...] = ()
         """What still needs an answer."""
+        self.answered = False
+        """Whether something was answered since the run stopped: then a resume may get further."""
         self.calls: dict[str, Past] = {}
         self.events: list[Event] = []
         self.value: Any = None
@@ -127,9 +142,12 @@ class RunState:
         self.published: dict[str, Any] = {}
         self.fallbacks: list[tuple[int, FellBack]] = []
         """Where the run fell back, and what is known of the entries it lost there."""
+        self.world = Expectation()
+        self.rewinds: list[RunRewound] = []
+        """Where people sent the run back to, oldest first."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
-        self._who = ""
+        self._who = self._folder = ""
         self._event_ids: set[str] = set()
 
     def fold(self, record: Record) -> Entry:
@@ -144,12 +162,26 @@ class RunState:
             raise self._impossible(record, kind)
         handler = _HANDLERS.get(kind)
         if handler is not None:
+            known = self.world.version
             handler(self, entry, record)
+            if self.world.version != known:
+                self.world.folder = self._folder
         return entry
+
+    def ask(self, entry: QuestionAsked, at: int) -> Past:
+        """A question is open, whatever was answered under this address before."""
+        past = self.calls.get(entry.address)
+        if past is None or past.kind != "question":
+            past = self.calls[entry.address] = Past(entry.address, "question", PastState.OPEN, at)
+        past.state = PastState.OPEN
+        past.form, past.question, past.shown, past.schema = entry.form, entry.question, entry.shown, entry.schema
+        past.args, past.answerers, past.due, past.value = entry.details, entry.by, entry.due, None
+        past.learned_by, past.why, past.ended = "", "", 0
+        return past
 
     def needs_answer(self, now_due: Callable[[Due], bool]) -> bool:
         """Whether a resume would meet the same open questions and nothing else."""
-        if self.status not in (STOPPED, WAITING) or not self.stops or self.cancel is not None:
+        if self.status not in (STOPPED, WAITING) or not self.stops or self.cancel is not None or self.answered:
             return False
         return all(self._unanswered(stop, now_due) for stop in self.stops)
 
@@ -157,16 +189,26 @@ class RunState:
         doubtful = (PastState.IN_DOUBT, PastState.UNSTORABLE)
         return [past for past in self.calls.values() if past.kind == "effect" and past.state in doubtful]
 
+    def executed_since(self, seq: int) -> list[Past]:
+        """Effects recorded from that entry on which happened, or may have: what a rewind puts in doubt."""
+        effects = (past for past in self.calls.values() if past.kind == "effect" and past.first >= seq)
+        return [past for past in effects if _may_have_happened(past)]
+
+    def questions(self) -> list[Past]:
+        """The open ones."""
+        return [past for past in self.calls.values() if past.kind == "question" and past.state is PastState.OPEN]
+
     def _unanswered(self, stop: Stop, now_due: Callable[[Due], bool]) -> bool:
         past = self.calls.get(stop.address)
         if past is None:
             return False
         if stop.reason == "InDoubt":
-            asks = past.policy not in ("retry", "fail") or past.state is PastState.UNSTORABLE
+            asks = past.policy not in ("retry", "fail", "check") or past.state is PastState.UNSTORABLE
             return asks and past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)
         if stop.reason == "WaitingForAnswer":
             expired = past.due is not None and now_due(past.due)
-            return past.state is PastState.OPEN and not expired and not self.event_for(past.name)
+            came = past.kind == "wait" and self.event_for(past.name) is not None
+            return past.state is PastState.OPEN and not expired and not came
         return False
 
     def event_for(self, name: str) -> Event | None:
@@ -230,6 +272,7 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state.claimant = entry
+    state._folder = entry.folder
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
 
@@ -239,7 +282,7 @@ def _released(state: RunState, entry: Entry, record: Record) -> None:
 
 
 def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
-    state.claimant = None
+    state.claimant, state.answered = None, False
     state.stops = entry.stops
     state.status = status_after_stop(entry.stops)
 
@@ -288,12 +331,20 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
-    past.suspected = past.outcome_lost = False
+    if past.rewound:
+        past.first = record.seq  # It runs again here: what comes before it now came before it.
+    past.suspected = past.rewound = past.gave_up = past.outcome_lost = False
+    past.deadline = entry.deadline
+    past.expires = past.expires or entry.expires
+    if entry.before:
+        state.world.begin(entry.address, entry.before, record.seq)
 
 
 def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
     past = state._past(entry.address, "effect", PastState.DONE, record)
     past.value, past.ended, past.error = entry.value, record.at, None
+    state.world.end(entry.address, as_found=True)
+    state.world.see(entry.after, entry.address, record.seq)
 
 
 def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None:
@@ -301,6 +352,8 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
     past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
     past.error, past.due, past.ended = entry.error, entry.due, record.at
     past.failures += 1
+    past.gave_up = final and past.policy == "fail" and _was_in_doubt(entry.error)
+    state.world.end(entry.address, as_found=past.gave_up)
 
 
 def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
@@ -322,6 +375,9 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
         return
     past.learned_by = entry.learned_by + (f" {entry.by}" if entry.by else "")
     past.ended = record.at
+    if past.rewound:
+        past.first = record.seq
+    state.world.end(entry.address, as_found=entry.happened)
     if entry.happened:
         past.state, past.value = PastState.DONE, entry.value
     elif past.state is PastState.IN_DOUBT:
@@ -331,6 +387,7 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
 
 def _answered(state: RunState, *addresses: str) -> None:
     """Once nothing is open any more, the run is ready to go on."""
+    state.answered = True
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
     if state.status in (STOPPED, WAITING) and not state.stops:
         state.status = QUEUED
@@ -390,13 +447,82 @@ def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
     event = next((event for event in state.events if event.id == entry.id), None)
     if event is None:
         raise state._impossible(record, EventTaken)
-    event.taken = True
+    event.taken, event.taken_at = True, record.seq
     past = state._past(entry.address, "wait", PastState.DONE, record)
     past.name, past.value, past.ended = event.name, event.value, record.at
 
 
 def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
     state._past(entry.address, "wait", PastState.FAILED, record).ended = record.at
+
+
+def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
+    """Steps run again. Effects were executed, and that cannot be undone by looking away: they are in doubt."""
+    aside = {address: past for address, past in state.calls.items() if past.first >= entry.seq}
+    for address, past in aside.items():
+        if past.kind == "effect" and _may_have_happened(past):
+            again = state.calls[address] = Past(address, "effect", PastState.IN_DOUBT, past.at)
+            again.rewound, again.attempt, again.key, again.policy = True, past.attempt, past.key, past.policy
+            again.claimant, again.first, again.seq = past.claimant, past.first, record.seq
+            again.expires = past.expires
+            if past.state is PastState.IN_DOUBT:
+                again.deadline = past.deadline  # It may still be on its way.
+            # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
+            again.args, again.executed_with = past.args, past.digest or past.executed_with
+        else:
+            del state.calls[address]
+    for event in state.events:
+        if event.taken_at >= entry.seq:
+            event.taken, event.taken_at = False, 0
+    state.world.forget_since(entry.seq, aside)
+    state.rewinds.append(entry)
+    state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
+
+
+def _was_in_doubt(error: Raw) -> bool:
+    """Whether it failed by its policy, because nobody knew whether it happened (`doubt.Question.failure`)."""
+    kind, message = values.error_summary(error)
+    return kind == "StepFailed" and message.startswith("InDoubt: ")
+
+
+def _may_have_happened(past: Past) -> bool:
+    """Also one that failed only because nobody knew (`on_crash="fail"`)."""
+    if past.state is PastState.FAILED:
+        return past.gave_up
+    return past.state in (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
+
+
+def _world_seen(state: RunState, entry: WorldSeen, record: Record) -> None:
+    state.world.see(entry.sights, entry.address or entry.why or START, record.seq)
+    if entry.address:
+        state._past(entry.address, "sight", PastState.DONE, record).value = entry.value
+
+
+def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> None:
+    state.world.see(entry.sights, f"accepted by {entry.by}", record.seq)
+    state.stops = tuple(stop for stop in state.stops if stop.reason != "Drifted")
+    _answered(state)
+
+
+def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> None:
+    past = state.ask(entry, record.at)
+    past.epoch, past.seq, past.claimant = record.epoch, record.seq, state._who
+    past.first = past.first or record.seq
+
+
+def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
+    past = state.calls.get(entry.address)
+    if past is None or past.kind != "question" or past.state is not PastState.OPEN or past.shown != entry.shown:
+        return  # Nobody asks that any more.
+    past.state, past.value, past.ended, past.seq = PastState.DONE, entry.value, record.at, record.seq
+    past.learned_by, past.why = entry.by, entry.note
+    _answered(state, entry.address)
+
+
+def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -> None:
+    past = state.calls.get(entry.address)
+    if past is not None and past.state is PastState.OPEN:  # else an answer was quicker
+        past.state, past.ended = PastState.FAILED, record.at
 
 
 def _nothing(state: RunState, entry: Entry, record: Record) -> None:
@@ -415,6 +541,12 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     RunContinued: _continued,
     CallsUnclaimed: _nothing,
     FellBack: _fell_back,
+    RunRewound: _rewound,
+    WorldSeen: _world_seen,
+    DriftAccepted: _drift_accepted,
+    QuestionAsked: _question_asked,
+    AnswerGiven: _answer_given,
+    QuestionExpired: _question_expired,
     RunPruned: _pruned,
     StepStarted: _step_started,
     StepDone: _step_done,

@@ -15,7 +15,7 @@ from msgspec import Struct
 from surefoot.core.entry import Entry, FellBack, StoreAdopted
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body
 from surefoot.core.state import ENDED
-from surefoot.engine import fallback, journal
+from surefoot.engine import config, fallback, journal
 from surefoot.engine.clock import Clock
 from surefoot.errors import JournalCorrupt, StoreUnavailable
 from surefoot.store.contract import RESERVED, Head, Rewrite
@@ -47,6 +47,11 @@ def adopt(store: SqliteStore, clock: Clock, *, reason: str, by: str) -> Adoption
     adoption, items = _prepared(store, reason, by, clock)
     if not store.rewrite_together(items):
         raise JournalCorrupt(f"{store.path}: it changed while it was looked at. Nothing was done; try again.")
+    config.loud(
+        f"store {store.path}: an older state was adopted by {by}: {reason}. {len(adoption.unfinished)} unfinished runs "
+        "fell back to it, with every effect that has no record in doubt.",
+        kind="adopted",
+    )
     return adoption
 
 

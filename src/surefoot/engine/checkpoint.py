@@ -20,15 +20,20 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from surefoot.core import values
+from surefoot.core.entry import Sight
+from surefoot.core.expectation import Drift, Expectation
 from surefoot.core.generation import FEWEST, Saved, Seen, Shelved, Watch, retained
-from surefoot.engine import rehearsal
+from surefoot.engine import rehearsal, worldview
 from surefoot.engine.clock import SystemClock
-from surefoot.engine.config import runtime, store_url
+from surefoot.engine.config import loud, runtime, store_url
+from surefoot.engine.handle import whoami
 from surefoot.engine.start import check_id
+from surefoot.engine.worldview import OnDrift
 from surefoot.errors import (
     CodecMissing,
     CorruptCheckpoint,
     Damaged,
+    Drifted,
     Fenced,
     JournalCorrupt,
     NotFound,
@@ -70,6 +75,9 @@ class Generation(Struct, frozen=True):
     why: str = ""
     """Why not."""
     watch: Watch = {}
+    accepted_by: str = ""
+    """Who accepted the world as it was found then; empty for a state that was saved."""
+    note: str = ""
 
 
 class Prepared(Protocol):
@@ -110,9 +118,13 @@ class Checkpoint:
 
     `schema` is the version of the state's shape; older states go through the functions registered with
     `migration`. At least `keep` generations are kept. `store` is a store's URL, or `file:///folder` for plain files.
+    `on_drift` says what `load` does if the witnesses given to `save` see something else now: `"stop"`, `"warn"`,
+    `"accept"`, or a function that is given the differences and answers with one of these.
     """
 
-    def __init__(self, name: str, *, schema: int = 1, keep: int = FEWEST, store: str | None = None) -> None:
+    def __init__(
+        self, name: str, *, schema: int = 1, keep: int = FEWEST, store: str | None = None, on_drift: OnDrift = "stop"
+    ) -> None:
         _check_name(name)
         if type(schema) is not int or not 1 <= schema < 2**31:
             raise UsageError(
@@ -127,6 +139,9 @@ class Checkpoint:
         self.schema = schema
         self.keep = keep
         self._store = store
+        self._on_drift = worldview.checked_on_drift(on_drift)
+        self._witnesses: dict[str, Any] = {}
+        """Those this object was given, by name: some can be looked at by their own code only."""
         self._migrations: dict[int, Callable[[Any], Any]] = {}
         self._clock = SystemClock()
         self._lock = threading.Lock()
@@ -158,13 +173,15 @@ class Checkpoint:
 
     # --- loading -----------------------------------------------------------------------------------------
 
-    def load(self) -> Any:
+    def load(self, *, watch: Iterable[Witness] = ()) -> Any:
         """The newest state that can be trusted. None only if nothing was ever saved.
 
         Stepping back over a damaged generation is a warning on the logger `surefoot`; if none is sound,
-        `CorruptCheckpoint`.
+        `CorruptCheckpoint`. `Drifted` if the world is not as it was when the state was saved; `watch` names
+        witnesses that only your code can look at.
         """
         with self._lock:
+            self._know(watch)
             self._known = self._tried = None  # a load that fails leaves us knowing nothing
             shelf = self._shelf(create=False)
             found = None if shelf is None else self._look(shelf)
@@ -173,11 +190,13 @@ class Checkpoint:
             if found is None:
                 self._tell_if_adopted(shelf)
                 return None
-            state = self._newest(shelf, found)
+            one, state = self._newest(shelf, found)
+            self._verify(one)
             self._known = found.mark
-            return state
+            return self._migrated(state, one)
 
-    def _newest(self, shelf: Shelf, found: Shelved) -> Any:
+    def _newest(self, shelf: Shelf, found: Shelved) -> tuple[Seen, Any]:
+        """The newest generation that can be trusted, and its state as it was saved."""
         passed: list[tuple[int, str]] = []
         for one in reversed(found.seen):
             if one.unknown is not None:
@@ -194,9 +213,85 @@ class Checkpoint:
                     why = f"is damaged: {_brief(error)}"
                 else:
                     self._tell(shelf, found, one, passed)
-                    return self._migrated(state, one)
+                    return one, state
             passed.append((one.number, why))
         raise self._unreadable(shelf, found, passed)
+
+    # --- the world ---------------------------------------------------------------------------------------
+
+    def _know(self, witnesses: Iterable[Witness]) -> None:
+        self._witnesses.update((witness.name, witness) for witness in checked_witnesses(self.name, witnesses))
+
+    def _findings(self, one: Seen) -> worldview.Findings:
+        """What the witnesses of a generation see now."""
+        expected = Expectation()
+        sights = [Sight(name, parts, one.specs.get(name, {})) for name, parts in one.watch.items()]
+        expected.see(sights, f"generation {one.number}", 0)
+        return worldview.look(expected, [known for name, known in self._witnesses.items() if name in one.watch])
+
+    def _verify(self, one: Seen) -> None:
+        """Whether the world is as it was when this state was saved, or may be otherwise."""
+        drift = self._findings(one).drift if one.watch else []
+        if not drift:
+            return
+        verdict = worldview.verdict(drift, self._on_drift)
+        told = "\n  ".join(found.line() for found in drift[: worldview.SHOWN])
+        message = (
+            f"checkpoint {self.name}: the world is not as it was when generation {one.number} was saved.\n  {told}"
+        )
+        if verdict == worldview.STOP:
+            raise Drifted(
+                message,
+                facts={
+                    found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift
+                },
+                cures=(
+                    ("it is all right?", 'ckpt.accept_drift(note="why"), then load() again'),
+                    ("it is not?", "put it back as it was, then load() again"),
+                ),
+            )
+        if verdict == worldview.WARN:
+            self._loud(message.partition(": ")[2])
+
+    def accept_drift(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[str]:
+        """Accept the world as it is found now, for this witness or for all that have drifted. What was accepted.
+
+        It is on record as a generation of its own, with the same state.
+        """
+        rehearsal.would_do("checkpoint", self.name)
+        with self._lock:
+            shelf = self._shelf(create=False)
+            if shelf is None or (found := self._look(shelf)) is None:
+                raise UsageError(f"checkpoint {self.name}: nothing was ever saved, so nothing has drifted.")
+            loaded = self._known == found.mark
+            with shelf.held():
+                accepted = self._accept(shelf, self._look(shelf) or found, witness, by or whoami(), note)
+            if not loaded:
+                self._known = None  # What the state is, this object has yet to see.
+        return accepted
+
+    def _accept(self, shelf: Shelf, found: Shelved, witness: str | None, by: str, note: str) -> list[str]:
+        one, _ = self._newest(shelf, found)
+        findings = self._findings(one)
+        accepted = self._acceptable(findings.drift, witness)
+        seen = {sight.witness: sight.parts for sight in findings.sights if sight.witness in accepted}
+        new = Saved(
+            one.schema, self._clock.now(), os.uname().nodename, os.getpid(), {**one.watch, **seen},
+            bytes(shelf.state(one)), one.specs, by, note,
+        )  # fmt: skip
+        self._write(shelf, found, new)
+        return sorted(accepted)
+
+    def _acceptable(self, drift: list[Drift], witness: str | None) -> set[str]:
+        names = {found.witness for found in drift}
+        if not names or witness not in (None, *names):
+            listed = ", ".join(sorted(names)) or "nothing"
+            raise UsageError(f"checkpoint {self.name}: {witness or 'nothing'} has not drifted. Drifted: {listed}.")
+        wanted = names if witness is None else {witness}
+        for found in drift:
+            if found.what == "not observable" and found.witness in wanted:
+                raise UsageError(f"checkpoint {self.name}: what cannot be observed cannot be accepted: {found.line()}")
+        return wanted
 
     def _tell(self, shelf: Shelf, found: Shelved, used: Seen, passed: list[tuple[int, str]]) -> None:
         """Say what was wrong, before anybody relies on what is right."""
@@ -208,15 +303,10 @@ class Checkpoint:
                 self.name, shelf.where, behind,
             )  # fmt: skip
         if found.doubt:
-            log.warning(
-                "checkpoint %s: %s, so whether a newer generation was lost cannot be told. Going on from %s.",
-                self.name, found.doubt, behind,
-            )  # fmt: skip
+            self._loud(f"{found.doubt}, so whether a newer generation was lost cannot be told. Going on from {behind}.")
         if passed:
-            log.warning(
-                "checkpoint %s: fell back from generation %d to %d: %s. Going on from %s.",
-                self.name, passed[0][0], used.number, _listed(passed), behind,
-            )  # fmt: skip
+            steps = f"from generation {passed[0][0]} to {used.number}"
+            self._loud(f"fell back {steps}: {_listed(passed)}. Going on from {behind}.")
         older = [(one.number, one.why) for one in found.seen if one.why and one.number < used.number]
         if older:
             log.warning("checkpoint %s: %s. Going on from %s, which is sound.", self.name, _listed(older), behind)
@@ -274,7 +364,7 @@ class Checkpoint:
         `Fenced` if somebody else saved since this object last loaded or saved. An object that did neither expects
         that nothing is there: load first, even if only to start over.
         """
-        return self.keep_encoded(self.encoded(state), observed(self.name, watch))
+        return self.keep_encoded(self.encoded(state), checked_witnesses(self.name, watch))
 
     def encoded(self, state: Any) -> bytes:
         if state is None:
@@ -284,10 +374,13 @@ class Checkpoint:
             )
         return values.encode(state)
 
-    def keep_encoded(self, raw: bytes, watch: Watch) -> int:
+    def keep_encoded(self, raw: bytes, witnesses: list[Witness]) -> int:
         rehearsal.would_do("checkpoint", self.name)
-        new = Saved(self.schema, self._clock.now(), os.uname().nodename, os.getpid(), watch, raw)
+        watch = {each.name: _checked_fingerprint(self.name, each.name, each.fingerprint()) for each in witnesses}
+        specs = {each.name: dict(spec) for each in witnesses if (spec := getattr(each, "spec", {}))}
+        new = Saved(self.schema, self._clock.now(), os.uname().nodename, os.getpid(), watch, raw, specs)
         with self._lock:
+            self._know(witnesses)
             shelf = self._shelf(create=self._known is None)
             if shelf is None:
                 raise self._vanished(store_url(self._store))
@@ -329,7 +422,10 @@ class Checkpoint:
     def _tell_quarantined(self, found: Shelved) -> None:
         bad = [(one.number, one.why) for one in found.seen if one.why]
         if bad:
-            log.warning("checkpoint %s: quarantined what is left of damaged generations: %s.", self.name, _listed(bad))
+            self._loud(f"quarantined what is left of damaged generations: {_listed(bad)}.")
+
+    def _loud(self, what: str) -> None:
+        loud(f"checkpoint {self.name}: {what}", kind="checkpoint")
 
     # --- looking -----------------------------------------------------------------------------------------
 
@@ -400,9 +496,9 @@ class Checkpoint:
         )
 
 
-def observed(name: str, witnesses: Iterable[Witness]) -> Watch:
-    """What the witnesses see now."""
-    watch: Watch = {}
+def checked_witnesses(name: str, witnesses: Iterable[Witness]) -> list[Witness]:
+    """What is given as watch=, each of them a witness with a name of its own."""
+    found: dict[str, Witness] = {}
     try:
         todo = list(witnesses)
     except TypeError:
@@ -414,10 +510,10 @@ def observed(name: str, witnesses: Iterable[Witness]) -> Watch:
             raise _no_witness(name, witness)
         if called.startswith(RESERVED):
             raise UsageError(f"checkpoint {name}: the name of witness {called!r} begins with a control character.")
-        if called in watch:
+        if called in found:
             raise UsageError(f"checkpoint {name}: two witnesses are called {called!r}.")
-        watch[called] = _checked_fingerprint(name, called, look())
-    return watch
+        found[called] = witness
+    return list(found.values())
 
 
 def _checked_fingerprint(name: str, witness: str, found: object) -> dict[str, str]:
@@ -462,6 +558,8 @@ def _shown(one: Seen, why: str) -> Generation:
         not why,
         why,
         one.watch,
+        one.by,
+        one.note,
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
+from surefoot.engine.alerts import Alert, Sink
 from surefoot.engine.runtime import Runtime, runtime_of
-from surefoot.errors import UsageError
+from surefoot.errors import Damaged, UsageError
 from surefoot.store.open import open_store
 
 DEFAULT_STORE: Final = "sqlite:///.surefoot/runs.db"
@@ -22,7 +23,7 @@ class Settings:
         self.store: str | None = None
         self.namespace = ""
         self.on_corruption = FALLBACK
-        self.alerts: tuple[Callable[[str], object], ...] = ()
+        self.alerts: tuple[Sink, ...] = ()
         self.loading = ""
         """The module that a command is importing to know its workflows. Looking at code starts no run."""
 
@@ -36,18 +37,19 @@ def configure(
     store: str | None = None,
     namespace: str | None = None,
     on_corruption: str | None = None,
-    alerts: Iterable[Callable[[str], object]] | None = None,
+    alerts: Iterable[Sink] | None = None,
 ) -> None:
     """Set how this process works. What is not given stays as it is.
 
     The namespace is part of every idempotency key: give each environment (test, live) its own. `on_corruption` says
     what to do with a run whose journal is damaged: `"fallback"` to its longest valid prefix, or `"stop"`. Each of
-    `alerts` is called with the text of whatever a person should know at once.
+    `alerts` is called with the text of whatever a person should know at once: a function of yours, or one of
+    `sf.alerts.command([...])`, `sf.alerts.webhook(url)` and `sf.alerts.log()`.
     """
     if on_corruption is not None:
         settings.on_corruption = checked_policy(on_corruption)
     if alerts is not None:
-        settings.alerts = tuple(alerts)
+        settings.alerts = _checked_sinks(alerts)
     if store is not None:
         settings.store = store
     if namespace is not None:
@@ -60,12 +62,30 @@ def checked_policy(on_corruption: str) -> str:
     return on_corruption
 
 
-def loud(message: str) -> None:
+def _checked_sinks(alerts: Any) -> tuple[Sink, ...]:
+    if isinstance(alerts, str) or callable(alerts):
+        raise UsageError("sf.configure(alerts=[…]): a list of functions that take a text")
+    found = tuple(alerts)
+    for sink in found:
+        if not callable(sink):
+            raise UsageError(f"sf.configure(alerts=[…]): {sink!r} is not a function that takes a text")
+    return found
+
+
+def loud(message: str, *, run: str = "", kind: str = "") -> None:
     """Say something that nobody may overlook: a warning, and every alert."""
     log.warning("%s", message)
-    for alert in settings.alerts:
+    alert(message, run=run, kind=kind)
+
+
+def alert(message: str, cures: Iterable[tuple[str, str]] = (), *, run: str = "", kind: str) -> None:
+    """Tell every sink, with what helps. One that fails changes nothing for the others, nor for the run."""
+    if not settings.alerts:
+        return
+    told = Alert("\n".join([message, *(f"  {when} {do}" for when, do in cures)]), run=run, kind=kind)
+    for sink in settings.alerts:
         try:
-            alert(message)
+            sink(told)
         except Exception:
             log.exception("an alert failed")
 
@@ -80,4 +100,9 @@ def runtime(url: str | None = None, *, create: bool) -> Runtime:
     if where.startswith("memory:") and where not in _warned:
         _warned.add(where)
         log.warning("store %s is not durable: its runs end with this process", where)
-    return runtime_of(open_store(where, create=create, announce=log.warning))
+    try:
+        return runtime_of(open_store(where, create=create, announce=log.warning))
+    except Damaged as error:
+        if create:  # Somebody wants to work there, not only to look: it needs a person, and nothing can be recorded.
+            alert(f"{type(error).__name__}: {error.summary}", error.cures, kind=type(error).__name__)
+        raise

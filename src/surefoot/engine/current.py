@@ -33,10 +33,42 @@ class Inside:
         return error
 
 
+class Line:
+    """One line of control, and what it did. What branches did counts for their parent once they are joined."""
+
+    __slots__ = ("_forks", "deeds", "strays")
+
+    def __init__(self) -> None:
+        self._forks: list[Line] = []
+        self.deeds: list[Any] = []
+        """The effects that were done in this line and can be undone, in order."""
+        self.strays: dict[str, list[Any]] = {}
+        """The same for tasks that opened a scope of their own in it, by the scope: nobody joins those."""
+
+    def stray(self, path: str) -> Line:
+        line = Line()
+        line.strays, line.deeds = self.strays, self.strays.setdefault(path, [])
+        return line
+
+    def fork(self) -> Line:
+        line = Line()
+        self._forks.append(line)
+        return line
+
+    def join(self) -> None:
+        forks, self._forks = self._forks, []
+        for line in forks:
+            self.deeds += line.deeds
+            for _, deeds in sorted(line.strays.items()):
+                self.deeds += deeds
+
+
 class Place:
     """A point in a run from which calls are made, by one thread or task at a time."""
 
-    __slots__ = ("home", "inside", "lent_to", "owner", "parent", "scope", "segment", "session", "stop")
+    __slots__ = (
+        "home", "inside", "lent_to", "line", "owner", "parent", "scope", "segment", "session", "stop", "undoing",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,6 +78,7 @@ class Place:
         *,
         parent: Place | None = None,
         inside: Inside | None = None,
+        line: Line | None = None,
     ) -> None:
         self.session = session
         """The Context: for this engine a Session, for another engine its own."""
@@ -58,9 +91,12 @@ class Place:
         self.parent = parent
         """Where a stop of this place is also felt at once, because nobody joins it later."""
         self.inside = inside
+        self.line = line or Line()
         self.lent_to: object = None
         """The thread that its task has handed a blocking call to, while that call runs."""
         self.stop: BaseException | None = None
+        self.undoing = False
+        """Whether a saga is being undone here: then a cancelled run still makes calls."""
 
     def require_owner(self) -> None:
         """Refuse to count calls for a task or thread that only inherited this place."""

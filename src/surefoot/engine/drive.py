@@ -7,11 +7,25 @@ import threading
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned
-from surefoot.core.entry import Due
+from surefoot.core.command import (
+    After,
+    Append,
+    Ending,
+    Execute,
+    Look,
+    Observe,
+    Outcome,
+    Pause,
+    Repair,
+    Returned,
+    Verify,
+)
+from surefoot.core.entry import Due, Stop, WorldSeen
 from surefoot.core.timer import after, remaining
+from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current
 from surefoot.engine.commit import Ticket
+from surefoot.engine.deeds import Deed
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.signals import CancelSignal
 from surefoot.engine.spec import CallSpec
@@ -35,20 +49,31 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 begun = drive(begun)
             finally:
                 place.lent_to = None
-    return session.finish(place, begun)
+    result = session.finish(place, begun)
+    if spec.undo is not None and session.did(begun):
+        place.line.deeds.append(Deed(spec, args, kwargs, result))
+    return result
 
 
 def drive(attempt: Attempt) -> Ending:
-    session, program = attempt.session, attempt.program
+    session = attempt.session
     answer: Any = None
     try:
         session.call_begins(attempt.call.address)
-        if not session.live:
+        if not session.live and not attempt.looks_first():
             go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:
                 return ending
+        program = attempt.program
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if not session.live and attempt.needs_claim(wish):
+                go_live(session)
+                if (ending := attempt.settled_meanwhile()) is not None:
+                    return ending
+                if attempt.program is not program:
+                    program = attempt.program
+                    continue
             if isinstance(wish, Execute):
                 answer = execute(attempt, wish.attempt)
             elif isinstance(wish, Append):
@@ -56,7 +81,17 @@ def drive(attempt: Attempt) -> Ending:
             elif isinstance(wish, After):
                 answer = moment(session, wish.seconds, jitter=wish.jitter)
             elif isinstance(wish, Pause):
+                session.say_why(wish)
                 pause(session, wish.due)
+            elif isinstance(wish, Look):
+                answer = look(attempt)
+            elif isinstance(wish, Repair):
+                begun = attempt.repair(wish.attempt)
+                answer = drive(begun) if isinstance(begun, Attempt) else begun
+            elif isinstance(wish, Observe):
+                answer = attempt.sights()
+            elif isinstance(wish, Verify):
+                answer = verify(session)
             else:
                 assert_never(wish)
     except StopIteration as end:
@@ -73,10 +108,8 @@ def execute(attempt: Attempt, number: int) -> Outcome:
     started = attempt.session.clock.now()
     token = current.set_place(place)
     try:
-        if attempt.spec.timeout is None:
-            value = attempt.spec.fn(*attempt.args, **attempt.kwargs)
-        else:
-            value = in_time(lambda: attempt.spec.fn(*attempt.args, **attempt.kwargs), attempt.spec.timeout)
+        timed = attempt.spec.timeout is not None
+        value = in_time(attempt) if timed else attempt.spec.fn(*attempt.args, **attempt.kwargs)
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
         return attempt.raised(error)
     finally:
@@ -84,20 +117,40 @@ def execute(attempt: Attempt, number: int) -> Outcome:
     return attempt.returned(value, started)
 
 
-def in_time(fn: Callable[[], Any], seconds: float) -> Any:
+def look(attempt: Attempt) -> Verdict:
+    """Call the check. One that raises could not tell."""
+    check = attempt.require_check()
+    if (busy := attempt.busy()) is not None:
+        return busy
+    token = current.set_place(attempt.looking())
+    try:
+        args, kwargs = attempt.spec.binder.ordered(attempt.args, attempt.kwargs)
+        returned = check(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - whatever user code raises tells nothing
+        returned = Unknown(f"it raised {type(error).__name__}: {error}")
+    finally:
+        current.reset(token)
+    return attempt.judged(returned)
+
+
+def in_time(attempt: Attempt) -> Any:
     """Run in a daemon thread with a copied context; after the time-out its late result is dropped."""
     box: list[tuple[Any, BaseException | None]] = []
     ready = threading.Event()
+    seconds = attempt.spec.timeout or 0.0
 
     def work() -> None:
         try:
-            box.append((fn(), None))
+            box.append((attempt.spec.fn(*attempt.args, **attempt.kwargs), None))
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
             box.append((None, error))
         ready.set()
 
-    threading.Thread(target=contextvars.copy_context().run, args=(work,), name="surefoot-timed", daemon=True).start()
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="surefoot-timed", daemon=True)
+    thread.start()
     if not ready.wait(seconds):
+        attempt.abandon(thread.is_alive)
         raise TimeoutError(f"did not return within {seconds:g} s")
     value, error = box[0]
     if error is not None:
@@ -110,6 +163,19 @@ def append(session: Session, *entries: Any) -> None:
         session.journal.append(*entries)
     except SurefootError as error:
         raise session.store_failed(error) from None
+    session.learn(entries)
+
+
+def verify(session: Session) -> Stop | None:
+    """Look at everything the run relies on again. The stop, if it is not as expected."""
+    if session.dry or not session.watches:
+        return None
+    found = session.judge(session.look_at_world())
+    if isinstance(found, WorldSeen):
+        go_live(session)
+        append(session, found)
+        return None
+    return found
 
 
 def go_live(session: Session) -> None:
@@ -153,7 +219,7 @@ def notice(session: Session) -> None:
         except SurefootError as error:
             raise session.store_failed(error) from None
     session.check_trouble()
-    if session.state.cancel is not None:
+    if session.state.cancel is not None and not session.undoing:
         raise CancelSignal
 
 

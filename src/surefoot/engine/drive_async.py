@@ -8,6 +8,7 @@ cancelled: an append always completes before a cancellation is delivered.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +16,25 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, assert_never
 
-from surefoot.core.command import After, Append, Ending, Execute, Outcome, Pause, Returned
-from surefoot.core.entry import Due
+from surefoot.core.command import (
+    After,
+    Append,
+    Ending,
+    Execute,
+    Look,
+    Observe,
+    Outcome,
+    Pause,
+    Repair,
+    Returned,
+    Verify,
+)
+from surefoot.core.entry import Due, Stop, WorldSeen
 from surefoot.core.timer import remaining
+from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, drive
 from surefoot.engine.commit import Ticket
+from surefoot.engine.deeds import Deed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.spec import CallSpec
@@ -48,21 +63,32 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     begun = session.begin(place, spec, args, kwargs)
     if type(begun) is Attempt:
         begun = await run_attempt(begun)
-    return session.finish(place, begun)
+    result = session.finish(place, begun)
+    if spec.undo is not None and session.did(begun):
+        place.line.deeds.append(Deed(spec, args, kwargs, result))
+    return result
 
 
 async def run_attempt(attempt: Attempt) -> Ending:
-    session, program = attempt.session, attempt.program
+    session = attempt.session
     answer: Any = None
     cancelled: asyncio.CancelledError | None = None
     try:
         session.call_begins(attempt.call.address)
-        if not session.live:
+        if not session.live and not attempt.looks_first():
             await go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:
                 return ending
+        program = attempt.program
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if not session.live and attempt.needs_claim(wish):
+                await go_live(session)
+                if (ending := attempt.settled_meanwhile()) is not None:
+                    return ending
+                if attempt.program is not program:
+                    program = attempt.program
+                    continue
             if isinstance(wish, Execute):
                 try:
                     answer = await execute(attempt, wish.attempt)
@@ -80,7 +106,17 @@ async def run_attempt(attempt: Attempt) -> Ending:
                 if cancelled is not None:
                     # The failed attempt is on record; the next one is for the next resume.
                     raise cancelled  # noqa: TRY301 - handled below like any other cancellation
+                session.say_why(wish)
                 await pause(session, wish.due)
+            elif isinstance(wish, Look):
+                answer = await look(attempt)
+            elif isinstance(wish, Repair):
+                begun = attempt.repair(wish.attempt)
+                answer = await _repaired(begun) if isinstance(begun, Attempt) else begun
+            elif isinstance(wish, Observe):
+                answer = await hop(attempt.sights)
+            elif isinstance(wish, Verify):
+                answer = await verify(session)
             else:
                 assert_never(wish)
     except StopIteration as end:
@@ -94,6 +130,41 @@ async def run_attempt(attempt: Attempt) -> Ending:
         raise
     finally:
         session.call_ended(attempt.call.address)
+
+
+async def _repaired(undo: Attempt) -> Ending:
+    """The undo of an async effect may be a blocking function."""
+    return await run_attempt(undo) if inspect.iscoroutinefunction(undo.spec.fn) else drive.drive(undo)
+
+
+async def verify(session: Session) -> Stop | None:
+    """Look at everything the run relies on again. The stop, if it is not as expected."""
+    if session.dry or not session.watches:
+        return None
+    found = session.judge(await hop(session.look_at_world))
+    if isinstance(found, WorldSeen):
+        await go_live(session)
+        await append(session, found)
+        return None
+    return found
+
+
+async def look(attempt: Attempt) -> Verdict:
+    """Call the check, blocking or not. One that raises could not tell."""
+    check = attempt.require_check()
+    if (busy := attempt.busy()) is not None:
+        return busy
+    token = current.set_place(attempt.looking())
+    try:
+        args, kwargs = attempt.spec.binder.ordered(attempt.args, attempt.kwargs)
+        returned = check(*args, **kwargs)
+        if inspect.isawaitable(returned):
+            returned = await returned
+    except Exception as error:  # noqa: BLE001 - whatever user code raises tells nothing
+        returned = Unknown(f"it raised {type(error).__name__}: {error}")
+    finally:
+        current.reset(token)
+    return attempt.judged(returned)
 
 
 class EffectCancelled(BaseException):
@@ -137,6 +208,7 @@ async def shielded(attempt: Attempt, body: Coroutine[Any, Any, Any], started: in
         left = None if deadline is None else deadline - loop.time()
         if left is not None and left <= 0:
             if late:
+                attempt.abandon(lambda: not task.done())
                 break  # It was asked to end and did not: in doubt, and its late result is dropped.
             late = True
             task.cancel()
@@ -194,7 +266,11 @@ async def append(session: Session, *entries: Any) -> None:
         if isinstance(error, SurefootError):
             raise session.store_failed(error) from None
         raise
-    await _durable(session, turn, ticket)
+    try:
+        await _durable(session, turn, ticket)
+    finally:
+        if ticket.done and ticket.error is None:
+            session.learn(entries)
 
 
 async def commit(session: Session, ticket: Ticket) -> None:

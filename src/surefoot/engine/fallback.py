@@ -135,7 +135,7 @@ def fall_back(
             found.state.fold(record)
         row = journal.index_row(found.state)
         if store.rewrite(Rewrite(run, found.head, damage.keep, records, row)) is None:
-            config.loud(damage.summary())
+            config.loud(damage.summary(), run=run, kind="fallback")
             return damage
 
 
@@ -299,7 +299,7 @@ def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> St
         url = store.url
         store.abandon()
         try:
-            config.loud(rebuild(store.path))
+            config.loud(rebuild(store.path), kind="rebuilt")
         except StoreUnavailable as why:  # another process has it open
             raise error from why
         store = open_store(url, create=False)

@@ -6,24 +6,40 @@ import contextvars
 import threading
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
-from surefoot.core.entry import CancelRequested, EffectSettled, EventSent, Progressed, RunCancelled, Value
+from surefoot.core.entry import (
+    AnswerGiven,
+    CancelRequested,
+    DriftAccepted,
+    EffectSettled,
+    EventSent,
+    Progressed,
+    RunCancelled,
+    RunRewound,
+    Value,
+)
+from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
-from surefoot.engine import config, drive, journal, start
+from surefoot.core.timer import remaining
+from surefoot.engine import config, drive, journal, people, start, worldview
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.rehearsal import rehearsing, would_do
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.signals import PlanSignal, StopSignal
-from surefoot.errors import Damaged, Fenced, Stopped, UsageError
+from surefoot.engine.signals import ContinueSignal, RunSignal
+from surefoot.engine.spec import is_undoable
+from surefoot.errors import Cancelled, CodeChanged, Damaged, Fenced, Stopped, UsageError
 from surefoot.store.contract import IndexRow, RunQuery
+
+if TYPE_CHECKING:
+    from surefoot.engine.forking import Fork, StateAt
 
 _NOT_GIVEN: Any = object()
 
@@ -71,10 +87,16 @@ class ResumePlan(Struct, frozen=True):
     """(kind, address) of the calls that would be executed next; None: the code is not at hand."""
     stops: list[str]
     """What would stop the resume before anything new is executed."""
+    drift: list[str] = []
+    """What is not as the run left it, found by looking now."""
+    on_drift: str = ""
+    """What a resume does about drift: `stop`, `warn`, `accept`, or `decide` by the workflow's own function."""
+    questions: list[tuple[str, str]] = []
+    """(address, question) of what people have not answered yet."""
 
     @property
     def effects(self) -> list[str]:
-        """Addresses of the effects that would run."""
+        """Addresses of the effects that would run; one whose check decides is among them."""
         return [address for kind, address in self.next or [] if kind == "effect"]
 
 
@@ -143,9 +165,10 @@ class Run:
 
     def steps(self) -> list[RecordedCall]:
         """The recorded calls of the current segment, in the order they were first recorded."""
-        return [self._recorded(past) for past in self.state().calls.values() if past.kind in ("step", "effect")]
+        return [self.recorded(past) for past in self.state().calls.values() if past.kind in ("step", "effect")]
 
-    def _recorded(self, past: Past) -> RecordedCall:
+    def recorded(self, past: Past) -> RecordedCall:
+        """A folded call for people and programs to read."""
         args, result = (None if value is None else self.whole(value) for value in (past.args, past.value))
         return _recorded(past, args, result)
 
@@ -158,6 +181,12 @@ class Run:
         from surefoot.engine import verifying
 
         return verifying.verify_run(self.runtime.store, self.id)
+
+    def state_at(self, address: str, *, segment: int | None = None) -> StateAt:
+        """What was recorded up to and including that call; of several segments the newest that has it is meant."""
+        from surefoot.engine import forking
+
+        return forking.state_at(self, address, segment=segment)
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait for the run to end. Raises its failure, its stop, or TimeoutError."""
@@ -180,24 +209,39 @@ class Run:
         if found is None:
             raise start.not_found(self.id, self.runtime.store.url)
         state, head = found
-        in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
         definition = registry.known(state.created.workflow) if state.created else None
+        in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
+        questions = [(past.address, past.question) for past in state.questions()]
         stops = [stop.message for stop in state.stops]
+        drift, on_drift = self._foreseen_drift(state, definition)
         upcoming: list[tuple[str, str]] | None = None
         if definition is not None and state.status not in ENDED:
-            session = Session(self.runtime, state, head, dry=True)
-            try:
-                _rehearse(session, definition)
-            except Stopped as stop:
-                stops = stops or [stop.summary]
-            if session.trouble is not None:
-                stops = stops or [str(session.trouble)]
-            in_doubt += [(address, _by_policy(policy)) for address, policy in session.suspects]
+            rehearsed = _rehearsed(Session(self.runtime, state, head, dry=True), definition)
+            stands = state.needs_answer(lambda due: remaining(due, self.runtime.clock.read()) <= 0)
+            stops = stops if stands else rehearsed.stops
+            in_doubt += [(address, _by_policy(policy)) for address, policy in rehearsed.suspects]
             asking = {address for address, what in in_doubt if what.startswith("stop")}
-            upcoming = [(kind, address) for kind, address in session.planned if address not in asking]
-            stops = stops or [stop.message for stop in session.stops]
+            upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
+            if on_drift == worldview.STOP and not stands:
+                # The world is looked at before anything runs.
+                stops, upcoming = [worldview.drifted(self.id, drift).message], []
         replayed = [past.address for past in state.calls.values() if past.state in (PastState.DONE, PastState.FAILED)]
-        return ResumePlan(self.id, state.status, replayed, in_doubt, upcoming, stops)
+        return ResumePlan(
+            self.id, state.status, replayed, in_doubt, upcoming, stops,
+            [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [],
+        )  # fmt: skip
+
+    def _foreseen_drift(self, state: RunState, definition: Definition | None) -> tuple[list[Drift], str]:
+        """What has drifted, and what a resume does about it. A function of the workflow's is not asked."""
+        if state.status in ENDED or not (state.world.sights or (definition is not None and definition.watch)):
+            return [], ""
+        drift = self._findings(state).drift
+        if not drift:
+            return [], ""
+        if any(found.what == "not observable" for found in drift):
+            return drift, worldview.STOP
+        on_drift = worldview.STOP if definition is None else definition.on_drift
+        return drift, on_drift if isinstance(on_drift, str) else "decide"
 
     # -- acting ---------------------------------------------------------------------------------------
 
@@ -249,7 +293,10 @@ class Run:
         return past
 
     def cancel(self, *, by: str | None = None, note: str = "") -> None:
-        """Ask the run to end. Without a living process it ends at once."""
+        """Ask the run to end. Without a living process it ends at once, after its sagas were undone.
+
+        That takes the code: where it is not at hand, what the run did stays done.
+        """
 
         def decide(state: RunState) -> CancelRequested | None:
             if state.status in ENDED:
@@ -257,7 +304,24 @@ class Run:
             return None if state.cancel is not None else CancelRequested(by or whoami(), note)
 
         state = self._visit(decide)
-        if not start.driven_elsewhere(self.runtime, state):
+        if start.driven_elsewhere(self.runtime, state):
+            return
+        known = state.created is not None and registry.known(state.created.workflow) is not None
+        if known and any(is_undoable(past.address) for past in state.calls.values() if past.kind == "effect"):
+            self._undo_and_end()
+        else:
+            self._end_cancelled()
+
+    def _undo_and_end(self) -> None:
+        """Replay up to where the cancellation strikes: sagas are undone on the way out."""
+        try:
+            self.resume()
+        except Cancelled:
+            return
+        except CodeChanged as stop:
+            config.loud(
+                f"run {self.id} was cancelled, and nothing of it was undone: {stop.summary}", run=self.id, kind="cancel"
+            )
             self._end_cancelled()
 
     def _end_cancelled(self) -> None:
@@ -272,6 +336,115 @@ class Run:
             return  # Somebody took the run up at this moment, and sees the request at its first verb.
         finally:
             self.runtime.discharge(session)
+
+    def answer(self, name: str, value: Any, *, by: str | None = None, note: str = "", shown: str = "") -> None:
+        """Answer an open question (`approve#1`): true or false, or what was asked for. The first answer counts.
+
+        `shown` is the digest of the question as you saw it (or how it begins): an answer to another one is refused.
+        """
+        address, who = as_recorded(name), by or whoami()
+
+        def decide(state: RunState) -> AnswerGiven:
+            past = self._open_question(state, address, who)
+            if not past.shown.startswith(shown):
+                raise UsageError(f"run {self.id}: {address} asks something else than you saw. Look at it again.")
+            given = people.plain(past, value)
+            people.require_fit(past, given)
+            return AnswerGiven(address, past.shown, Raw(values.encode(given)), who, note)
+
+        self._visit(decide)
+
+    def _open_question(self, state: RunState, address: str, who: str) -> Past:
+        past = state.calls.get(address)
+        names = [one.address for one in state.questions()]
+        if past is None or past.kind != "question":
+            raise UsageError(f"run {self.id} has no question {address!r}. Open: {', '.join(names) or 'none'}.")
+        if past.state is PastState.DONE:
+            raise UsageError(
+                f"run {self.id}: {address} was answered by {past.learned_by} already; the first answer counts."
+            )
+        over = past.due is not None and remaining(past.due, self.runtime.clock.read()) <= 0
+        if past.state is not PastState.OPEN or over:
+            raise UsageError(f"run {self.id}: the time to answer {address} is over.")
+        if state.status in ENDED:
+            raise UsageError(f"run {self.id} has ended already: {state.status}")
+        if past.answerers and who not in past.answerers:
+            raise UsageError(f"run {self.id}: {address} is for {', '.join(past.answerers)}, not for {who}.")
+        return past
+
+    def drift(self) -> list[Drift]:
+        """What is not as this run left it, found by looking now. Changes nothing."""
+        return self._findings(self.state()).drift
+
+    def _findings(self, state: RunState) -> worldview.Findings:
+        definition = registry.known(state.created.workflow) if state.created else None
+        return worldview.look(state.world, definition.watch if definition is not None else ())
+
+    def accept_drift(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[str]:
+        """Accept the world as it is found now, for this witness or for all that have drifted. What was accepted."""
+        return sorted({found.witness for found in self.take_as_found(witness, by=by, note=note)})
+
+    def take_as_found(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[Drift]:
+        """The same, telling each part that was accepted."""
+        accepted: list[Drift] = []
+
+        def decide(state: RunState) -> DriftAccepted:
+            if start.driven_elsewhere(self.runtime, state):
+                raise UsageError(f"run {self.id} is being driven by {start.claimant(state)}, which is alive.")
+            if state.status in ENDED:
+                raise UsageError(f"run {self.id} has ended already: {state.status}")
+            # Looked at here, so that it is held against the very state that the entry follows.
+            findings = self._findings(state)
+            accepted[:] = self._acceptable(findings.drift, witness)
+            wanted = {found.witness for found in accepted}
+            sights = tuple(sight for sight in findings.sights if sight.witness in wanted)
+            return DriftAccepted(sights, by or whoami(), note)
+
+        self._visit(decide)
+        return accepted
+
+    def _acceptable(self, drift: list[Drift], witness: str | None) -> list[Drift]:
+        wanted = [found for found in drift if witness in (None, found.witness)]
+        if not wanted:
+            drifted = ", ".join(sorted({found.witness for found in drift})) or "nothing"
+            what = "nothing" if witness is None else witness
+            raise UsageError(f"run {self.id}: {what} has{' not' if witness else ''} drifted. Drifted: {drifted}.")
+        for found in wanted:
+            if found.what == "not observable":
+                raise UsageError(f"run {self.id}: what cannot be observed cannot be accepted: {found.line()}")
+        return wanted
+
+    def rewind(self, address: str, *, by: str | None = None, note: str = "") -> list[str]:
+        """Send the run back to before a call. Steps run again; effects from there on are in doubt. These effects."""
+        address = as_recorded(address)
+
+        def decide(state: RunState) -> RunRewound:
+            if start.driven_elsewhere(self.runtime, state):
+                raise UsageError(
+                    f"run {self.id} is being driven by {start.claimant(state)}, which is alive. End it first."
+                )
+            return RunRewound(address, by or whoami(), note, self._recorded_call(state, address).first)
+
+        return [past.address for past in self._visit(decide).in_doubt()]
+
+    def set_aside_by_rewind(self, address: str) -> tuple[list[Past], list[Past]]:
+        """What a rewind to before this call would set aside; and which effects of these would be in doubt."""
+        state = self.state()
+        first = self._recorded_call(state, as_recorded(address)).first
+        return [past for past in state.calls.values() if past.first >= first], state.executed_since(first)
+
+    def _recorded_call(self, state: RunState, address: str) -> Past:
+        past = state.calls.get(address)
+        if past is None:
+            known = ", ".join(list(state.calls)[-10:]) or "none"
+            raise UsageError(f"run {self.id} has no recorded call {address!r}. The last ones: {known}.")
+        return past
+
+    def fork(self, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Fork:
+        """A new run that reuses what was recorded before that call, and goes on by itself. This one is only read."""
+        from surefoot.engine import forking
+
+        return forking.fork(self, new_id, at=at, by=by, note=note)
 
     def send_event(self, name: str, value: Any, *, id: str, by: str | None = None) -> None:  # noqa: A002 - the recorded field
         """Deliver an event; a second one with the same id is the same event."""
@@ -375,19 +548,58 @@ def _would_settle(past: Past) -> str:
 
 
 def _by_policy(policy: str) -> str:
-    return {"retry": "run again with the same key", "fail": "fail the call"}.get(policy, "stop and ask a person")
+    return _SETTLED.get(policy, "stop and ask a person")
 
 
-def _rehearse(session: Session, definition: Definition) -> None:
-    """Replay up to the first calls that would be executed."""
-    args, kwargs = start.recorded_arguments(session, definition.resume_plan())
+_SETTLED = {
+    "retry": "run again with the same key",
+    "fail": "fail the call",
+    "check": "ask its check, which decides",
+}
+
+
+class _Rehearsed(Struct, frozen=True):
+    planned: list[tuple[str, str]]
+    suspects: list[tuple[str, str]]
+    stops: list[str]
+
+
+def _rehearsed(session: Session, definition: Definition) -> _Rehearsed:
+    """Replay up to the first calls that would be executed, or to the end that would be recorded."""
+    session.follow(definition.watch, definition.on_drift, definition.approve)
+    stops: list[str] = []
+    try:
+        args, kwargs = start.recorded_arguments(session, definition.resume_plan())
+        outcome = _invoked(session, definition, lambda: definition.fn(*args, **kwargs))
+        if not (session.planned or session.stops or session.trouble):
+            _foresee_end(session, outcome)
+    except Stopped as stop:
+        stops.append(stop.summary)
+    if session.trouble is not None:
+        stops.append(str(session.trouble))
+    stops += [stop.message for stop in session.stops]
+    return _Rehearsed(session.planned, session.suspects, stops)
+
+
+def _invoked(session: Session, definition: Definition, fn: Any) -> Any:
     with rehearsing(session):
-        if definition.is_async:
-            outcome = _in_a_loop_of_its_own(session, lambda: definition.fn(*args, **kwargs))
-        else:
-            outcome = drive.invoke(session, lambda: definition.fn(*args, **kwargs))
-    if isinstance(outcome, BaseException) and not isinstance(outcome, PlanSignal | StopSignal | Exception):
+        outcome = _in_a_loop_of_its_own(session, fn) if definition.is_async else drive.invoke(session, fn)
+    if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
         raise outcome
+    return outcome
+
+
+def _foresee_end(session: Session, outcome: Any) -> None:
+    """A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here."""
+    ending: Any = None
+    program = session.conclude(outcome)
+    try:
+        while True:
+            next(program)
+    except StopIteration as end:
+        ending = end.value
+    if isinstance(ending, ContinueSignal):
+        session.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))
 
 
 def _in_a_loop_of_its_own(session: Session, fn: Any) -> Any:

@@ -31,6 +31,7 @@ from surefoot.core.entry import (
     RunFailed,
     RunPruned,
     RunReleased,
+    RunRewound,
     RunStopped,
     StepDone,
     StepRaised,
@@ -347,5 +348,5 @@ _OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone
 """Entries whose fields we made or encoded ourselves; all others are read back before they are written."""
 _LAST = frozenset({RunReleased, RunStopped, RunDone, RunFailed, RunCancelled})
 _VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
-_FENCING_KINDS = frozenset(KIND_OF[kind] for kind in (RunCreated, RunAdopted, FellBack, RunPruned))
+_FENCING_KINDS = frozenset(KIND_OF[kind] for kind in (RunCreated, RunAdopted, FellBack, RunRewound, RunPruned))
 """Entries after which a claim from before them is over, whatever their epoch."""

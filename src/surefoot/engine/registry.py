@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from surefoot.core import values
 from surefoot.engine.config import checked_policy
 from surefoot.engine.spec import Binder
-from surefoot.engine.start import Plan, check_id
+from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
+from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected
 
 
@@ -22,13 +23,24 @@ class Definition:
     """A workflow as it was defined in this process."""
 
     def __init__(
-        self, fn: Callable[..., Any], name: str | None, version: int, on_corruption: str | None = None
+        self,
+        fn: Callable[..., Any],
+        name: str | None,
+        version: int,
+        *,
+        on_corruption: str | None = None,
+        watch: Sequence[Any] = (),
+        on_drift: OnDrift = STOP,
+        approve: str = DECLARED,
     ) -> None:
         if type(version) is not int or version < 1:
             raise UsageError(f"@sf.workflow(version={version!r}): must be a whole number, one or more")
         self.fn = fn
         self.name = name or fn.__name__
         self.version = version
+        self.watch = checked_witnesses(watch)
+        self.on_drift = checked_on_drift(on_drift)
+        self.approve = _checked_approval(approve)
         self.on_corruption = None if on_corruption is None else checked_policy(on_corruption)
         self.binder = Binder(fn)
         self.is_async = is_async(fn)
@@ -41,10 +53,22 @@ class Definition:
             raw, digest = values.encode_args(self.binder.bind(args, kwargs))
         except ValueRejected as error:
             raise ValueRejected(f"run {run}: an argument cannot be stored: {error}", path=error.path) from error
-        return Plan(self.name, self.version, self.fn, self.binder, raw, digest, self.on_corruption)
+        return self._plan(raw, digest)
 
     def resume_plan(self) -> Plan:
-        return Plan(self.name, self.version, self.fn, self.binder, None, on_corruption=self.on_corruption)
+        return self._plan(None, "")
+
+    def _plan(self, args: bytes | None, digest: str) -> Plan:
+        return Plan(
+            self.name, self.version, self.fn, self.binder, args, digest, self.on_corruption, self.watch, self.on_drift,
+            self.approve,
+        )  # fmt: skip
+
+
+def _checked_approval(policy: str) -> str:
+    if policy not in APPROVALS:
+        raise UsageError(f"@sf.workflow(approve={policy!r}): must be one of {', '.join(map(repr, APPROVALS))}")
+    return policy
 
 
 class Registry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
@@ -35,9 +36,16 @@ class Runtime:
         self.committer = Committer(store)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """For each event loop, what its current turn waits for (`drive_async`)."""
+        self.left_running: list[tuple[str, Callable[[], bool]]] = []
+        """(key, is it alive?) of effects that used up their time and could not be ended."""
         self._lock = threading.Lock()
         self._live: WeakSet[Driving] = WeakSet()
         self._ticker: threading.Thread | None = None
+
+    def still_running(self, key: str) -> bool:
+        """Whether an earlier attempt under this key is under way in this process, after it was given up."""
+        self.left_running = [(each, is_alive) for each, is_alive in self.left_running if is_alive()]
+        return any(each == key for each, _ in self.left_running)
 
     def enlist(self, session: Driving) -> bool:
         """Whether this process was not driving the run already."""

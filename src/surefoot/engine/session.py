@@ -16,15 +16,35 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.blindness import Blindness
-from surefoot.core.command import Append, Done, Ending, Failed, Halted, Outcome, Program, Raised, Returned, Unstorable
+from surefoot.core.command import (
+    Append,
+    Done,
+    Ending,
+    Failed,
+    Halted,
+    Look,
+    Observe,
+    Outcome,
+    Pause,
+    Program,
+    Raised,
+    Returned,
+    Unstorable,
+    Wish,
+)
 from surefoot.core.entry import (
     NOTHING,
     CallsUnclaimed,
+    EffectDone,
+    EffectIntended,
+    EffectRaised,
+    EffectSettled,
     Entry,
     RunAdopted,
     RunCancelled,
@@ -34,19 +54,23 @@ from surefoot.core.entry import (
     RunFailed,
     RunReleased,
     RunStopped,
+    Sight,
     StepStarted,
     Stop,
     Value,
+    WorldSeen,
 )
 from surefoot.core.evidence import Evidence
 from surefoot.core.history import Past, PastState, changed, located, mismatch, no_longer_asked
 from surefoot.core.key import idempotency_key
 from surefoot.core.programs.calls import Call, effect, recovered, step, suspected
 from surefoot.core.state import RUNNING, Event, RunState
-from surefoot.core.timer import Moment
+from surefoot.core.timer import Moment, remaining
+from surefoot.core.verdict import Happened, Unknown, Verdict, judged
+from surefoot.engine import people, worldview
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
-from surefoot.engine.config import loud
+from surefoot.engine.config import alert, loud
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.journal import Journal, evidence, whole
 from surefoot.engine.runtime import Runtime
@@ -60,10 +84,12 @@ from surefoot.engine.signals import (
     StopSignal,
 )
 from surefoot.engine.spec import CallSpec
+from surefoot.engine.worldview import checked_witnesses, observe
 from surefoot.errors import (
     Cancelled,
     Damaged,
     Fenced,
+    JournalCorrupt,
     Stopped,
     StoreUnavailable,
     SurefootError,
@@ -74,17 +100,24 @@ from surefoot.store.contract import Head
 
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
+WORLDLY = frozenset({EffectIntended, EffectDone, EffectRaised, EffectSettled, WorldSeen})
+"""Entries of our own that say something about the world."""
 
 
 class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
-    __slots__ = ("args", "call", "inside", "kwargs", "past", "place", "program", "session", "spec")
+    __slots__ = (
+        "_begun", "_touched", "args", "call", "inside", "kwargs", "past", "place", "program", "session", "spec",
+        "supervised",
+    )  # fmt: skip
 
     def __init__(
         self, session: Session, place: Place, spec: CallSpec, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any],
-        past: Past | None, program: Program,
+        past: Past | None, program: Program, *, supervised: bool = False,
     ) -> None:  # fmt: skip
+        self.supervised = supervised
+        """Whether a person has to agree first."""
         self.session = session
         self.place = place
         self.spec = spec
@@ -93,10 +126,18 @@ class Attempt:
         self.kwargs = kwargs
         self.past = past
         self.program = program
+        self._begun = None if past is None else past.state
+        self._touched: tuple[Any, ...] | None = None
 
     def settled_meanwhile(self) -> Ending | None:
         """While the run was being claimed, somebody may have settled the very effect that is in doubt here."""
-        return None if self.past is None else recorded_ending(self.past)
+        past = self.past
+        if past is None or past.state is self._begun:
+            return None
+        self._begun = past.state
+        if (ending := recorded_ending(past)) is None:
+            self.program = effect(self.call, past)  # Their word came first: what our check saw does not count.
+        return ending
 
     def enter(self, attempt: int) -> Place:
         """The place in which the user's function is executed."""
@@ -104,7 +145,77 @@ class Attempt:
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
-        return Place(session, self.place.scope, self.place.owner, inside=self.inside)
+        return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+
+    def looks_first(self) -> bool:
+        """A check that cannot tell leaves no trace, nor does a question that is open: nothing new has happened."""
+        past = self.past
+        in_doubt = past is not None and past.state is PastState.IN_DOUBT
+        return self.supervised or (in_doubt and self.spec.on_crash in ("check", "retry"))
+
+    def needs_claim(self, wish: Wish) -> bool:
+        """Whether this wish changes something. Whoever only looks, or waits for an answer, need not drive the run."""
+        return not isinstance(wish, Look | Pause) and not (self.supervised and isinstance(wish, Observe))
+
+    def looking(self) -> Place:
+        """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
+        call = self.call
+        self.inside = Inside("check", call.address, call.key, max(1, self.past.attempt if self.past is not None else 1))
+        return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+
+    def require_check(self) -> Callable[..., Any]:
+        if self.spec.check is None:
+            raise self.session.misused(
+                UsageError(
+                    f'effect {self.spec.name} says on_crash="check" but has no check: decorate one with '
+                    f"@{self.spec.name}.check"
+                )
+            )
+        return self.spec.check
+
+    def busy(self) -> Verdict | None:
+        """A call that used up its time may still be running in this process: then nobody can say."""
+        if self.session.runtime.still_running(self.call.key):
+            return Unknown("its last attempt is still running in this process, after its time was over")
+        return None
+
+    def abandon(self, is_alive: Callable[[], bool]) -> None:
+        """An attempt has used up its time and did not end: for as long as it runs, nobody in this process checks."""
+        self.session.runtime.left_running.append((self.call.key, is_alive))
+
+    def judged(self, returned: object) -> Verdict:
+        """What the check said, its value encoded."""
+        self._check_misuse()
+        verdict = judged(returned)
+        if not isinstance(verdict, Happened):
+            return verdict
+        try:
+            return Happened(Raw(values.encode(verdict.value)))
+        except ValueRejected as error:
+            return Unknown(f"the value that its check gave cannot be stored: {error}")
+
+    def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
+        """What the effect touches, as it is now; and what of it could not be observed."""
+        if self._touched is None:  # Asked for once: what is looked at afterwards is what was looked at before.
+            self._touched = self._witnesses()
+        return observe(self._touched)
+
+    def _witnesses(self) -> tuple[Any, ...]:
+        try:
+            return checked_witnesses(self.spec.touched_by(self.args, self.kwargs))
+        except Exception as error:
+            where = f"run {self.session.run}, {self.call.address}: touches= names no witness"
+            misuse = UsageError(f"{where}: {type(error).__name__}: {error}")
+            raise self.session.misused(misuse) from error
+
+    def repair(self, attempt: int) -> Ending | Attempt:
+        """The undo of what this effect did in part, as an effect with an address of its own."""
+        undo = self.spec.undo
+        if undo is None:
+            raise AssertionError(self.call.address)
+        address = f"{self.call.address}.repair{attempt}"
+        args, kwargs = self.spec.undoing(self.args, self.kwargs, None)
+        return self.session.begin_at(self.place, address, undo, args, kwargs)
 
     def returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
@@ -155,6 +266,12 @@ class Session:
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
         self.asked_keys: set[str] = set()
+        self.undoing = 0
+        """How many sagas are being undone: then a cancelled run still makes calls."""
+        self.watch: tuple[Any, ...] = ()
+        """Witnesses that the workflow at hand names."""
+        self.on_drift: worldview.OnDrift = worldview.STOP
+        self.approve = ""
         self.suspects: list[tuple[str, str]] = []
         """(address, policy) of effects that are in doubt because entries were lost."""
         self.seen_changes = 0
@@ -168,7 +285,8 @@ class Session:
 
     def claim(self, created: RunCreated | None = None) -> Ticket:
         store = self.runtime.store
-        adopted = RunAdopted(store.worker, os.uname().nodename, os.getpid(), self.clock.uuid4().hex)
+        claim, folder = self.clock.uuid4().hex, worldview.here()
+        adopted = RunAdopted(store.worker, os.uname().nodename, os.getpid(), claim, folder)
         return self.journal.claim(adopted, created)
 
     def claimed(self) -> None:
@@ -189,12 +307,86 @@ class Session:
                 raise self.misused(ValueRejected(where, path=error.path)) from error
         return Returned(NOTHING, 0)
 
+    # -- the world --------------------------------------------------------------------------------
+
+    def follow(self, watch: tuple[Any, ...], on_drift: worldview.OnDrift, approve: str) -> None:
+        """What the workflow at hand says about the world and about people."""
+        self.watch, self.on_drift, self.approve = watch, on_drift, approve
+
+    @property
+    def watches(self) -> bool:
+        return bool(self.watch or self.state.world.sights)
+
+    def learn(self, entries: tuple[Entry, ...]) -> None:
+        """What this process has just recorded is what the run expects of the world from here on."""
+        for entry in entries:
+            if type(entry) in WORLDLY:
+                with self._lock:
+                    self.state.world.learn(entry, self.state.seq)
+                    self.state.world.folder = worldview.here()
+
+    def look_at_world(self) -> worldview.Findings:
+        """Observe everything again. What branches of this run change meanwhile is theirs to record."""
+        with self._lock:
+            before = self.state.world.copy()
+        findings = worldview.look(before, self.watch)
+        with self._lock:
+            after = self.state.world.copy()
+        return findings if after.version == before.version else worldview.overtaken(findings, before, after)
+
+    def judge(self, findings: worldview.Findings) -> Stop | WorldSeen | None:
+        """Stop, or say what is expected of the world from here on; None: nothing new."""
+        verdict = worldview.verdict(findings.drift, self.on_drift)
+        if findings.drift and verdict == worldview.STOP:
+            return worldview.drifted(self.run, findings.drift, self.state.world.folder)
+        if findings.drift and verdict == worldview.WARN:
+            lines = [f"run {self.run}: the world has drifted", *(one.line() for one in findings.drift)]
+            loud("\n  ".join(lines), run=self.run, kind="drift")
+        sights = findings.news()
+        if not sights:
+            return None
+        if findings.drift:
+            return WorldSeen(sights, why="drift that was accepted, as on_drift says")
+        return WorldSeen(sights, why="a look before a resume" if self.state.world.sights else "")
+
+    def watch_begins(self, place: Place) -> tuple[str, Past | None]:
+        """`sf.watch`: seen once, then the same for ever."""
+        self.enter_verb(place)
+        address = place.scope.take("watch")
+        past = self.state.calls.get(address)
+        self.meet_cancel(place, past)
+        if past is None:
+            self.would_do("watch", address)
+        else:
+            past.asked = True
+            if past.kind != "sight":
+                raise self.stopped(place, changed(self.run, address, f"a {past.kind}", "sf.watch()"))
+        return address, past
+
+    def watch_ends(self, place: Place, address: str, seen: tuple[Any, Sight | str]) -> Any:
+        """From here on the run relies on what was seen."""
+        value, found = seen
+        if isinstance(found, str):
+            raise self.stopped(place, worldview.unobservable(self.run, address, found))
+        try:
+            raw = Raw(values.encode(value))
+        except ValueRejected as error:
+            raise self.misused(ValueRejected(f"run {self.run}, {address}: {error}", path=error.path)) from error
+        entry = WorldSeen((found,), address, value=raw)
+        self.journal.lazily(entry)
+        self.learn((entry,))
+        return values.decode(raw)
+
     # -- the life of a call -----------------------------------------------------------------------
 
     def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
         """What the journal answers; or else the attempt that has to be made."""
         self.enter_verb(place)
-        address = place.scope.take(spec.name)
+        return self.begin_at(place, place.scope.take(spec.name), spec, args, kwargs)
+
+    def begin_at(
+        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Ending | Attempt:
         try:
             raw_args, digest = values.encode_args(spec.binder.bind(args, kwargs))
         except ValueRejected as error:
@@ -206,31 +398,54 @@ class Session:
             answer = self._from_journal(past, spec.kind, digest, raw_args)
             if answer is not None:
                 return answer
+        self.meet_cancel(place, past)
         key = ""
         if spec.kind == "effect":
-            key = idempotency_key(self.namespace, self.run, self.state.segment, address)
-        call = Call(self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure)
+            key = self._key(address)
+        call = Call(
+            self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure,
+            bool(spec.touches), spec.check is not None, spec.undo is not None, self._is_stale(spec, past), spec.key_ttl,
+        )  # fmt: skip
         program = step(call, past) if spec.kind == "step" else effect(call, past)
+        proven = None
         if self.state.fallbacks:
             self.asked_keys.add(key)
-            program = self._after_fallback(call, past) or program
+            proven, suspicious = self._after_fallback(call, past)
+            program = proven or suspicious or program
+        if proven is None and self._needs_approval(spec, past):
+            program = people.supervised(place, call, spec.name, program)
+            return Attempt(self, place, spec, call, args, kwargs, past, program, supervised=True)
         self.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, program)
 
-    def _after_fallback(self, call: Call, past: Past | None) -> Program | None:
-        """Entries of this run were lost. Was this effect, or a further attempt of it, recorded there? None: no."""
+    def _needs_approval(self, spec: CallSpec, past: Past | None) -> bool:
+        """One that is under way was approved. Sent back to before it, the run needs a new yes to run it again."""
+        if spec.kind != "effect" or self.approve == "never" or not (spec.approve or self.approve == "every"):
+            return False
+        return past is None or (past.rewound and (past.state is PastState.CLEARED or spec.on_crash == "retry"))
+
+    def _is_stale(self, spec: CallSpec, past: Past | None) -> bool:
+        if spec.key_ttl is None or past is None:
+            return False
+        return past.expires is None or remaining(past.expires, self.now()) <= 0
+
+    def _after_fallback(self, call: Call, past: Past | None) -> tuple[Program | None, Program | None]:
+        """Entries of this run were lost. Was this effect, or a further attempt of it, recorded there: is it proven, or
+        else suspected?
+        """
         if not call.key or (past is not None and not self._may_be_behind(past)):
-            return None
+            return None, None
         attempt = 1 if past is None else past.attempt + 1
         proof = self.evidence.proven.get(call.key)
         if proof is not None and proof.digest == call.digest:
             with suppress(Damaged):
-                return recovered(call, self.whole(proof.value), attempt)
+                return recovered(call, self.whole(proof.value), attempt), None
         known = call.key in self.evidence.begun or call.address in self.evidence.named
         if not known and not self.blindness.covers(call.address, recorded=past is not None):
-            return None
+            return None, None
         self.suspects.append((call.address, call.policy))
-        return suspected(call, attempt)
+        # How old its key is, nobody knows.
+        return None, suspected(msgspec.structs.replace(call, stale=call.key_ttl is not None), attempt)
 
     def _may_be_behind(self, past: Past) -> bool:
         """A call that was to run again when the run fell back may have done so in what is lost."""
@@ -253,10 +468,19 @@ class Session:
 
     def _from_journal(self, past: Past, kind: str, digest: str, raw_args: bytes) -> Ending | None:
         past.asked = True
+        if past.kind == "effect":
+            self._claim_repairs(past)
         stop = mismatch(self.run, past, kind, digest, raw_args)
         if stop is not None and not (past.kind == kind and self._brought_up(past.args) == digest):
             return Halted(stop)
         return recorded_ending(past)
+
+    def _claim_repairs(self, past: Past) -> None:
+        """What undid a part of this effect belongs to it, and is not asked for by anybody else."""
+        for attempt in range(1, past.attempt + 1):
+            repair = self.state.calls.get(f"{past.address}.repair{attempt}")
+            if repair is not None:
+                repair.asked = True
 
     def _brought_up(self, args: Value | None) -> str:
         """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape."""
@@ -274,6 +498,17 @@ class Session:
         if type(ending) is Halted:
             raise self.stopped(place, ending.stop)
         raise AssertionError(ending)
+
+    def did(self, ending: Any) -> bool:
+        """Whether this run did it. What a fork has from its parent is the parent's deed, and not the fork's to undo."""
+        created = self.state.created
+        if created is None or not created.parent or not isinstance(ending, Done):
+            return True
+        past = next((past for past in self.state.calls.values() if past.value is ending.raw), None)
+        return past is None or past.key == self._key(past.address)
+
+    def _key(self, address: str) -> str:
+        return idempotency_key(self.namespace, self.run, self.state.segment, address)
 
     def decoded(self, value: Value) -> Any:
         """A recorded value. One that cannot be read is no failure of the run: it stays as it is."""
@@ -314,9 +549,14 @@ class Session:
                     f"run {self.run}: a call from a task or thread that outlived the part of the run it belongs to"
                 )
             )
-        if self.state.cancel is not None and not self.dry:
-            raise self._felt(place, CancelSignal())
         place.require_owner()
+
+    def meet_cancel(self, place: Place, past: Past | None) -> None:
+        """A cancelled run begins nothing new. What is on record is replayed first, so that sagas know what to undo."""
+        if self.state.cancel is None or self.dry or place.undoing:
+            return
+        if past is None or past.state not in (PastState.DONE, PastState.FAILED):
+            raise self._felt(place, CancelSignal())
 
     def call_begins(self, address: str) -> None:
         with self._lock:
@@ -334,6 +574,7 @@ class Session:
         self.enter_verb(place)
         address = place.scope.take(name)
         past = self.state.calls.get(address)
+        self.meet_cancel(place, past)
         if past is not None:
             past.asked = True
             if past.kind not in ("value", "note"):
@@ -353,7 +594,8 @@ class Session:
 
     def unasked_below(self, scope: Scope) -> bool:
         """Whether earlier processes recorded calls in this scope which the code has not asked for yet."""
-        return any(not past.asked and address.startswith(scope.path) for address, past in self.state.calls.items())
+        calls = list(self.state.calls.items())  # a question of another branch may be added meanwhile
+        return any(not past.asked and address.startswith(scope.path) for address, past in calls)
 
     # -- trouble and stops --------------------------------------------------------------------------
 
@@ -434,8 +676,11 @@ class Session:
                 )
             )
         unasked = [past for past in self.state.calls.values() if not past.asked]
+        # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
+        given_up = {past.address for past in unasked if past.kind == "effect" and past.rewound}
         if self.trouble is not None:
             yield from self._release(f"{type(self.trouble).__name__}: {self.trouble}")
+            self._alert_of(self.trouble)
             return self.trouble
         if self.stops:
             return (yield from self._stop())
@@ -453,15 +698,13 @@ class Session:
             # Misuse, another run's stop, a store in trouble: nothing that this run did, so it has not failed.
             yield from self._release(f"{type(outcome).__name__}: {outcome}")
             return outcome
-        if any(past.kind == "effect" for past in unasked):
-            self.stops.append(no_longer_asked(self.run, [past for past in unasked if past.kind == "effect"]))
+        if missing := [past for past in unasked if past.kind == "effect" and past.address not in given_up]:
+            self.stops.append(no_longer_asked(self.run, missing))
             return (yield from self._stop())
-        if unasked_steps := tuple(past.address for past in unasked if past.kind == "step"):
+        if unclaimed := tuple(past.address for past in unasked if past.kind == "step" or past.address in given_up):
             if not self.dry:
-                _log.warning(
-                    "run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(unasked_steps)
-                )
-            yield Append(CallsUnclaimed(unasked_steps))
+                self._warn_unclaimed(unclaimed, given_up)
+            yield Append(CallsUnclaimed(unclaimed))
         if forgotten := self._no_longer_asked():
             loud(
                 f"run {self.run}: effects that were executed before it fell back are not asked for any more: "
@@ -477,11 +720,34 @@ class Session:
         yield Append(RunFailed(raw))
         return Failed(raw, outcome)
 
+    def _warn_unclaimed(self, unclaimed: tuple[str, ...], given_up: set[str]) -> None:
+        steps = [address for address in unclaimed if address not in given_up]
+        if steps:
+            _log.warning("run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(steps))
+        if given_up:
+            _log.warning(
+                "run %s: effects that were executed before the run was sent back are not asked for any more, "
+                "and nothing was undone: %s",
+                self.run,
+                ", ".join(sorted(given_up)),
+            )
+
     def _stop(self) -> Generator[Append, Any, Ending | BaseException]:
-        same = {(stop.reason, stop.address) for stop in self._earlier_stops}
-        if self.live or same != {(stop.reason, stop.address) for stop in self.stops}:
+        earlier = set(map(_identity, self._earlier_stops))
+        if self.live or earlier != set(map(_identity, self.stops)):
             yield Append(RunStopped(tuple(self.stops)))
+        for stop in self.stops:
+            if _identity(stop) not in earlier and not self.dry:
+                alert(f"{stop.reason}: {stop.message}", stop.cures, run=self.run, kind=stop.reason)
         return Halted(self.stops[0])
+
+    def _alert_of(self, trouble: SurefootError) -> None:
+        """A recorded value that cannot be read needs a person too. Of damage, whoever steps back from it tells."""
+        if self.dry or not isinstance(trouble, Stopped) or isinstance(trouble, JournalCorrupt):
+            return
+        if trouble.run_id == self.run:
+            kind = type(trouble).__name__
+            alert(f"{kind}: {trouble.summary}", trouble.cures, run=self.run, kind=kind)
 
     def _release(self, why: str) -> Generator[Append, Any, None]:
         """Let go of the claim, so that others need not wait for a process that has given up."""
@@ -497,8 +763,19 @@ class Session:
         self.state.args, self.state.digest = Raw(raw_args), digest
         return RunContinued(self.state.args, digest)
 
+    def say_why(self, pause: Pause) -> None:
+        """A wait that nobody asked for is explained to whoever waits for the run."""
+        left = remaining(pause.due, self.now()) if pause.why else 0.0
+        if left > 0:
+            _log.warning("run %s: waiting for %.0f s: %s", self.run, left, pause.why)
+
     def now(self) -> Moment:
         return self.clock.read()
+
+
+def _identity(stop: Stop) -> tuple[str, str, str]:
+    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another."""
+    return stop.reason, stop.address, stop.message if stop.reason == "Drifted" else stop.facts.get("shown", "")
 
 
 def recorded_ending(past: Past) -> Ending | None:

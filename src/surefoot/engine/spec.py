@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from surefoot.core import values
@@ -13,8 +13,11 @@ from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine import current, rehearsal
 from surefoot.errors import UsageError
+from surefoot.world.observing import distinct
 
-ON_CRASH = ("ask", "retry", "fail")
+ON_CRASH = ("ask", "retry", "check", "fail")
+_undoable: set[str] = set()
+"""The names of effects that have an undo."""
 
 
 class Binder:
@@ -34,7 +37,7 @@ class Binder:
             p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         )
         self._by_keyword = all(p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters)
-        self._ignore = ignore
+        self._ignore = self.ignored = ignore
         positional = self._required <= set(self._names) and not ignore
         self._plain = len(self._names) if positional else -1
         """With exactly so many positional arguments and no others there is nothing to check."""
@@ -56,6 +59,24 @@ class Binder:
         for name in self._ignore:
             bound.pop(name, None)
         return bound
+
+    def ordered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same arguments, by position wherever that can be, defaults included.
+
+        For a companion (check, undo, touches=) that takes the same arguments, perhaps under other names.
+        """
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._signature.parameters)
+
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments as a companion gets them, to see whether it takes them."""
+        named = {p.name: None for p in self._signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
+        return (None,) * len(self._names), named
 
     def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments that bind to the same again."""
@@ -84,6 +105,9 @@ class CallSpec:
         ignore: str | tuple[str, ...],
         on_crash: str = "",
         unsure: type[BaseException] | tuple[type[BaseException], ...] = (),
+        touches: Sequence[Any] = (),
+        key_ttl: Duration | None = None,
+        approve: bool = False,
     ) -> None:
         if not callable(fn):
             raise UsageError(f"@sf.{kind} decorates functions, not {fn!r}")
@@ -94,6 +118,13 @@ class CallSpec:
         self.timeout = None if timeout is None else seconds(timeout)
         self.retry = RetryPolicy(_checked_retries(retries), backoff or Backoff(), _types(retry_on))
         self.unsure = _types(unsure) or ()
+        self.touches = tuple(touches)
+        self.key_ttl = None if key_ttl is None else seconds(key_ttl)
+        self.approve = approve
+        self.check: Callable[..., Any] | None = None
+        self.undo: CallSpec | None = None
+        self.undoes: CallSpec | None = None
+        self._result_by_name = False
         self.binder = Binder(fn, (ignore,) if isinstance(ignore, str) else tuple(ignore))
         self._warned = False
         values.register_annotations(fn)
@@ -105,12 +136,78 @@ class CallSpec:
             raise UsageError(
                 f"effect {self.name}: on_crash={self.on_crash!r} is none of {', '.join(map(repr, ON_CRASH))}"
             )
-        if self.retry.retries and self.on_crash != "retry" and self.retry.retry_on is None:
+        if self.retry.retries and self.on_crash not in ("retry", "check") and self.retry.retry_on is None:
             raise UsageError(
                 f"effect {self.name}: retries={self.retry.retries} could repeat it. Say why that is safe: "
-                'on_crash="retry" (the other side knows the key), or retry_on=(…) with exceptions that prove that '
-                "nothing happened."
+                'on_crash="retry" (the other side knows the key), on_crash="check" with a check, or retry_on=(…) with '
+                "exceptions that prove that nothing happened."
             )
+        for witness in self.touches:
+            if not inspect.isfunction(witness):  # a function of the arguments gives one when it is called
+                distinct([witness])
+
+    def set_check(self, fn: Callable[..., Any]) -> None:
+        """The function that looks whether this effect happened. It takes the effect's arguments."""
+        if self.check is not None:
+            raise UsageError(f"effect {self.name} has a check already")
+        self._require_companion(fn, "check", *self.binder.example())
+        self.check = fn
+        if self.on_crash in ("ask", "check"):
+            self.on_crash = "check"
+
+    def set_undo(self, fn: Callable[..., Any], on_crash: str | None) -> CallSpec:
+        """The compensation: an effect of its own, which takes the arguments and the result."""
+        if self.undo is not None:
+            raise UsageError(f"effect {self.name} has an undo already")
+        if callable(fn):
+            self._result_by_name = "result" in inspect.signature(fn).parameters.keys() - self.binder.names
+        self._require_companion(fn, "undo", *self._with_result(*self.binder.example(), None))
+        inherited = self.on_crash if self.on_crash != "check" else "ask"
+        self.undo = CallSpec(
+            fn, "effect", name=f"{self.name}.undo", retries=None, backoff=None, timeout=self.timeout, retry_on=None,
+            ignore=tuple(name for name in self.binder.ignored if name in inspect.signature(fn).parameters),
+            on_crash=on_crash or inherited, unsure=(Exception,), touches=self.touches,
+        )  # fmt: skip
+        self.undo.undoes = self
+        _undoable.add(self.name)
+        return self.undo
+
+    def undoing(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the undo of a call with these arguments is called with."""
+        return self._with_result(*self.binder.ordered(args, kwargs), result)
+
+    def _with_result(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (args, {**kwargs, "result": result}) if self._result_by_name else ((*args, result), kwargs)
+
+    def touched_by(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The witnesses of what a call with these arguments touches. An undo touches what its effect does."""
+        if self.undoes is not None:
+            effect = self.undoes
+            kwargs = {name: value for name, value in kwargs.items() if name != "result" or not effect._result_by_name}
+            return effect.touched_by(args if effect._result_by_name else args[:-1], kwargs)
+        args, kwargs = self.binder.ordered(args, kwargs)
+        return [touched(*args, **kwargs) if inspect.isfunction(touched) else touched for touched in self.touches]
+
+    def _require_companion(
+        self, fn: Callable[..., Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Whether it can be called with these. Found when decorated, not at night when it is needed."""
+        if not callable(fn):
+            raise UsageError(f"effect {self.name}: its {what} must be a function, not {fn!r}")
+        if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(self.fn):
+            raise UsageError(f"effect {self.name} is blocking, so its {what} must be too")
+        mine, theirs = inspect.signature(self.fn), inspect.signature(fn)
+        try:
+            theirs.bind(*args, **kwargs)
+        except TypeError:
+            extra = " and the result" if what == "undo" else ""
+            raise UsageError(
+                f"effect {self.name}: its {what} takes the effect's own arguments{extra}, {mine}; this one takes {theirs}"
+            ) from None
 
     def stray(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called where there is no run: just the function, unless that would hide an effect from a run."""
@@ -143,6 +240,12 @@ class CallSpec:
         if self.kind == "effect":
             rehearsal.would_do("effect outside of the run", self.name)
         return self.fn(*args, **kwargs)
+
+
+def is_undoable(address: str) -> bool:
+    """Whether an effect of that name in this process's code has an undo."""
+    name = address.rpartition("#")[0]
+    return any(name == each or name.endswith(f"/{each}") for each in _undoable)
 
 
 def _checked_retries(retries: int | None) -> int | None:

@@ -21,17 +21,18 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from surefoot.core import values
-from surefoot.core.command import Append, Done, Failed, Halted
-from surefoot.core.entry import Due, Kept, RunCreated, RunReleased, Stop, Value
+from surefoot.core.command import Append, Done, Failed, Halted, Returned
+from surefoot.core.entry import NOTHING, Due, Kept, RunCreated, RunReleased, Stop, Value
 from surefoot.core.history import cures, located
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
-from surefoot.engine import current, drive, fallback, journal
-from surefoot.engine.config import DEFAULT_STORE, FALLBACK, log, settings
+from surefoot.engine import current, drive, fallback, journal, worldview
+from surefoot.engine.config import DEFAULT_STORE, FALLBACK, alert, log, settings
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
 from surefoot.engine.spec import Binder
+from surefoot.engine.worldview import OnDrift
 from surefoot.errors import (
     STOPS,
     Cancelled,
@@ -48,10 +49,15 @@ from surefoot.store.contract import Store
 from surefoot.store.liveness import is_ours
 
 LONGEST_ID = 200
+DECLARED = "declared"
+APPROVALS = (DECLARED, "every", "never")
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
 MOST_FALLBACKS = 3
 """In one go. Damage that comes back each time is a disk to be replaced."""
 CLOCK_SLACK_MICROS = 60_000_000
+
+
+NOTHING_RETURNED = Returned(NOTHING, 0)
 
 
 class Options(Struct, frozen=True):
@@ -76,6 +82,9 @@ class Plan(Struct, frozen=True):
     digest: str = ""
     on_corruption: str | None = None
     """What to do with a damaged journal; None: as configured."""
+    watch: tuple[Any, ...] = ()
+    on_drift: OnDrift = worldview.STOP
+    approve: str = DECLARED
 
 
 # -- wishes of the loop below ---------------------------------------------------------------------------
@@ -125,6 +134,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
         try:
             if may_create:
                 session = Session(runtime, RunState(run), None, wait_seconds=options.wait_seconds or 0.0)
+                session.follow(plan.watch, plan.on_drift, plan.approve)
                 yield from _enlisted(session, _create(session, plan, options))
                 return (yield from _enlisted(session, _drive(session, plan)))
             found = yield Do(partial(journal.load, runtime.store, run))
@@ -139,6 +149,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
                 raise revive(state.stops, run, runtime.store.url)
             if not driven_elsewhere(runtime, state):
                 session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
+                session.follow(plan.watch, plan.on_drift, plan.approve)
                 return (yield from _enlisted(session, _drive(session, plan)))
         except AlreadyThere:
             may_create = False  # The ordinary way of a resume: look at what is there.
@@ -148,6 +159,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
         except JournalCorrupt as error:
             fallbacks += 1
             if not _may_step_back(plan, session, error) or fallbacks > MOST_FALLBACKS:
+                alert(f"{type(error).__name__}: {error.summary}", error.cures, run=run, kind=type(error).__name__)
                 raise
             step_back = partial(fallback.step_back, runtime.store, runtime.clock, run, error)
             runtime, may_create = runtime_of((yield Do(step_back))), False
@@ -217,7 +229,11 @@ def _is_due(now: Moment, due: Due) -> bool:
 
 
 def _drive(session: Session, plan: Plan) -> Loop:
-    """Run the function, record how it ended; again and again while it continues as new."""
+    """Look at the world, run the function, record how it ended; again and again while it continues as new."""
+    if session.watches and session.state.cancel is None:
+        yield from _verified(session)
+        if session.stops:
+            return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     while True:
         args, kwargs = recorded_arguments(session, plan)
         outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
@@ -238,6 +254,20 @@ def _drive(session: Session, plan: Plan) -> Loop:
             ending = yield from _concluding(session, session.misused(misuse))
             raise ending from error
         yield Write(session, Append(session.continued(raw, digest)))
+
+
+def _verified(session: Session) -> Loop:
+    """Before anything runs: is the world as this run left it? What is accepted from here on is recorded."""
+    found = session.judge((yield Do(session.look_at_world)))
+    if isinstance(found, Stop):
+        session.stops.append(found)
+    elif found is not None:
+        try:
+            yield Write(session, Append(found))
+        except Fenced:
+            if session.live:
+                raise
+            raise LostClaim from None  # While we looked, another process took the run up.
 
 
 def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextvars
 import threading
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from surefoot.core.address import Scope
-from surefoot.core.command import Append, Pause
+from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.entry import (
     Due,
     EventTaken,
@@ -26,16 +26,18 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
-from surefoot.engine import branches, current, drive
+from surefoot.engine import branches, current, drive, people, worldview
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
+from surefoot.engine.people import Decision
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, RunSignal
+from surefoot.engine.worldview import looked_around
 from surefoot.errors import UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")
-Wait = Generator[Append | Pause, Any, Any]
+Wait = Generator[Append | Pause | Verify, Any, Any]
 
 # -- about the call at hand -------------------------------------------------------------------------
 
@@ -43,8 +45,8 @@ Wait = Generator[Append | Pause, Any, Any]
 def key() -> str:
     """The idempotency key of the effect being executed: the same over attempts, resumes and workers."""
     place = current.require_place("key")
-    if place.inside is None or place.inside.kind != "effect":
-        raise UsageError("sf.key() belongs to an effect: call it inside one")
+    if place.inside is None or place.inside.kind not in ("effect", "check"):
+        raise UsageError("sf.key() belongs to an effect: call it inside one, or inside its check or undo")
     return place.inside.key
 
 
@@ -131,7 +133,9 @@ def scope(label: str) -> Iterator[None]:
             UsageError(f"run {place.session.run}: the scope {inner.path} is open in another task or thread already")
         )
     before, inner.user = inner.user, me
-    opened = Place(place.session, inner, me, parent=place)
+    # Another task than the one that owns the place goes its own way; nobody joins it.
+    line = place.line if me == place.owner else place.line.stray(inner.path)
+    opened = Place(place.session, inner, me, parent=place, line=line)
     opened.stop = place.stop
     token = current.set_place(opened)
     try:
@@ -201,13 +205,14 @@ def _branching(verb: str) -> Place:
 
 def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Scope], width: int) -> Ends:
     ends = Ends(len(thunks))
+    lines = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
 
     def branch(index: int) -> None:
         scope_ = scopes[index]
         scope_.user = threading.get_ident()
-        token = current.set_place(Place(place.session, scope_, threading.get_ident()))
+        token = current.set_place(Place(place.session, scope_, threading.get_ident(), line=lines[index]))
         try:
             ends.values[index] = thunks[index]()
         except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
@@ -258,6 +263,7 @@ def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
     session.enter_verb(place)
     address = place.scope.take("sleep")
     past = session.state.calls.get(address)
+    session.meet_cancel(place, past)
     if past is not None:
         past.asked = True
         if past.kind != "timer":
@@ -269,8 +275,10 @@ def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
     if due is None:
         due = make_due(session)
         yield Append(TimerSet(address, due))
+    begun = session.now()
     yield Pause(due)
     session.journal.lazily(TimerFired(address))
+    yield from looked_around(place, begun)
 
 
 def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
@@ -278,6 +286,7 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
     session.enter_verb(place)
     address = place.scope.take("wait_event")
     past = session.state.calls.get(address)
+    session.meet_cancel(place, past)
     due: Due | None
     if past is None:
         session.would_do("wait_event", address)
@@ -293,16 +302,19 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
             return past.value
         if past.state is PastState.FAILED:
             raise _expired(name)
-    patience = after(session.now(), session.wait_seconds)
+    begun = session.now()
+    patience = after(begun, session.wait_seconds)
     while True:
         event = session.take_event(name)
         if event is not None:
             session.would_do("wait_event", address)
             session.journal.lazily(EventTaken(address, event.id))
+            yield from looked_around(place, begun)
             return event.value
         if due is not None and remaining(due, session.now()) <= 0:
             session.would_do("wait_event", address)
             yield Append(WaitExpired(address))
+            yield from looked_around(place, begun)
             raise _expired(name)
         if remaining(patience, session.now()) <= 0:
             raise session.stopped(place, _waiting(session.run, address, name))
@@ -322,14 +334,17 @@ def _waiting(run: str, address: str, name: str) -> Stop:
 def perform_wait(place: Place, program: Wait) -> Any:
     """Drive a waiting verb in blocking code."""
     session: Session = place.session
+    answer: Any = None
     try:
         while True:
-            wish = next(program)
+            wish, answer = program.send(answer), None
             if type(wish) is Append:
                 drive.go_live(session)
                 drive.append(session, wish.entry)
             elif type(wish) is Pause:
                 drive.pause(session, wish.due)
+            elif type(wish) is Verify:
+                answer = drive.verify(session)
     except StopIteration as end:
         return end.value
     except BaseException as error:
@@ -387,6 +402,7 @@ def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
     """End this segment of the run and start the next with these arguments; history begins anew."""
     place = current.require_branch("continue_as_new")
     place.session.enter_verb(place)
+    place.session.meet_cancel(place, None)
     if place.scope.path:
         raise place.session.misused(
             UsageError(
@@ -401,3 +417,86 @@ __all__ = [
     "MapResult", "RunSignal", "attempt", "continue_as_new", "gather", "key", "map", "now", "outside", "patched",
     "progress", "publish", "random", "run_id", "scope", "sleep", "sleep_until", "uuid4", "wait_event",
 ]  # fmt: skip
+
+
+# -- people ---------------------------------------------------------------------------------------------
+
+
+def approve(
+    question: str,
+    *,
+    details: object = None,
+    by: str | Sequence[str] | None = None,
+    timeout: Duration | None = None,
+    on_timeout: str = "deny",
+) -> Decision:
+    """Ask a person for a yes or a no. The run stands still until then; the process may end."""
+    place, address, asked = asked_for("approve", question, details, by, timeout)
+    people.checked_on_timeout(on_timeout)
+    past = perform_wait(place, people.asking(place, address, asked))
+    return people.decision(place.session, past, on_timeout, address)
+
+
+@overload
+def ask(
+    question: str, *, type: type[T], details: object = ..., by: str | Sequence[str] | None = ...,
+    timeout: Duration | None = ...,
+) -> T: ...  # fmt: skip
+@overload
+def ask(
+    question: str, *, details: object = ..., by: str | Sequence[str] | None = ..., timeout: Duration | None = ...
+) -> Any: ...
+def ask(
+    question: str,
+    *,
+    type: Any = None,  # noqa: A002 - the settled public name
+    details: object = None,
+    by: str | Sequence[str] | None = None,
+    timeout: Duration | None = None,
+) -> Any:
+    """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
+    place, address, asked = asked_for("ask", question, details, by, timeout, type)
+    past = perform_wait(place, people.asking(place, address, asked, type))
+    return people.taken(place.session, past, type, address)
+
+
+def asked_for(
+    verb: str, text: str, details: object, by: str | Sequence[str] | None, timeout: Duration | None, wanted: Any = None
+) -> tuple[Place, str, people.Question]:
+    place = current.require_branch(verb)
+    session = place.session
+    session.enter_verb(place)
+    try:
+        return place, place.scope.take(verb), people.question(verb, text, details, by, timeout, wanted)
+    except UsageError as error:
+        raise session.misused(error) from None
+
+
+# -- the world ------------------------------------------------------------------------------------------
+
+
+def watch(witness: Any) -> Any:
+    """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
+    place = current.require_branch("watch")
+    session: Session = place.session
+    address, past = session.watch_begins(place)
+    if past is not None:
+        return None if past.value is None else session.decoded(past.value)
+    return session.watch_ends(place, address, _observed(session, witness))
+
+
+def _observed(session: Session, witness: Any) -> Any:
+    try:
+        return worldview.watch(witness)
+    except UsageError as error:
+        raise session.misused(error) from None
+
+
+def verify() -> None:
+    """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
+    place = current.require_branch("verify")
+    session: Session = place.session
+    session.enter_verb(place)
+    stop = drive.verify(session)
+    if stop is not None:
+        raise session.stopped(place, stop)

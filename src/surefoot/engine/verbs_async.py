@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
 from surefoot.core.address import Scope
-from surefoot.core.command import Append, Pause
+from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.timer import Duration, after, seconds, until
-from surefoot.engine import branches, current, drive_async, events, handle, rehearsal, verbs
+from surefoot.engine import branches, current, drive_async, events, handle, people, rehearsal, verbs, worldview
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
+from surefoot.engine.people import Decision
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import UsageError
 
@@ -89,12 +90,13 @@ async def _side_by_side(
     place: Place, thunks: list[Callable[[], Awaitable[Any]]], scopes: list[Scope], width: int
 ) -> Ends:
     ends = Ends(len(thunks))
+    lines = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
 
     async def branch(index: int) -> None:
         me = asyncio.current_task()
         scopes[index].user = me
-        token = current.set_place(Place(place.session, scopes[index], me))
+        token = current.set_place(Place(place.session, scopes[index], me, line=lines[index]))
         try:
             ends.values[index] = await thunks[index]()
         except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
@@ -133,14 +135,17 @@ async def _join(tasks: list[asyncio.Task[None]]) -> None:
 async def _perform(place: Place, program: verbs.Wait) -> Any:
     """Drive a waiting verb in a task."""
     session = place.session
+    answer: Any = None
     try:
         while True:
-            wish = next(program)
+            wish, answer = program.send(answer), None
             if type(wish) is Append:
                 await drive_async.go_live(session)
                 await drive_async.append(session, wish.entry)
             elif type(wish) is Pause:
                 await drive_async.pause(session, wish.due)
+            elif type(wish) is Verify:
+                answer = await drive_async.verify(session)
     except StopIteration as end:
         return end.value
 
@@ -163,6 +168,61 @@ async def wait_event(name: str, timeout: Duration | None = None) -> Any:  # noqa
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
     place = _async_place("wait_event")
     return place.session.decoded(await _perform(place, verbs.waiting_for_event(place, name, timeout)))
+
+
+async def approve(
+    question: str,
+    *,
+    details: object = None,
+    by: str | Sequence[str] | None = None,
+    timeout: Duration | None = None,  # noqa: ASYNC109 - recorded, survives a crash
+    on_timeout: str = "deny",
+) -> Decision:
+    """Ask a person for a yes or a no. The run stands still until then; the process may end."""
+    people.checked_on_timeout(on_timeout)
+    _async_place("approve")
+    place, address, asked = verbs.asked_for("approve", question, details, by, timeout)
+    past = await _perform(place, people.asking(place, address, asked))
+    return people.decision(place.session, past, on_timeout, address)
+
+
+async def ask(
+    question: str,
+    *,
+    type: Any = None,  # noqa: A002 - the settled public name
+    details: object = None,
+    by: str | Sequence[str] | None = None,
+    timeout: Duration | None = None,  # noqa: ASYNC109 - recorded, survives a crash
+) -> Any:
+    """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
+    _async_place("ask")
+    place, address, asked = verbs.asked_for("ask", question, details, by, timeout, type)
+    past = await _perform(place, people.asking(place, address, asked, type))
+    return people.taken(place.session, past, type, address)
+
+
+async def watch(witness: Any) -> Any:
+    """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
+    place = _async_place("watch")
+    session = place.session
+    address, past = session.watch_begins(place)
+    if past is not None:
+        return None if past.value is None else session.decoded(past.value)
+    try:
+        seen = await drive_async.hop(worldview.watch, witness)
+    except UsageError as error:
+        raise session.misused(error) from None
+    return session.watch_ends(place, address, seen)
+
+
+async def verify() -> None:
+    """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
+    place = _async_place("verify")
+    session = place.session
+    session.enter_verb(place)
+    stop = await drive_async.verify(session)
+    if stop is not None:
+        raise session.stopped(place, stop)
 
 
 async def _deliver(run_id: str, name: str, value: Any, store: str | None = None) -> None:

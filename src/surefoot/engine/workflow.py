@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from surefoot.core.retry import Backoff
@@ -14,6 +14,7 @@ from surefoot.engine.registry import Definition, is_async, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.start import Options, Plan
+from surefoot.engine.worldview import OnDrift
 from surefoot.errors import UsageError
 
 P = ParamSpec("P")
@@ -67,8 +68,34 @@ def step(
     return decorate if fn is None else decorate(fn)
 
 
+class Undo(Protocol):
+    """Decorates the compensation of an effect, bare or with a policy of its own."""
+
+    @overload
+    def __call__(self, fn: F, /) -> F: ...
+    @overload
+    def __call__(self, *, on_crash: str) -> Callable[[F], F]: ...
+    def check(self, fn: F, /) -> F:
+        """Decorates the function that looks whether the undo happened."""
+
+
+class Effect(Protocol[P, R_co]):
+    """A function that changes the world. Called as before; `check` and `undo` decorate what belongs to it."""
+
+    undo: Undo
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def __get__(self, instance: Any, owner: Any = None) -> Callable[..., R_co]: ...
+    def check(self, fn: F, /) -> F:
+        """Decorates the function that looks whether the effect happened; makes on_crash "check"."""
+
+
+class EffectDecorator(Protocol):
+    def __call__(self, fn: Callable[P, R], /) -> Effect[P, R]: ...
+
+
 @overload
-def effect(fn: F, /) -> F: ...
+def effect(fn: Callable[P, R], /) -> Effect[P, R]: ...
 @overload
 def effect(
     *,
@@ -80,7 +107,10 @@ def effect(
     retry_on: Exceptions | None = ...,
     unsure: Exceptions = ...,
     ignore: str | tuple[str, ...] = ...,
-) -> Callable[[F], F]: ...
+    touches: Sequence[Any] = ...,
+    key_ttl: Duration | None = ...,
+    approve: bool = ...,
+) -> EffectDecorator: ...
 def effect(
     fn: Callable[..., Any] | None = None,
     /,
@@ -93,15 +123,20 @@ def effect(
     retry_on: Exceptions | None = None,
     unsure: Exceptions = (),
     ignore: str | tuple[str, ...] = (),
+    touches: Sequence[Any] = (),
+    key_ttl: Duration | None = None,
+    approve: bool = False,
 ) -> Any:
     """A call that changes the outside world. Its intent is durable before it runs, its outcome after.
 
-    `on_crash` says what to do when it was cut off in between: `"ask"` a person, `"retry"` with the same
-    key, or `"fail"` the call.
+    `on_crash` says what to do when it was cut off in between: `"ask"` a person, `"retry"` with the same key, `"check"`
+    the world with the function decorated by `.check`, or `"fail"` the call. `touches` names the witnesses of what it
+    changes (or functions of its arguments that give one). After `key_ttl`, a retry is no longer considered safe.
+    With `approve=True` a person has to agree before it runs.
     """
 
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
-        return _wrap(
+        return _effect(
             CallSpec(
                 fn,
                 "effect",
@@ -113,10 +148,38 @@ def effect(
                 ignore=ignore,
                 on_crash=on_crash,
                 unsure=unsure,
+                touches=touches,
+                key_ttl=key_ttl,
+                approve=approve,
             )
         )
 
     return decorate if fn is None else decorate(fn)
+
+
+def _effect(spec: CallSpec) -> Callable[..., Any]:
+    call: Any = _wrap(spec)
+
+    def check(fn: F) -> F:
+        spec.set_check(fn)
+        return fn
+
+    def undo(fn: Callable[..., Any] | None = None, /, *, on_crash: str | None = None) -> Any:
+        def decorate(fn: F) -> F:
+            spec.set_undo(fn, on_crash)
+            return fn
+
+        return decorate if fn is None else decorate(fn)
+
+    def check_undo(fn: F) -> F:
+        if spec.undo is None:
+            raise UsageError(f"effect {spec.name} has no undo yet: decorate that first, then its check")
+        spec.undo.set_check(fn)
+        return fn
+
+    undo.check = check_undo  # type: ignore[attr-defined]
+    call.check, call.undo, call.spec = check, undo, spec
+    return call  # type: ignore[no-any-return]
 
 
 def _wrap(spec: CallSpec) -> Callable[..., Any]:
@@ -253,23 +316,43 @@ def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]:
 @overload
 def workflow(fn: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
-def workflow(*, name: str | None = ..., version: int = ..., on_corruption: str | None = ...) -> _WorkflowDecorator: ...
+def workflow(
+    *,
+    name: str | None = ...,
+    version: int = ...,
+    watch: Sequence[Any] = ...,
+    on_drift: OnDrift = ...,
+    on_corruption: str | None = ...,
+    approve: str = ...,
+) -> _WorkflowDecorator: ...
 def workflow(
     fn: Callable[..., Any] | None = None,
     /,
     *,
     name: str | None = None,
     version: int = 1,
+    watch: Sequence[Any] = (),
+    on_drift: OnDrift = "stop",
     on_corruption: str | None = None,
+    approve: str = "declared",
 ) -> Any:
     """A function whose progress is recorded and which is replayed from its journal after a crash.
 
     `on_corruption` says what to do when its journal is damaged: `"fallback"` to the longest valid prefix, loudly, with
     every effect that may have been recorded beyond it in doubt; or `"stop"`. Without it, as `sf.configure` says.
+
+    `watch` names the witnesses of what the run relies on; they are observed before its first call and again before
+    every resume. `on_drift` says what to do if they no longer match: `"stop"`, `"warn"`, `"accept"`, or a function that
+    is given the list of differences and answers with one of these. `approve` says which effects need a person's yes:
+    `"declared"` ones, `"every"` effect, or `"never"` any.
     """
-    if fn is None:
-        return lambda fn: _workflow(fn, name, version, on_corruption)
-    return _workflow(fn, name, version, on_corruption)
+
+    def decorate(fn: Callable[..., Any]) -> Any:
+        return _workflow(
+            Definition(fn, name, version, watch=watch, on_drift=on_drift, on_corruption=on_corruption, approve=approve)
+        )
+
+    return decorate if fn is None else decorate(fn)
 
 
 class _WorkflowDecorator(Protocol):
@@ -279,8 +362,8 @@ class _WorkflowDecorator(Protocol):
     def __call__(self, fn: Callable[P, R], /) -> Workflow[P, R]: ...
 
 
-def _workflow(fn: Callable[..., Any], name: str | None, version: int, on_corruption: str | None) -> Any:
-    definition = Definition(fn, name, version, on_corruption)
+def _workflow(definition: Definition) -> Any:
+    fn = definition.fn
     starter_class = AsyncStarter if definition.is_async else BlockingStarter
     starter = starter_class(definition, Options())  # type: ignore[var-annotated]
 
@@ -318,7 +401,7 @@ def _workflow(fn: Callable[..., Any], name: str | None, version: int, on_corrupt
 
         inline = blocking_inline
     inline.run, inline.start, inline.using = starter.run, starter.start, using
-    inline.name, inline.version, inline.definition = definition.name, version, definition
+    inline.name, inline.version, inline.definition = definition.name, definition.version, definition
     registry.add(definition)
     return inline
 

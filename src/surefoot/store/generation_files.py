@@ -99,6 +99,9 @@ class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     previous: str
     """The seal of the generation before."""
     watch: Watch = {}
+    specs: Watch = {}
+    by: str = ""
+    note: str = ""
     blob: Blob | None = None
     state: msgspec.Raw = msgspec.Raw(b"")
 
@@ -297,6 +300,7 @@ class FileShelf:
         size = page.blob.size if page.blob is not None else len(bytes(page.state))
         return Seen(
             number, at=page.at, schema=page.schema, host=page.host, pid=page.pid, size=size, watch=page.watch,
+            specs=page.specs, by=page.by, note=page.note,
             source=(page, seal),
         )  # fmt: skip
 
@@ -386,7 +390,7 @@ class FileShelf:
             "host": new.host,
             "pid": new.pid,
             "previous": _NO_SEAL if found is None else found.source,
-            **({"watch": new.watch} if new.watch else {}),
+            **{name: value for name in ("watch", "specs", "by", "note") if (value := getattr(new, name))},
             **({"state": msgspec.Raw(new.state)} if blob is None else {"blob": blob}),
         }
         body = _body(fields)

@@ -135,7 +135,8 @@ class JournalShelf:
         size = entry.state.reference.size if isinstance(entry.state, Kept) else len(bytes(entry.state))
         return Seen(
             entry.generation, at=record.at, schema=entry.schema, host=entry.host, pid=entry.pid, size=size,
-            watch={name: saw for name, saw in entry.watch.items() if name != _STORE}, source=(record, entry),
+            watch={name: saw for name, saw in entry.watch.items() if name != _STORE}, specs=entry.specs, by=entry.by,
+            note=entry.note, source=(record, entry),
         )  # fmt: skip
 
     def _named(self, error: Stopped, number: int) -> Stopped:
@@ -196,7 +197,9 @@ class JournalShelf:
         adopted = self._adopted()
         number = self._next(found, adopted)
         watch = new.watch if not adopted else {**new.watch, _STORE: {"adopted": adopted}}
-        entry = GenerationSaved(number, new.schema, msgspec.Raw(new.state), new.host, new.pid, watch)
+        entry = GenerationSaved(
+            number, new.schema, msgspec.Raw(new.state), new.host, new.pid, watch, new.specs, new.by, new.note
+        )
         kind, body, cuts = checked_body(entry)
         if kept is None and (found is None or not found.damaged):
             head = None if found is None else found.source.head

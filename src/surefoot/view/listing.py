@@ -42,9 +42,7 @@ def ordered(seen: Iterable[Seen]) -> list[Seen]:
 
 
 def stands(seen: Seen) -> str:
-    return (
-        standing.DAMAGED if seen.damage else standing.standing(seen.status, driven=seen.driven, asks=bool(seen.stops))
-    )
+    return standing.DAMAGED if seen.damage else standing.standing(seen.status, driven=seen.driven, stops=seen.stops)
 
 
 def lines(seen: Iterable[Seen], now: int) -> list[Line]:

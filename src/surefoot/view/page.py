@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from msgspec import Raw
 
 from surefoot.core import values
-from surefoot.core.doubt import open_questions
-from surefoot.core.entry import Kept, Value
+from surefoot.core.entry import Kept, RunRewound, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
-from surefoot.view.standing import Cure, Reason
+from surefoot.view.standing import Asked, Cure, Reason
 
 Whole = Callable[[Value], Raw]
 
@@ -65,6 +64,10 @@ class Page:
     driven: bool
     progress: str
     cancelled_by: str
+    forked_from: str
+    """`p before pay#2`; empty: it is no fork."""
+    rewinds: tuple[str, ...]
+    """Where people sent it back to, and who."""
     reasons: tuple[Reason, ...]
     cures: tuple[Cure, ...]
     calls: tuple[CallLine, ...]
@@ -81,8 +84,8 @@ class Page:
 def page(state: RunState, *, driven: bool, where: str = "", whole: Whole | None = None) -> Page:
     """`whole` gives the bytes of values that are kept by parts; without it, and for calls, their size is shown."""
     created = state.created
-    questions = state.stops if driven else open_questions(state)
-    stands = standing.standing(state.status, driven=driven, asks=bool(questions))
+    needed = standing.needs(state, driven=driven)
+    stands = standing.standing(state.status, driven=driven, stops=needed)
     processes: list[str] = []
     calls = tuple(_call(past, processes, driven=driven) for past in state.calls.values() if past.kind != "note")
     error = values.error_summary(state.error) if state.status == FAILED and state.error is not None else None
@@ -101,7 +104,9 @@ def page(state: RunState, *, driven: bool, where: str = "", whole: Whole | None 
         driven=driven,
         progress=progress_text(state),
         cancelled_by=_cancelled_by(state),
-        reasons=standing.reasons(questions, where),
+        forked_from=f"{created.parent} before {created.at}" if created and created.parent else "",
+        rewinds=tuple(_rewind(entry) for entry in state.rewinds),
+        reasons=standing.reasons(needed, where, _asked(state, whole)),
         cures=standing.what_helps(state, stands, where),
         calls=calls,
         processes=tuple(processes),
@@ -129,6 +134,26 @@ def _headline(state: RunState, stands: str, error: tuple[str, str] | None) -> st
     back = [entry for _, entry in state.fallbacks]
     fell = f"; fell back to entry {back[-1].after} ({back[-1].why})" if back else ""
     return text.shorten(_HEADLINES.get(stands, stands) + asked + fell, VALUE_WIDTH)
+
+
+def _asked(state: RunState, whole: Whole | None) -> dict[str, Asked]:
+    """The open questions by address, each with all that an answer is bound to."""
+    return {
+        past.address: Asked(
+            form=past.form,
+            question=past.question,
+            details="" if (details := _json(past.args, whole)) == "null" else details,
+            wanted=past.schema,
+            by=past.answerers,
+            due=past.due.at if past.due is not None else 0,
+            shown=past.shown,
+        )
+        for past in state.questions()
+    }
+
+
+def _rewind(entry: RunRewound) -> str:
+    return f"to before {entry.address} by {entry.by}" + (f": {entry.note}" if entry.note else "")
 
 
 def _cancelled_by(state: RunState) -> str:

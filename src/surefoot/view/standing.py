@@ -7,12 +7,13 @@ whose process is gone stands still as surely as one that stopped, and is shown t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from surefoot.core.doubt import open_questions, unanswered
 from surefoot.core.entry import RunAdopted, Stop
-from surefoot.core.state import DRIVEN, QUEUED, STOPPED, WAITING, RunState
+from surefoot.core.state import DRIVEN, ENDED, QUEUED, STOPPED, WAITING, RunState, status_after_stop
 
 DAMAGED: Final = "damaged"
 ABANDONED: Final = "cut off"
@@ -39,21 +40,48 @@ class Reason:
     address: str = ""
     cures: tuple[Cure, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
+    asked: Asked | None = None
 
 
-def standing(status: str, *, driven: bool, asks: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as a person has to see it before answering."""
+
+    form: str
+    question: str
+    details: str
+    """JSON as recorded; empty: none."""
+    wanted: str
+    """JSON Schema of an answer; empty: anything."""
+    by: tuple[str, ...]
+    """Who may answer; empty: anybody."""
+    due: int
+    """Until when, microseconds since 1970; 0: for ever."""
+    shown: str
+    """Digest of all that is shown: the answer is bound to it."""
+
+
+def standing(status: str, *, driven: bool, stops: Collection[Stop] = ()) -> str:
     """The status for people: a run that nobody drives is not running, and with an open question not ready."""
-    if not driven and asks and (status in DRIVEN or status == QUEUED):
-        return STOPPED
+    if stops and (status in DRIVEN or status == QUEUED):
+        return status_after_stop(stops)
     return ABANDONED if status in DRIVEN and not driven else status
+
+
+def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
+    """What a person has to answer, recorded as a stop or not. A living process may be waiting for an answer, too."""
+    if not driven:
+        return open_questions(state)
+    asked = () if state.status in ENDED else state.questions()
+    return (*state.stops, *(unanswered(state.run, past) for past in asked))
 
 
 def rank(stands: str) -> int:
     return ORDER.index(stands) if stands in ORDER else len(ORDER)
 
 
-def reasons(stops: tuple[Stop, ...], where: str = "") -> tuple[Reason, ...]:
-    """Recorded stops; `where` is what commands need to find the store (` --store URL`)."""
+def reasons(stops: tuple[Stop, ...], where: str = "", asked: Mapping[str, Asked] | None = None) -> tuple[Reason, ...]:
+    """Stops; `where` is what commands need to find the store (` --store URL`), `asked` the open questions."""
     return tuple(
         Reason(
             stop.reason,
@@ -61,6 +89,7 @@ def reasons(stops: tuple[Stop, ...], where: str = "") -> tuple[Reason, ...]:
             stop.address,
             tuple(Cure(when, _located(do, where)) for when, do in stop.cures),
             dict(stop.facts),
+            (asked or {}).get(stop.address),
         )
         for stop in stops
     )
@@ -90,4 +119,9 @@ def brief(stands: str, stops: tuple[Stop, ...]) -> str:
         return "its process is gone"
     if stands == QUEUED:
         return "ready to go on"
-    return ", ".join(f"{stop.reason} {stop.address}".strip() for stop in stops)
+    return ", ".join(map(_in_brief, stops))
+
+
+def _in_brief(stop: Stop) -> str:
+    question = stop.facts.get("question")
+    return f"{stop.address}: {question}" if question else f"{stop.reason} {stop.address}".strip()

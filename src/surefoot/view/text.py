@@ -10,31 +10,12 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from surefoot.core.visible import shorten, visible, visible_lines
+
+__all__ = ["ago", "clock_time", "moment", "safe_json", "shorten", "to_json", "took", "visible", "visible_lines"]
+
 _MICROS: Final = 1_000_000
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-
-
-def visible(text: str) -> str:
-    r"""One line, every character of it printable. Newlines become `\n`."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
-
-
-def visible_lines(text: str) -> list[str]:
-    """The lines of a text, each of them printable. Only a newline ends a line."""
-    return [visible(line.replace("\t", "    ")) for line in text.split("\n")]
-
-
-def shorten(text: str, width: int) -> str:
-    """At most `width` characters, made visible; says how much is missing."""
-    if len(text) <= width:
-        return visible(text)
-    return f"{visible(text[: max(width - 1, 1)])}…"
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
 
 
 # --- JSON ------------------------------------------------------------------------------------------

@@ -69,7 +69,8 @@ def _nothing(data: Data) -> str:
 
 
 def _created(data: Data) -> str:
-    return f"workflow {data.get('workflow')} with {_json(data.get('args'))}"
+    forked = f", forked from {data['parent']} before {data.get('at')}" if data.get("parent") else ""
+    return f"workflow {data.get('workflow')} with {_json(data.get('args'))}{forked}"
 
 
 def _adopted(data: Data) -> str:
@@ -132,6 +133,21 @@ def _fell_back(data: Data) -> str:
     return f"after entry {data.get('after')} ({data.get('why')}); {count} entries lost, set aside and kept"
 
 
+def _rewound(data: Data) -> str:
+    return f"to before {data.get('address')}; {_by(data)}"
+
+
+def _sights(data: Data) -> str:
+    """Which witnesses, and how much each of them saw."""
+    told = [f"{sight.get('witness')} ({len(sight.get('parts', ()))} parts)" for sight in data.get("sights", ())]
+    return ", ".join(told) + (f": {data['why']}" if data.get("why") else "")
+
+
+def _asked(data: Data) -> str:
+    who = f"for {', '.join(data['by'])}: " if data.get("by") else ""
+    return f"{who}{data.get('question')} {_due(data)}".rstrip()
+
+
 def _addresses(data: Data) -> str:
     return ", ".join(map(str, data.get("addresses", ())))
 
@@ -148,6 +164,7 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "RunContinued": ("continued as new", _args),
     "FellBack": ("FELL BACK", _fell_back),
     "RunPruned": ("run pruned", lambda data: f"had ended {data.get('status')}; {_by(data)}"),
+    "RunRewound": ("sent back", _rewound),
     "CallsUnclaimed": ("not asked for any more", _addresses),
     "StepStarted": ("step started", _args),
     "StepDone": ("step done", _value),
@@ -169,9 +186,23 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "EventSent": ("event sent", lambda data: f"{_published(data)} {_by(data)}"),
     "EventTaken": ("event taken", _nothing),
     "WaitExpired": ("wait expired", _nothing),
+    "WorldSeen": ("world seen", _sights),
+    "DriftAccepted": ("drift accepted", lambda data: f"{_sights(data)}; {_by(data)}"),
+    "QuestionAsked": ("question asked", _asked),
+    "AnswerGiven": ("answered", lambda data: f"{_value(data)} {_by(data)}"),
+    "QuestionExpired": ("question expired", lambda _: "nobody answered in time"),
     "GenerationSaved": ("generation saved", lambda data: f"number {data.get('generation')}"),
-    "StoreAdopted": ("older store ADOPTED", lambda data: f"by {data.get('by')}: {data.get('reason')}"),
+    "StoreAdopted": ("OLDER STATE adopted", lambda data: f"by {data.get('by')}: {data.get('reason')}"),
 }
 _LOUD: Final = frozenset(
-    {"RunStopped", "RunFailed", "EffectDoubted", "EffectUnstorable", "FellBack", "EffectSuspected"}
+    {
+        "RunStopped",
+        "RunFailed",
+        "EffectDoubted",
+        "EffectUnstorable",
+        "FellBack",
+        "EffectSuspected",
+        "RunRewound",
+        "StoreAdopted",
+    }
 )

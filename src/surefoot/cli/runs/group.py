@@ -12,6 +12,9 @@ VERBS = {
     "tail": ("surefoot.cli.runs.tail:tail", "The journal of a run as it grows, until the run ends."),
     "plan": ("surefoot.cli.runs.plan:plan", "What a resume would do now. Nothing is executed."),
     "resume": ("surefoot.cli.runs.resume:resume", "Go on with a run in this process."),
+    "fork": ("surefoot.cli.runs.fork:fork", "A new run that goes on from a point of another."),
+    "diff": ("surefoot.cli.runs.diff:diff", "Compare two runs call by call."),
+    "rewind": ("surefoot.cli.runs.rewind:rewind", "Send a run back to before a call."),
     "cancel": ("surefoot.cli.runs.cancel:cancel", "Ask a run to end."),
 }
 

@@ -9,7 +9,6 @@ import click
 
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common
-from surefoot.core.doubt import open_questions
 from surefoot.core.state import QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.errors import Damaged, UsageError
 from surefoot.view import listing, standing, text
@@ -76,7 +75,7 @@ def _seen(run: Run) -> listing.Seen:
         state.created_at,
         dict(created.labels) if created else {},
         driven=driven,
-        stops=state.stops if driven else open_questions(state),
+        stops=standing.needs(state, driven=driven),
     )
 
 

@@ -43,6 +43,8 @@ def lines(found: ResumePlan) -> list[str]:
         f"  replayed   {len(found.replayed)} recorded calls, none runs again",
     ]
     told += [f"  in doubt   {address}: a resume would {what}" for address, what in found.in_doubt]
+    told += [f"  question   {address}: {question}" for address, question in found.questions]
+    told += _drift(found)
     told += [f"  stop       {part}" for stop in found.stops for part in stop.split("\n")]
     if found.next is None:
         told += ["  next       not known without the code: add --app MODULE"] if found.status not in _OVER else []
@@ -54,6 +56,18 @@ def lines(found: ResumePlan) -> list[str]:
     return [text.visible(line) for line in told]
 
 
+def _drift(found: ResumePlan) -> list[str]:
+    if not found.drift:
+        return []
+    return [*(f"  drift      {one}" for one in found.drift), f"             {_ON_DRIFT[found.on_drift]}"]
+
+
+_ON_DRIFT = {
+    "stop": "the resume would stop there, before anything runs",
+    "warn": "the resume would warn, and go on with the world as it is now",
+    "accept": "the resume would accept that, and go on with the world as it is now",
+    "decide": "the on_drift function of the workflow decides",
+}
 _OVER = ("done", "failed", "cancelled")
 
 
@@ -73,4 +87,7 @@ def facts(found: ResumePlan) -> dict[str, Any]:
         "next": None if found.next is None else [{"kind": kind, "address": address} for kind, address in upcoming],
         "effects": [address for kind, address in upcoming if kind == "effect"],
         "stops": found.stops,
+        "drift": found.drift,
+        "on_drift": found.on_drift,
+        "questions": [{"address": address, "question": question} for address, question in found.questions],
     }

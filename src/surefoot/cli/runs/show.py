@@ -11,8 +11,10 @@ from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common
 from surefoot.view import page, text
 from surefoot.view.page import CallLine, Page
-from surefoot.view.standing import Cure
+from surefoot.view.standing import Asked, Cure
 
+DETAILS_LINES, DETAILS_WIDTH = 60, 500
+SHOWN_DIGITS = 12
 HEADINGS = ("CALL", "KIND", "STATUS", "TRIES", "TOOK", "BY", "ARGUMENTS", "RESULT")
 
 
@@ -39,15 +41,19 @@ def draw(seen: Page) -> None:
     def line(content: str = "", style: str = "") -> None:
         console.print(Text(text.visible(content), style=style), soft_wrap=True)
 
+    now = time.time_ns() // 1000
     version = f" (version {seen.version})" if seen.version != 1 else ""
     line(f"run {seen.run}, workflow {seen.workflow}{version}", "bold")
     line(f"  status     {seen.headline}", paint.STYLES.get(seen.stands, ""))
-    for name, content in _particulars(seen, time.time_ns() // 1000):
+    for name, content in _particulars(seen, now):
         line(f"  {name:<10} {content}")
     for reason in seen.reasons:
         line()
         for number, part in enumerate(text.visible_lines(f"{reason.type}: {reason.message}")):
             line(part if not number else f"  {part}", "bold red" if not number else "")
+        if reason.asked is not None:
+            for part in question_lines(reason.asked, now):
+                line(f"  {part}")
         _cures(line, reason.cures)
     if seen.cures:
         line()
@@ -57,6 +63,35 @@ def draw(seen: Page) -> None:
         paint.draw(console, HEADINGS, [_row(call) for call in seen.calls], flexible=(6, 7))
         for number, process in enumerate(seen.processes, 1):
             line(f"  process {number}: {process}", "dim")
+
+
+def question_lines(asked: Asked, now: int) -> list[str]:
+    """All that an answer is bound to, for people: an answer to what was not shown would be no answer."""
+    found = [("question", part) for part in asked.question.split("\n")]
+    found += [("details", part) for part in _laid_out(asked.details)]
+    found += [("answer", f"must fit {text.shorten(asked.wanted, DETAILS_WIDTH)}")] if asked.wanted else []
+    found += [("for", ", ".join(asked.by) or "anybody")]
+    if asked.due:
+        over = " (that is over: the next resume decides)" if asked.due <= now else ""
+        found += [("until", text.clock_time(asked.due) + over)]
+    found += [("shown as", asked.shown[:SHOWN_DIGITS])]
+    told, before = [], ""
+    for name, content in found:
+        told.append(text.visible(f"{'' if name == before else name:<10} {content}"))
+        before = name
+    return told
+
+
+def _laid_out(details: str) -> list[str]:
+    import json
+
+    if not details:
+        return []
+    lines = json.dumps(json.loads(details), ensure_ascii=False, indent=2).split("\n")
+    if len(lines) <= DETAILS_LINES and max(map(len, lines)) <= DETAILS_WIDTH:
+        return lines
+    told = [text.shorten(line, DETAILS_WIDTH) for line in lines[:DETAILS_LINES]]
+    return [*told, f"… that is not all of it: {len(details)} bytes, in full with --json"]
 
 
 def _cures(line: Any, cures: tuple[Cure, ...]) -> None:
@@ -77,6 +112,8 @@ def _particulars(seen: Page, now: int) -> list[tuple[str, str]]:
         ("labels", ", ".join(f"{name}={value}" for name, value in seen.labels.items())),
         ("progress", seen.progress),
         ("cancel", f"asked by {seen.cancelled_by}" if seen.cancelled_by else ""),
+        ("forked", f"from {seen.forked_from}" if seen.forked_from else ""),
+        *(("sent back", rewind) for rewind in seen.rewinds),
         ("arguments", text.shorten(seen.args, page.VALUE_WIDTH)),
         *((f"· {name}", text.shorten(value, page.VALUE_WIDTH)) for name, value in seen.published.items()),
         ("result", text.shorten(seen.result, page.VALUE_WIDTH)),
@@ -114,6 +151,8 @@ def facts(seen: Page) -> dict[str, Any]:
         "labels": seen.labels,
         "progress": seen.progress,
         "cancel_asked_by": seen.cancelled_by,
+        "forked_from": seen.forked_from,
+        "rewinds": list(seen.rewinds),
         "stops": [
             {
                 "type": one.type,
@@ -121,6 +160,7 @@ def facts(seen: Page) -> dict[str, Any]:
                 "address": one.address,
                 "cures": _cure_facts(one.cures),
                 "facts": dict(one.facts),
+                "question": None if one.asked is None else _question_facts(one.asked),
             }
             for one in seen.reasons
         ],
@@ -130,6 +170,18 @@ def facts(seen: Page) -> dict[str, Any]:
         "error": None if seen.error is None else {"type": seen.error[0], "message": seen.error[1]},
         "published": {name: _parsed(value) for name, value in seen.published.items()},
         "calls": [_call_facts(call, seen) for call in seen.calls],
+    }
+
+
+def _question_facts(asked: Asked) -> dict[str, Any]:
+    return {
+        "form": asked.form,
+        "question": asked.question,
+        "details": _parsed(asked.details),
+        "wanted": _parsed(asked.wanted),
+        "by": list(asked.by),
+        "until": text.moment(asked.due) if asked.due else None,
+        "shown": asked.shown,
     }
 
 

@@ -20,11 +20,15 @@ from surefoot.core.command import (
     Execute,
     Failed,
     Halted,
+    Look,
+    Observe,
     Pause,
     Program,
     Raised,
+    Repair,
     Returned,
     Unstorable,
+    Verify,
     Wish,
 )
 from surefoot.core.entry import (
@@ -33,13 +37,18 @@ from surefoot.core.entry import (
     EffectIntended,
     EffectRaised,
     EffectRecovered,
+    EffectSettled,
     EffectSuspected,
     EffectUnstorable,
+    Sight,
     StepDone,
     StepRaised,
+    Stop,
+    WorldSeen,
 )
 from surefoot.core.history import Past, PastState
 from surefoot.core.retry import RetryPolicy, Wait, after_doubt, next_try, proves_nothing_happened
+from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
 
 Part = Generator[Wish, Any, Ending | None]
 
@@ -56,6 +65,13 @@ class Call(Struct, frozen=True):
     key: str = ""
     policy: str = ""
     unsure: tuple[type[BaseException], ...] = ()
+    touches: bool = False
+    """Whether it names what it touches."""
+    checkable: bool = False
+    undoable: bool = False
+    stale: bool = False
+    """Whether its key is too old for a retry to be safe."""
+    key_ttl: float | None = None
 
 
 def step(call: Call, past: Past | None) -> Program:
@@ -81,7 +97,7 @@ def step(call: Call, past: Past | None) -> Program:
 
 def effect(call: Call, past: Past | None) -> Program:
     """Run at most once by our own decision, unless a retry is declared harmless."""
-    attempt, failures = (0, 0) if past is None else (past.attempt, past.failures)
+    attempt, failures, expires = (0, 0, None) if past is None else (past.attempt, past.failures, past.expires)
     if past is not None:
         ending = yield from _take_up(call, past)
         if ending is not None:
@@ -89,20 +105,32 @@ def effect(call: Call, past: Past | None) -> Program:
     while True:
         attempt += 1
         deadline = None if call.timeout is None else (yield After(call.timeout))
+        before, unseen = (yield Observe()) if call.touches else ((), ())
+        if unseen:
+            return Halted(unobservable(call, unseen))
+        if expires is None and call.key_ttl is not None:
+            expires = yield After(call.key_ttl)
         # Durable before the call: if the process dies in between, the effect is known to be in doubt.
-        yield Append(EffectIntended(call.address, call.digest, call.args, call.key, call.policy, attempt, deadline))
+        yield Append(
+            EffectIntended(
+                call.address, call.digest, call.args, call.key, call.policy, attempt, deadline, before, expires
+            )
+        )
         outcome = yield Execute(attempt)
         match outcome:
             case Returned(raw, _):
-                yield Append(EffectDone(call.address, raw, attempt))
+                # What cannot be observed now is taken as it is found next: the outcome has to be recorded first.
+                after, _ = (yield Observe()) if call.touches else ((), ())
+                yield Append(EffectDone(call.address, raw, attempt, after))
                 return Done(raw)
             case Unstorable(why):
                 yield Append(EffectUnstorable(call.address, why, attempt))
                 return Halted(doubt.unstorable(call.run, call.address, why))
             case Raised(error, raw) if proves_nothing_happened(error, call.retry, call.unsure):
                 failures += 1
-                wait = next_try(call.retry, error, failures, harmless=call.policy == "retry")
+                wait = next_try(call.retry, error, failures, harmless=call.policy in ("retry", "check"))
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
+                yield from _left_behind(call, before, "which failed")
                 yield Append(EffectRaised(call.address, raw, attempt, due))
                 if due is None:
                     return Failed(raw, error)
@@ -111,7 +139,7 @@ def effect(call: Call, past: Past | None) -> Program:
                 failures += 1
                 yield Append(EffectDoubted(call.address, raw, attempt))
                 question = doubt.raised(call.run, call.address, error)
-                ending = yield from _in_doubt(call, question, attempt, failures, crashed=False)
+                ending = yield from _in_doubt(call, question, attempt, failures, outcome)
                 if ending is not None:
                     return ending
             case _:
@@ -140,9 +168,15 @@ def _take_up(call: Call, past: Past) -> Part:
         case PastState.UNSTORABLE:
             return Halted(doubt.unstorable(call.run, call.address, past.why))
         case PastState.IN_DOUBT:
-            crashed = past.error is None
             question = doubt.recorded(call.run, past)
-            return (yield from _in_doubt(call, question, past.attempt, past.failures, crashed=crashed))
+            if past.deadline is not None and (call.policy == "check" or (call.stale and call.checkable)):
+                # A call that was given this long may still be on its way: "not happened" is believed only then.
+                yield Pause(past.deadline, f"{call.address} was given until then, and may still be on its way")
+            if call.policy == "retry" and past.rewound and not _is_same(call, past):
+                # The key stands for what was asked then: with it, something else would be done, or not be done.
+                return Halted(question.stop("to run it now would be no retry: other arguments, or another run's key"))
+            crashed = past.error is None
+            return (yield from _in_doubt(call, question, past.attempt, 0 if crashed else past.failures, None))
         case PastState.CLEARED:
             pass
         case _:
@@ -150,11 +184,23 @@ def _take_up(call: Call, past: Past) -> Part:
     return None
 
 
-def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int, *, crashed: bool) -> Part:
-    """The declared policy decides. None: it is safe to run the effect again, with the same key."""
-    match call.policy:
+def _is_same(call: Call, past: Past) -> bool:
+    """Whether running it again repeats what was done: same arguments, same key. In a fork the key is the parent's."""
+    return past.executed_with in ("", call.digest) and past.key in ("", call.key)
+
+
+def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None) -> Part:
+    """The declared policy decides. None: it is safe to run the effect again, with the same key.
+
+    `failed`: how it ended, if it did so in this process; else it was cut off.
+    """
+    policy = call.policy
+    if policy == "retry" and call.stale:
+        policy = "check" if call.checkable else "ask"
+        question = question.because("its key is older than key_ttl, so that a retry is no longer safe")
+    match policy:
         case "retry":
-            wait = Wait(0.0, False) if crashed else after_doubt(call.retry, failures)
+            wait = Wait(0.0, False) if not failures else after_doubt(call.retry, failures)
             if wait is None:
                 return Halted(question.stop("it was tried as often as allowed"))
             if wait.seconds:
@@ -162,7 +208,72 @@ def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int,
             return None
         case "fail":
             raw = question.failure()
+            yield from _left_behind(call, (), "whose outcome is not known")
             yield Append(EffectRaised(call.address, raw, attempt))
             return Failed(raw)
+        case "check":
+            return (yield from _looked(call, question, attempt, failures, failed))
         case _:
             return Halted(question.stop("it has no check"))
+
+
+def _looked(call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None) -> Part:
+    """A check looks at the world. What it learns is on record before anything is done about it."""
+    verdict = yield Look()
+    match verdict:
+        case Happened(raw):
+            after, _ = (yield Observe()) if call.touches else ((), ())
+            yield Append(EffectSettled(call.address, True, attempt, raw, "check"))
+            if after:
+                yield Append(WorldSeen(after, why=f"{call.address}, found by its check"))
+            return Done(raw)
+        case NotHappened():
+            yield Append(EffectSettled(call.address, False, attempt, learned_by="check"))
+            return (yield from _as_before(call)) or (yield from _try_again(call, attempt, failures, failed))
+        case Partial(why) if call.undoable:
+            ending = yield Repair(attempt)
+            if isinstance(ending, Halted):
+                return ending
+            if isinstance(ending, Failed):
+                return Halted(question.stop(f"it happened in part ({why}), and undoing that failed"))
+            yield Append(EffectSettled(call.address, False, attempt, learned_by="check, after undoing a part"))
+            return (yield from _as_before(call))
+        case Partial(why):
+            return Halted(question.stop(f"its check says that it happened in part: {why}"))
+        case Unknown(why):
+            return Halted(question.stop(f"its check could not tell: {why}"))
+        case _:
+            raise AssertionError(verdict)
+
+
+def _left_behind(call: Call, before: tuple[Sight, ...], how: str) -> Part:
+    """A call that ended badly may have touched the world all the same. What the run itself did is not drift."""
+    after, _ = (yield Observe()) if call.touches else ((), ())
+    if after != before:
+        yield Append(WorldSeen(after, why=f"{call.address}, {how}"))
+    return None
+
+
+def _as_before(call: Call) -> Part:
+    """It did not happen, so what it touches must be as it was; if not, somebody else was there."""
+    stop = (yield Verify()) if call.touches else None
+    return None if stop is None else Halted(stop)
+
+
+def unobservable(call: Call, unseen: tuple[str, ...]) -> Stop:
+    message = (
+        f"run {call.run}, {call.address}: what it touches cannot be observed, so it was not run: {'; '.join(unseen)}"
+    )
+    return Stop("Drifted", message, call.address, {"unseen": "; ".join(unseen)})
+
+
+def _try_again(call: Call, attempt: int, failures: int, failed: Raised | None) -> Part:
+    """It did not happen. After a crash it runs; after a failure, as often as retries are allowed."""
+    if failed is None:
+        return None
+    wait = next_try(call.retry, failed.error, failures, harmless=True)
+    if wait is None:
+        yield Append(EffectRaised(call.address, failed.raw, attempt))
+        return Failed(failed.raw, failed.error)
+    yield Pause((yield After(wait.seconds, wait.jitter)))
+    return None

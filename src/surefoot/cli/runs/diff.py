@@ -1,0 +1,122 @@
+"""`surefoot runs diff A B`: two runs, call by call. It answers; whether a difference is bad is not for it to say."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefoot.cli import acting, output, paint
+from surefoot.cli.options import Settings, common
+from surefoot.core.entry import Kept, Value
+from surefoot.core.history import Past
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.comparing import Comparison, Pair
+    from surefoot.engine.handle import Run
+
+WIDTH = 60
+HEADINGS = ("CALL", "KIND", "VERDICT", "A", "B")
+
+
+@click.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option("--all", "everything", is_flag=True, help="Also list the calls that are the same.")
+@common
+@click.pass_obj
+def diff(settings: Settings, a: str, b: str, everything: bool) -> None:
+    """Compare two runs call by call: same, differs (arguments, outcome, result), only in A, only in B.
+
+    Calls are matched by address. Times, attempts, processes and keys are not compared. The exit code is 0 either way.
+    """
+    from surefoot.engine.comparing import compare
+
+    ours, theirs = acting.open_run(settings, a), acting.open_run(settings, b)
+    found = compare(ours.state(), theirs.state())
+    if settings.json:
+        output.say_json(facts(ours, theirs, found))
+    else:
+        draw(a, b, found, everything=everything)
+
+
+def draw(a: str, b: str, found: Comparison, *, everything: bool) -> None:
+    from surefoot.engine.comparing import DIFFERS, ONLY_A, ONLY_B, SAME
+
+    runs = f"the runs differ in {', '.join(found.differs)}" if found.differs else "same workflow, arguments and outcome"
+    output.say(text.visible(f"A = {a}, B = {b}: {runs}"))
+    output.say(
+        f"calls: {found.count(SAME)} same, {found.count(DIFFERS)} differ, "
+        f"{found.count(ONLY_A)} only in A, {found.count(ONLY_B)} only in B"
+    )
+    rows = [_row(pair) for pair in found.calls if everything or pair.verdict != SAME]
+    if rows:
+        paint.draw(paint.console(), HEADINGS, rows, flexible=(3, 4))
+
+
+def _row(pair: Pair) -> tuple[str, ...]:
+    kind = " / ".join(dict.fromkeys(past.kind for past in (pair.a, pair.b) if past is not None))
+    verdict = f"differs: {', '.join(pair.differs)}" if pair.differs else pair.verdict
+    shown = [text.shorten(_told(past, pair.differs), WIDTH) for past in (pair.a, pair.b)]
+    return (text.visible(pair.address), kind, verdict, *shown)
+
+
+def _told(past: Past | None, differs: list[str]) -> str:
+    """What is worth seeing beside the other: the arguments if those differ, and what came of the call."""
+    if past is None:
+        return ""
+    asked = f"{_json(past.args)} -> " if "arguments" in differs else ""
+    return asked + (_json(past.value) or _error(past) or past.state.value)
+
+
+def facts(a: Run, b: Run, found: Comparison) -> dict[str, Any]:
+    from surefoot.engine.comparing import DIFFERS, ONLY_A, ONLY_B, SAME
+
+    return {
+        "a": a.id,
+        "b": b.id,
+        "differs": found.differs,
+        "same": found.count(SAME),
+        "different": found.count(DIFFERS),
+        "only_in_a": found.count(ONLY_A),
+        "only_in_b": found.count(ONLY_B),
+        "calls": [
+            {
+                "address": pair.address,
+                "verdict": pair.verdict,
+                "differs": pair.differs,
+                "a": _facts(pair.a),
+                "b": _facts(pair.b),
+            }
+            for pair in found.calls
+        ],
+    }
+
+
+def _facts(past: Past | None) -> dict[str, Any] | None:
+    if past is None:
+        return None
+    args, result = _json(past.args), _json(past.value)
+    return {
+        "kind": past.kind,
+        "status": past.state.value,
+        "args": json.loads(args) if args else None,
+        "result": json.loads(result) if result else None,
+        "error": _error(past),
+    }
+
+
+def _json(value: Value | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Kept):
+        return f'{{"$large": {value.reference.size}, "sha256": "{value.reference.digest.hex()}"}}'
+    return bytes(value).decode("utf-8", "replace")
+
+
+def _error(past: Past) -> str:
+    from surefoot.core import values
+
+    return "" if past.error is None else ": ".join(values.error_summary(past.error))

@@ -1,0 +1,66 @@
+"""`surefoot runs fork ID --at ADDR --id NEW`: a new run that goes on from a point of another, which is only read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from surefoot.cli import acting, asking, output
+from surefoot.cli.options import Settings, common, operator
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.forking import Draft
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--at", "address", metavar="ADDR", required=True, help="The call before which the fork begins.")
+@click.option("--id", "new_id", metavar="NEW", required=True, help="The id of the new run.")
+@asking.yes_option
+@operator
+@common
+@click.pass_obj
+def fork(settings: Settings, run_id: str, address: str, new_id: str, yes: bool, by: str | None, note: str) -> int:
+    """Make a new run that reuses what a run had recorded before a call, and goes on by itself.
+
+    The run itself is only read. Effects from that call on are executed again by the fork, with keys of its own: they
+    are listed, and you are asked. Nothing is executed before the fork is resumed.
+    """
+    from surefoot.engine import forking
+    from surefoot.engine.handle import whoami
+
+    run, who = acting.open_run(settings, run_id), by or whoami()
+    found = forking.existing(run, new_id, at=address)
+    if found is None:
+        draft = forking.prepare(run, new_id, at=address, by=who, note=note)
+        output.tell(*lines(run_id, new_id, draft))
+        if not asking.agreed("make this fork?", yes=yes):
+            return asking.DECLINED
+        found = run.fork(new_id, at=address, by=who, note=note)
+    recorded = {
+        "run": new_id,
+        "parent": run_id,
+        "at": found.at,
+        "reused": found.reused,
+        "would_execute": found.would_execute,
+        "by": who,
+        "note": note,
+    }
+    acting.report(settings, found.run, recorded, f"recorded: run {new_id}, forked from {run_id} before {found.at}")
+    return 0
+
+
+def lines(run_id: str, new_id: str, draft: Draft) -> list[str]:
+    """What the fork would take over, and what it would do again."""
+    told = [
+        f"run {new_id} would go on from run {run_id}, before {draft.at}",
+        f"  reused     {len(draft.reused)} recorded calls, none runs again",
+    ]
+    told += [
+        f"  effect     {address} would be executed again, with a key of its own" for address in draft.would_execute
+    ]
+    if not draft.would_execute:
+        told.append("  effects    none on record from there on")
+    return [text.visible(line) for line in told]

@@ -1,0 +1,60 @@
+"""`surefoot runs rewind ID --at ADDR`: send a run back to before a call, after telling what that puts in doubt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from surefoot.cli import acting, asking, output
+from surefoot.cli.options import Settings, common, operator
+from surefoot.core.address import as_recorded
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.core.history import Past
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--at", "address", metavar="ADDR", required=True, help="The first call that is to be made again.")
+@asking.yes_option
+@operator
+@common
+@click.pass_obj
+def rewind(settings: Settings, run_id: str, address: str, yes: bool, by: str | None, note: str) -> int:
+    """Send a run back to before a call. Lists the effects that would be in doubt, and asks first.
+
+    What was recorded from there on is set aside and kept in the journal; steps run again. Effects that were executed stay
+    executed: each of them is in doubt until its policy, its check or a person says what to do. Nothing is executed now.
+    """
+    from surefoot.engine.handle import whoami
+
+    run = acting.open_run(settings, run_id)
+    address, who = as_recorded(address), by or whoami()
+    output.tell(*_outlook(run_id, address, *run.set_aside_by_rewind(address)))
+    if not asking.agreed("send it back?", yes=yes):
+        return asking.DECLINED
+    doubtful = run.rewind(address, by=who, note=note)
+    acting.report(
+        settings,
+        run,
+        {"run": run_id, "at": address, "in_doubt": doubtful, "by": who, "note": note},
+        f"recorded: run {run_id} goes back to before {address}, said by {who}",
+    )
+    return 0
+
+
+def _outlook(run_id: str, address: str, aside: list[Past], executed: list[Past]) -> list[str]:
+    steps = sum(past.kind == "step" for past in aside)
+    kept = f"{len(aside)} recorded calls are set aside and kept, {steps} of them steps that run again."
+    told = [f"run {run_id} would go back to before {address}: {kept}"]
+    told += [f"  in doubt   {past.address}: it happened or may have; then {_policy(past)}" for past in executed]
+    if not executed:
+        told.append("  no effect was executed from there on.")
+    return [text.visible(line) for line in told]
+
+
+def _policy(past: Past) -> str:
+    words = {"retry": "run again with the same key", "check": "looked up by its check", "fail": "the call fails"}
+    return words.get(past.policy, "a person has to settle it")

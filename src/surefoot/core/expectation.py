@@ -1,0 +1,177 @@
+"""What a run expects of the world: the last recorded value of each part, whoever recorded it.
+
+What the run itself did is not drift: an effect that touches a part records how it left it. While an effect is in doubt,
+the parts it touches are judged by nobody; once it is settled as happened they are taken as they are found, and as not
+happened they must be as they were before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from surefoot.core.entry import (
+    ABSENT,
+    EffectDone,
+    EffectIntended,
+    EffectRaised,
+    EffectSettled,
+    Entry,
+    Sight,
+    WorldSeen,
+)
+
+START = "the start of the run"
+
+
+class Expected(Struct, frozen=True):
+    hash: str
+    by: str
+    """The call (or the person) that recorded it."""
+    seq: int
+
+
+class Unseen(Struct, frozen=True):
+    """A witness that could not be observed: a stop, not a pass."""
+
+    why: str
+
+
+class Drift(Struct, frozen=True):
+    """One part of the world that is not as the run left it."""
+
+    witness: str
+    part: str
+    what: str
+    """`added`, `removed`, `changed` or `not observable`."""
+    expected: str
+    actual: str
+    by: str
+    """Which call recorded what was expected."""
+
+    def line(self) -> str:
+        if self.what == "not observable":
+            return f"{self.witness}: cannot be observed: {self.actual}"
+        expected, actual = _short(self.expected), _short(self.actual)
+        return f"{self.part}: {self.what} (expected {expected}, recorded by {self.by}; found {actual})"
+
+
+def _parts_of(witnesses: set[str], actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
+    seen = (actual.get(witness, {}) for witness in witnesses)
+    return {part for parts in seen if not isinstance(parts, Unseen) for part in parts}
+
+
+def _short(value: str) -> str:
+    """A hash is there to be told from another, not to be read."""
+    head, _, rest = value.partition(" ")
+    return f"{head[:12]}… {rest}".strip() if len(head) > 16 else value
+
+
+class Expectation:
+    """Folded from a run's entries."""
+
+    def __init__(self) -> None:
+        self.sights: dict[str, Sight] = {}
+        """The newest sight of each witness, by its name."""
+        self.parts: dict[str, Expected] = {}
+        self.fresh: set[str] = set()
+        """Parts that are to be taken as they are found next."""
+        self.fresh_witnesses: set[str] = set()
+        """Witnesses all of whose parts are: an effect may have made parts that nobody had seen before."""
+        self.folder = ""
+        """The working folder of the process that saw it last: relative paths mean nothing without it."""
+        self.version = 0
+        """Counts what was learned, so that a look can tell whether it was overtaken."""
+        self._open: dict[str, tuple[Sight, ...]] = {}
+        """Effect in flight or in doubt -> what it touches, as it was before."""
+
+    def copy(self) -> Expectation:
+        """As it is now; what is learned later does not change it."""
+        twin = Expectation()
+        twin.sights, twin.parts, twin.fresh = dict(self.sights), dict(self.parts), set(self.fresh)
+        twin.fresh_witnesses, twin.version, twin._open = set(self.fresh_witnesses), self.version, dict(self._open)
+        twin.folder = self.folder
+        return twin
+
+    def learn(self, entry: Entry, seq: int) -> None:
+        """Take in an entry that this very process has recorded. Those of others are folded (`state.py`)."""
+        match entry:
+            case EffectIntended() if entry.before:
+                self.begin(entry.address, entry.before, seq)
+            case EffectDone():
+                self.end(entry.address, as_found=True)
+                self.see(entry.after, entry.address, seq)
+            case EffectRaised():
+                self.end(entry.address)
+            case EffectSettled():
+                self.end(entry.address, as_found=entry.happened)
+            case WorldSeen():
+                self.see(entry.sights, entry.address or entry.why or START, seq)
+            case _:
+                pass
+
+    def see(self, sights: Iterable[Sight], by: str, seq: int) -> None:
+        self.version += 1
+        for sight in sights:
+            self.fresh_witnesses.discard(sight.witness)
+            before = self.sights.get(sight.witness)
+            for part in before.parts if before is not None else ():
+                if part not in sight.parts:
+                    self.parts.pop(part, None)
+            self.sights[sight.witness] = sight
+            for part, value in sight.parts.items():
+                self.parts[part] = Expected(value, by, seq)
+                self.fresh.discard(part)
+
+    def begin(self, address: str, sights: Iterable[Sight], seq: int) -> None:
+        """An effect is about to touch these parts."""
+        sights = tuple(sights)
+        self.see(sights, f"{address}, before it ran", seq)
+        self._open[address] = sights
+
+    def end(self, address: str, *, as_found: bool = False) -> None:
+        """It is no longer in doubt. `as_found`: it happened, and how it left the world was not recorded."""
+        self.version += 1
+        touched = self._open.pop(address, ())
+        if as_found:
+            self.fresh.update(part for sight in touched for part in sight.parts)
+            self.fresh_witnesses.update(sight.witness for sight in touched)
+
+    def forget_since(self, seq: int, calls: Iterable[str]) -> None:
+        """What was recorded from there on, by these calls, is set aside: take those parts as they are found."""
+        for part, expected in list(self.parts.items()):
+            if expected.seq >= seq:
+                del self.parts[part]
+                self.fresh.add(part)
+        for address in calls:
+            self.end(address, as_found=True)
+
+    def unsettled(self, actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
+        """Parts that an effect in doubt touches: those it was seen to touch before, and those it may have made."""
+        touched = [sight for sights in self._open.values() for sight in sights]
+        known = {part for sight in touched for part in sight.parts}
+        return known | _parts_of({sight.witness for sight in touched}, actual)
+
+    def drift(self, actual: Mapping[str, Mapping[str, str] | Unseen]) -> list[Drift]:
+        """What is not as expected, part by part, each named once."""
+        unjudged = self.fresh | _parts_of(self.fresh_witnesses, actual) | self.unsettled(actual)
+        found: dict[str, Drift] = {}
+        for witness, seen in actual.items():
+            if isinstance(seen, Unseen):
+                found[f"\0{witness}"] = Drift(witness, "", "not observable", "", seen.why, "")
+                continue
+            known = self.sights[witness].parts if witness in self.sights else {}
+            for part in {**known, **seen}:
+                if part not in unjudged and part not in found:
+                    drift = self._judge(witness, part, seen.get(part, ABSENT))
+                    if drift is not None:
+                        found[part] = drift
+        return list(found.values())
+
+    def _judge(self, witness: str, part: str, actual: str) -> Drift | None:
+        expected = self.parts.get(part, Expected(ABSENT, START, 0))
+        if expected.hash == actual:
+            return None
+        what = "added" if expected.hash == ABSENT else "removed" if actual == ABSENT else "changed"
+        return Drift(witness, part, what, expected.hash, actual, expected.by)

@@ -1,0 +1,177 @@
+"""Whether an answer looks as a question asked for it, decided from the question as it is recorded.
+
+Whoever answers may not have the code that asks. So the question carries a JSON Schema of the type it wants, made by
+`msgspec`, and this file holds an answer against the part of JSON Schema that such schemas use. What it does not know it
+refuses: an answer that nobody could check would be found out only when the run takes it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+Schema = dict[str, Any]
+
+
+class Misfit(Exception):
+    """The answer does not fit. `str()` says where and why."""
+
+
+def require(answer: Any, schema: Schema) -> None:
+    """Raise Misfit unless the answer, as plain JSON data, fits."""
+    _fit(answer, schema, schema, "$")
+
+
+def _fit(value: Any, schema: Schema, root: Schema, path: str) -> None:
+    if "$ref" in schema:
+        _fit(value, _referred(schema["$ref"], root), root, path)
+        return
+    if "anyOf" in schema:
+        _fit_any(value, schema["anyOf"], root, path)
+        return
+    if "enum" in schema and not any(_same(value, choice) for choice in schema["enum"]):
+        raise Misfit(f"{path}: must be one of {', '.join(map(repr, schema['enum']))}")
+    if "const" in schema and not _same(value, schema["const"]):
+        raise Misfit(f"{path}: must be {schema['const']!r}")
+    kind = schema.get("type")
+    if kind is None:
+        return
+    if kind not in _KINDS:
+        raise Misfit(f"{path}: the question asks for a {kind}, which cannot be checked here")
+    if not _KINDS[kind](value):
+        raise Misfit(f"{path}: must be {_WORDS[kind]}, not {_word(value)}")
+    if isinstance(value, str):
+        _fit_text(value, schema, path)
+    elif isinstance(value, list):
+        _fit_list(value, schema, root, path)
+    elif isinstance(value, dict):
+        _fit_object(value, schema, root, path)
+    elif not isinstance(value, bool) and isinstance(value, int | float):
+        _fit_number(value, schema, path)
+
+
+def _referred(reference: str, root: Schema) -> Schema:
+    found = root.get("$defs", {}).get(reference.rpartition("/")[2])
+    if not isinstance(found, dict):
+        raise Misfit(f"the question refers to {reference!r}, which it does not define")
+    return found
+
+
+def _fit_any(value: Any, choices: list[Schema], root: Schema, path: str) -> None:
+    misfits = []
+    for choice in choices:
+        try:
+            _fit(value, choice, root, path)
+        except Misfit as misfit:
+            misfits.append(str(misfit))
+        else:
+            return
+    raise Misfit(" or ".join(dict.fromkeys(misfits)))
+
+
+def _fit_text(value: str, schema: Schema, path: str) -> None:
+    shortest, longest = schema.get("minLength", 0), schema.get("maxLength", math.inf)
+    if not shortest <= len(value) <= longest:
+        raise Misfit(f"{path}: must have {shortest} to {longest} characters, not {len(value)}")
+    wanted = schema.get("format", schema.get("contentEncoding"))
+    if wanted in _FORMATS:
+        try:
+            msgspec.convert(value, _FORMATS[wanted])
+        except msgspec.ValidationError:
+            raise Misfit(f"{path}: must be {_FORMAT_WORDS[wanted]}") from None
+    if "pattern" in schema and len(value) <= 10_000 and not re.search(schema["pattern"], value):
+        raise Misfit(f"{path}: must match {schema['pattern']}")
+
+
+def _fit_number(value: float, schema: Schema, path: str) -> None:
+    for word, holds in _BOUNDS.items():
+        if word in schema and not holds(value, schema[word]):
+            raise Misfit(f"{path}: {word} is {schema[word]}, this is {value}")
+
+
+def _fit_list(value: list[Any], schema: Schema, root: Schema, path: str) -> None:
+    if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf):
+        raise Misfit(
+            f"{path}: must have {schema.get('minItems', 0)} to {schema.get('maxItems', 'any number of')} items"
+        )
+    first = schema.get("prefixItems", [])
+    rest = schema.get("items")
+    for index, item in enumerate(value):
+        inner = first[index] if index < len(first) else rest
+        if isinstance(inner, dict):
+            _fit(item, inner, root, f"{path}[{index}]")
+
+
+def _fit_object(value: dict[str, Any], schema: Schema, root: Schema, path: str) -> None:
+    known = schema.get("properties", {})
+    missing = [name for name in schema.get("required", ()) if name not in value]
+    if missing:
+        raise Misfit(f"{path}: lacks {', '.join(missing)}")
+    others = schema.get("additionalProperties", True)
+    for name, item in value.items():
+        if name in known:
+            _fit(item, known[name], root, f"{path}.{name}")
+        elif isinstance(others, dict):
+            _fit(item, others, root, f"{path}.{name}")
+        elif others is False or known:
+            raise Misfit(f"{path}: has {name!r}, which is not asked for")
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and one == other
+
+
+def _word(value: Any) -> str:
+    return next((word for kind, word in _WORDS.items() if _KINDS[kind](value)), type(value).__name__)
+
+
+_KINDS: Final[dict[str, Callable[[Any], bool]]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+_WORDS: Final = {
+    "null": "null",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a text",
+    "array": "a list",
+    "object": "an object",
+}
+_FORMATS: Final[dict[str, Any]] = {
+    "date-time": dt.datetime,
+    "date": dt.date,
+    "time": dt.time,
+    "duration": dt.timedelta,
+    "uuid": uuid.UUID,
+    "decimal": decimal.Decimal,
+    "base64": bytes,
+}
+_FORMAT_WORDS: Final = {
+    "date-time": "a date and time, 2026-01-31T09:30:00Z",
+    "date": "a date, 2026-01-31",
+    "time": "a time of day, 09:30:00",
+    "duration": "a duration, PT1H30M",
+    "uuid": "a UUID",
+    "decimal": "a decimal number, as a text",
+    "base64": "bytes in base64",
+}
+_BOUNDS: Final[dict[str, Callable[[float, float], bool]]] = {
+    "minimum": lambda value, bound: value >= bound,
+    "maximum": lambda value, bound: value <= bound,
+    "exclusiveMinimum": lambda value, bound: value > bound,
+    "exclusiveMaximum": lambda value, bound: value < bound,
+    "multipleOf": lambda value, bound: bound != 0 and math.isclose(math.remainder(value, bound), 0.0, abs_tol=1e-12),
+}

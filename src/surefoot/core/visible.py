@@ -1,0 +1,29 @@
+"""Text from data, made fit for people: whatever was recorded, it cannot move a cursor or lie about its order.
+
+Control characters, escape sequences, bidirectional overrides and other invisible characters are shown as escapes.
+"""
+
+from __future__ import annotations
+
+
+def visible(text: str) -> str:
+    r"""One line, every character of it printable. Newlines become `\n`."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def visible_lines(text: str) -> list[str]:
+    """The lines of a text, each of them printable. Only a newline ends a line."""
+    return [visible(line.replace("\t", "    ")) for line in text.split("\n")]
+
+
+def shorten(text: str, width: int) -> str:
+    """At most `width` characters, made visible; says how much is missing."""
+    if len(text) <= width:
+        return visible(text)
+    return f"{visible(text[: max(width - 1, 1)])}…"
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

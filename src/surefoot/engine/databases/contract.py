@@ -1,0 +1,98 @@
+"""What surefoot does in a database of the user's: one transaction, in which a marker row commits with the user's rows.
+
+The marker is written *first*, so that two transactions of one key can never both commit: the second waits for the
+first, and then finds its marker. Its value comes last, so a marker without one shows that somebody committed half-way.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from surefoot.errors import SurefootError, UsageError
+
+LOCK_SECONDS: Final = 30
+"""How long we wait for others who hold a lock."""
+TABLE: Final = "surefoot_markers"
+CREATE: Final = (
+    f"CREATE TABLE IF NOT EXISTS {TABLE} (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT, at TEXT NOT NULL)"
+)
+
+
+class Marker(Struct, frozen=True):
+    """Proof that the transaction of an effect was committed, and what it gave."""
+
+    digest: str
+    value: str | None
+    """As recorded; None: committed before the function had returned, by the function itself."""
+
+
+class Meddled(UsageError):
+    """User code ended the transaction that was opened for it."""
+
+
+class MarkerUnclear(SurefootError):
+    """There is a marker, and it does not tell that this very call was carried out."""
+
+
+class Work(Protocol):
+    """One open transaction."""
+
+    db: Any
+    """What user code works with."""
+
+    def mark(self, key: str, digest: str, at: str) -> Marker | None:
+        """Put the marker down. The marker that is there already, if there is one."""
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """While user code runs: it may not end the transaction."""
+
+    def finish(self, key: str, value: str) -> None:
+        """Give the marker its value."""
+
+    def require_open(self, *, failed: bool = False) -> None:
+        """`Meddled` if user code has ended the transaction. `failed`: it raised, so the database may have ended it."""
+
+    def commit(self) -> None:
+        """Raises what the database said if nothing was committed for certain; else `ConnectionError`: in doubt."""
+
+    def rollback(self) -> None:
+        """Nothing of it stays. Never raises: a connection that is lost is rolled back by the other side."""
+
+    def close(self) -> None: ...
+
+
+class Database(Protocol):
+    name: str
+
+    def begin(self) -> Work: ...
+    def find(self, key: str) -> Marker | None:
+        """The marker of this key, once no transaction that could still commit one is under way."""
+
+
+def meddled() -> Meddled:
+    return Meddled(
+        "a transaction was ended by the function it was opened for: no commit(), rollback(), COMMIT or ATTACH in it. "
+        "surefoot commits once the function has returned; raise an exception to roll back."
+    )
+
+
+def lost_commit(error: BaseException) -> ConnectionError:
+    return ConnectionError(f"whether COMMIT went through is not known ({type(error).__name__}: {error})")
+
+
+_REFUSED: Final = ("23", "40")
+"""SQLSTATE classes with which a server refuses a COMMIT: constraints and serialization."""
+_UNKNOWN: Final = "40003"
+
+
+def refused(error: BaseException) -> bool:
+    """Whether a failed COMMIT certainly committed nothing: the database itself said so."""
+    said = getattr(error, "orig", None) or error
+    state = getattr(said, "sqlstate", None) or getattr(said, "pgcode", None)
+    if isinstance(state, str):
+        return state[:2] in _REFUSED and state != _UNKNOWN
+    code = getattr(said, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in (5, 19)  # SQLITE_BUSY, SQLITE_CONSTRAINT

@@ -1,0 +1,223 @@
+"""Asking people: the question is stored, the run stands still, and the answer may come days later from anywhere.
+
+An answer is bound to a digest of everything a person is shown. If the code now asks something else under the same name,
+the old answer is void and the question is put again. The first durable answer counts; when the time is over, so is the
+question, whichever of the two is recorded first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surefoot.core import schema as schemas
+from surefoot.core import values
+from surefoot.core.command import Append, Failed, Halted, Observe, Pause, Program, Verify
+from surefoot.core.doubt import unanswered
+from surefoot.core.entry import QuestionAsked, QuestionExpired
+from surefoot.core.history import Past, PastState, changed
+from surefoot.core.programs.calls import Call, unobservable
+from surefoot.core.timer import Duration, after, remaining, seconds
+from surefoot.core.visible import shorten, visible
+from surefoot.engine.current import Place
+from surefoot.engine.worldview import looked_around
+from surefoot.errors import Fatal, UsageError, ValueRejected
+
+DENY, APPROVE, RAISE = "deny", "approve", "raise"
+log = logging.getLogger("surefoot")
+ON_TIMEOUT = (DENY, APPROVE, RAISE)
+
+Asking = Generator[Append | Pause | Verify, Any, Past | None]
+
+
+class Decision(Struct, frozen=True):
+    """A person's yes or no. True when approved."""
+
+    approved: bool
+    by: str = ""
+    note: str = ""
+    at: datetime | None = None
+    """When it was given; None: nobody answered in time."""
+
+    def __bool__(self) -> bool:
+        return self.approved
+
+
+class Question(Struct, frozen=True):
+    """What a person is shown. All of it is bound to the answer."""
+
+    form: str
+    text: str
+    details: Raw
+    schema: str = ""
+    by: tuple[str, ...] = ()
+    due_seconds: float | None = None
+
+    @property
+    def shown(self) -> str:
+        return values.digest([self.form, self.text, bytes(self.details), self.schema, list(self.by)])
+
+
+def question(
+    form: str,
+    text: object,
+    details: object,
+    by: str | Sequence[str] | None,
+    timeout: Duration | None,
+    wanted: Any = None,
+) -> Question:
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError(f"sf.{form}() needs a question: a text that a person understands, not {text!r}")
+    try:
+        raw = Raw(values.encode(details))
+    except ValueRejected as error:
+        raise ValueRejected(f"sf.{form}(details=…): {error}", path=error.path) from error
+    names = (by,) if isinstance(by, str) else tuple(by or ())
+    if not all(names):
+        raise UsageError(f"sf.{form}(by={by!r}): the names of those who may answer")
+    return Question(form, text, raw, _schema(wanted), names, None if timeout is None else seconds(timeout))
+
+
+def _schema(wanted: Any) -> str:
+    if wanted is None:
+        return ""
+    try:
+        return msgspec.json.encode(msgspec.json.schema(wanted)).decode()
+    except TypeError as error:
+        raise UsageError(
+            f"sf.ask(type={wanted!r}): an answer is plain data, so it must be a plain type, a dataclass or a Struct "
+            f"({error})"
+        ) from None
+
+
+def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Asking:
+    """Put the question, and wait for its answer. None: the time is over."""
+    begun = place.session.now()
+    past = yield from _answer(place, address, asked, wanted)
+    yield from looked_around(place, begun)
+    return past
+
+
+def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
+    session = place.session
+    past: Past | None = session.state.calls.get(address)
+    session.meet_cancel(place, past)
+    if past is not None and past.kind != "question":
+        raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
+    if past is None or past.shown != asked.shown:
+        past = yield from _put(session, address, asked)
+    past.asked = True
+    patience = after(session.now(), session.wait_seconds)
+    while True:
+        if past.state is PastState.DONE:
+            why = _misfit(session, past, wanted)
+            if not why:
+                return past
+            if not session.dry:
+                log.warning("run %s, %s: the answer does not fit, it is asked again: %s", session.run, address, why)
+            past = yield from _put(session, address, asked)
+        if past.state is PastState.FAILED:
+            return None
+        if past.due is not None and remaining(past.due, session.now()) <= 0:
+            session.would_do(asked.form, address)
+            yield Append(QuestionExpired(address))
+            # Somebody may have answered while that was being written: whoever was first is right.
+            if past.state is not PastState.DONE:
+                return None
+        elif remaining(patience, session.now()) <= 0:
+            raise session.stopped(place, unanswered(session.run, past))
+        else:
+            yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
+
+
+def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, Past]:
+    session.would_do(asked.form, address)
+    due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
+    entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
+    # Open before it is written: an answer that follows at once finds it, and one to the old question does not.
+    past: Past = session.state.ask(entry, session.clock.now())
+    past.asked = True
+    yield Append(entry)
+    return past
+
+
+def _misfit(session: Any, past: Past, wanted: Any) -> str:
+    """What a schema cannot tell (is this text a moment?) is found out only here, where the type is known."""
+    if wanted is None:
+        return ""
+    try:
+        msgspec.convert(session.decoded(past.value), wanted)
+    except msgspec.ValidationError as error:
+        return visible(str(error))
+    return ""
+
+
+def decision(session: Any, past: Past | None, on_timeout: str, address: str) -> Decision:
+    if past is None:
+        if on_timeout == RAISE:
+            raise TimeoutError(f"nobody answered {address} in time")
+        return Decision(on_timeout == APPROVE, note="nobody answered in time")
+    approved = session.decoded(past.value) is True
+    return Decision(approved, past.learned_by, past.why, datetime.fromtimestamp(past.ended / 1e6, UTC))
+
+
+def checked_on_timeout(on_timeout: str) -> str:
+    if on_timeout not in ON_TIMEOUT:
+        raise UsageError(f"on_timeout={on_timeout!r}: must be one of {', '.join(map(repr, ON_TIMEOUT))}")
+    return on_timeout
+
+
+def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
+    """The answer as the type that was asked for."""
+    if past is None:
+        raise TimeoutError(f"nobody answered {address} in time")
+    answer = session.decoded(past.value)
+    return answer if wanted is None else msgspec.convert(answer, wanted)
+
+
+def supervised(place: Place, call: Call, name: str, program: Program) -> Program:
+    """An effect that a person has to agree to first. What is shown is what will run."""
+    session = place.session
+    address = f"{call.address}.approval"
+    details = {"effect": name, "arguments": values.decode(call.args)}
+    if call.touches:
+        sights, unseen = yield Observe()
+        if unseen:
+            return Halted(unobservable(call, unseen))
+        details["touches"] = {sight.witness: sight.parts for sight in sights}
+    past = yield from asking(place, address, question("approve", f"Run {call.address}?", details, None, None))
+    given = decision(session, past, DENY, address)
+    if given:
+        session.would_do("effect", call.address)
+        return (yield from program)
+    why = f": {given.note}" if given.note else ""
+    return Failed(Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}")))))
+
+
+def require_fit(past: Past, answer: Any) -> None:
+    """Refuse an answer that is not what was asked for, with the reason."""
+    if past.form == "approve":
+        if not isinstance(answer, bool):
+            raise UsageError(f"{past.address} is a yes-or-no question: true or false, not {shorten(repr(answer), 100)}")
+        return
+    if past.schema:
+        try:
+            schemas.require(answer, msgspec.json.decode(past.schema))
+        except schemas.Misfit as misfit:
+            question = shorten(repr(past.question), 200)
+            raise UsageError(f"{past.address}: that is no answer to {question}: {misfit}") from None
+
+
+def plain(past: Past, answer: Any) -> Any:
+    """An answer as it is recorded: to a question with a type, the plain data that stands for it."""
+    if not past.schema:
+        return answer
+    try:
+        return msgspec.to_builtins(answer)
+    except (TypeError, RecursionError):
+        return answer  # It cannot fit, and is refused with the reason.

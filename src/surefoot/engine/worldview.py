@@ -1,0 +1,185 @@
+"""Looking at the world for a run: what its witnesses see now, held against what the run expects."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shlex
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surefoot.core.command import Verify
+from surefoot.core.entry import Sight, Stop
+from surefoot.core.expectation import Drift, Expectation, Unseen
+from surefoot.core.timer import Moment, after, remaining
+from surefoot.errors import UsageError
+from surefoot.world.base import sight
+from surefoot.world.observing import distinct, observe_all
+from surefoot.world.observing import look as look_once
+from surefoot.world.specs import from_spec
+
+STOP: Final = "stop"
+WARN: Final = "warn"
+ACCEPT: Final = "accept"
+VERDICTS: Final = (STOP, WARN, ACCEPT)
+SHOWN: Final = 20
+LONG_WAIT_SECONDS: Final = 60.0
+"""After a longer wait the world is looked at again."""
+
+OnDrift = str | Callable[[list[Drift]], str]
+
+
+class Findings(Struct, frozen=True):
+    """What was found when every witness of a run was observed again."""
+
+    drift: list[Drift]
+    sights: tuple[Sight, ...]
+    changed: frozenset[str]
+    """Witnesses whose sight is not the one on record."""
+
+    def news(self) -> tuple[Sight, ...]:
+        return tuple(sight for sight in self.sights if sight.witness in self.changed)
+
+
+def observe(witnesses: Sequence[Any]) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
+    """What these see now; and what could not be observed, in words."""
+    by_name = {witness.name: witness for witness in witnesses}
+    found = observe_all(witnesses)
+    sights = tuple(sight(by_name[name], seen) for name, seen in found.items() if not isinstance(seen, Unseen))
+    return sights, tuple(f"{name}: {seen.why}" for name, seen in found.items() if isinstance(seen, Unseen))
+
+
+def watch(witness: Any) -> tuple[Any, Sight | str]:
+    """The value a witness sees now, and the sight of the same moment; or why it could not be observed."""
+    distinct([witness])
+    seen = look_once(witness)
+    if isinstance(seen, Unseen):
+        return None, f"{witness.name}: {seen.why}"
+    return seen.value, sight(witness, seen.parts)
+
+
+def unobservable(run: str, address: str, why: str) -> Stop:
+    return Stop("Drifted", f"run {run}, {address}: cannot be observed: {why}", address, {"unseen": why})
+
+
+def look(world: Expectation, at_hand: Sequence[Any]) -> Findings:
+    """Observe every witness that the run knows or the code names. A new one is no drift: it begins now."""
+    given = {witness.name: witness for witness in at_hand}
+    actual = _again(world, given)
+    judged = dict(actual)
+    for name, seen in observe_all([witness for name, witness in given.items() if name not in actual]).items():
+        actual[name] = seen
+        if isinstance(seen, Unseen):
+            judged[name] = seen
+    specs = {name: dict(seen.spec) for name, seen in world.sights.items()}
+    specs.update({name: dict(getattr(witness, "spec", {})) for name, witness in given.items()})
+    sights = tuple(Sight(name, seen, specs[name]) for name, seen in actual.items() if not isinstance(seen, Unseen))
+    changed = frozenset(seen.witness for seen in sights if _is_news(world, seen))
+    unsettled = world.unsettled(actual)
+    # Witnesses of parts that an effect in doubt touches are recorded once that is settled.
+    in_doubt = frozenset(seen.witness for seen in sights if unsettled & seen.parts.keys())
+    return Findings(world.drift(judged), sights, changed - in_doubt)
+
+
+def overtaken(findings: Findings, before: Expectation, after: Expectation) -> Findings:
+    """The run changed its own world while we looked: what it changed cannot be judged by what was seen."""
+    actual = {seen.witness: seen.parts for seen in findings.sights}
+    still = {found.part for found in after.drift(actual)}
+    drift = [
+        found
+        for found in findings.drift
+        if not found.part or (found.part in still and before.parts.get(found.part) == after.parts.get(found.part))
+    ]
+    return Findings(drift, findings.sights, frozenset())
+
+
+def _again(world: Expectation, given: dict[str, Any]) -> dict[str, dict[str, str] | Unseen]:
+    """Every witness on record: with the one of that name that the code gives, else as its spec says."""
+    found: dict[str, dict[str, str] | Unseen] = {}
+    witnesses = []
+    for name, seen in world.sights.items():
+        witness = given.get(name) or (from_spec(seen.spec) if seen.spec else None)
+        if witness is None:
+            found[name] = Unseen("only the code that watched it can look; name it in watch= of the workflow")
+        else:
+            witnesses.append(witness)
+    return {**found, **observe_all(witnesses)}
+
+
+def _is_news(world: Expectation, sight: Sight) -> bool:
+    known = sight.witness in world.sights and sight.witness not in world.fresh_witnesses
+    return not known or not _as_expected(world, sight) or bool(world.fresh & sight.parts.keys())
+
+
+def _as_expected(world: Expectation, sight: Sight) -> bool:
+    return all(part in world.parts and world.parts[part].hash == value for part, value in sight.parts.items()) and all(
+        part in sight.parts for part in world.sights[sight.witness].parts
+    )
+
+
+def verdict(drift: list[Drift], on_drift: OnDrift) -> str:
+    """What the workflow wants done about it. What cannot be observed is a stop, whatever it says."""
+    if any(found.what == "not observable" for found in drift):
+        return STOP
+    if not drift or isinstance(on_drift, str):
+        return on_drift if isinstance(on_drift, str) else ACCEPT
+    try:
+        said: Any = on_drift(drift)
+    except Exception as error:
+        raise UsageError(f"on_drift= raised {type(error).__name__}: {error}. The run stays as it is.") from error
+    if said not in VERDICTS:
+        raise UsageError(f"on_drift= answered {said!r}; it must be one of {', '.join(map(repr, VERDICTS))}")
+    return str(said)
+
+
+def checked_on_drift(on_drift: OnDrift) -> OnDrift:
+    if inspect.iscoroutinefunction(on_drift):
+        raise UsageError("on_drift= takes a plain function, not an async one")
+    if callable(on_drift) or on_drift in VERDICTS:
+        return on_drift
+    raise UsageError(f"on_drift={on_drift!r}: must be one of {', '.join(map(repr, VERDICTS))}, or a function")
+
+
+def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
+    """Refused when decorated, not at the first resume."""
+    return tuple(distinct(watch))
+
+
+def looked_around(place: Any, begun: Moment) -> Generator[Verify, Stop | None, None]:
+    """After a long wait the world may have changed: it is looked at again before the run goes on."""
+    if remaining(after(begun, LONG_WAIT_SECONDS), place.session.now()) < 0:
+        stop = yield Verify()
+        if stop is not None:
+            raise place.session.stopped(place, stop)
+
+
+def here() -> str:
+    """The working folder, by which relative paths are understood; empty where it is gone."""
+    try:
+        return os.getcwd().encode("utf-8", "backslashreplace").decode()
+    except OSError:
+        return ""
+
+
+def drifted(run: str, drift: Sequence[Drift], folder: str = "") -> Stop:
+    """The stop: what was expected, what was found, and which call had recorded it. `folder`: where that was."""
+    lines = [found.line() for found in drift]
+    more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    moved = [f"relative paths: recorded in {folder}, looked for in {here()}"] if folder not in ("", here()) else []
+    told = "\n  ".join([*lines[:SHOWN], *more, *moved])
+    quoted = shlex.quote(run)
+    call = next((found.by.split(",")[0] for found in drift if "#" in found.by), "")
+    again = (("do it again?", f"surefoot runs rewind {quoted} --at {shlex.quote(call)}"),) if call else ()
+    return Stop(
+        "Drifted",
+        f"run {run}: the world is not as the run left it. Nothing was executed.\n  {told}",
+        "",
+        {found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift[:SHOWN]},
+        (
+            ("it is all right?", f"surefoot accept {quoted}"),
+            *again,
+            ("give up?", f"surefoot runs cancel {quoted}"),
+        ),
+    )

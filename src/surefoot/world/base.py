@@ -1,0 +1,141 @@
+"""A witness looks at something outside and keeps what it saw as a fingerprint: part -> hash.
+
+It only looks: it changes nothing, remembers nothing between two looks, and takes content as evidence, never a time.
+What could not be seen is not "unchanged": a look that fails raises `NotObservable`, and that is a stop, not a pass.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surefoot.core.entry import Sight
+from surefoot.errors import SurefootError, UsageError
+
+LIMIT_SECONDS: Final = 10.0
+"""How long a look may go without getting on."""
+LONGEST_SECONDS: Final = 3600.0
+"""How long a look may take that does get on: hashing much data takes its time, and no longer than this."""
+_MAX_WORDS: Final = 500
+
+
+class NotObservable(SurefootError):
+    """Something outside could not be looked at. Whether it changed is not known."""
+
+
+class Look(Struct, frozen=True):
+    """One look: the fingerprint, and the value that belongs to it, seen at the same time."""
+
+    parts: dict[str, str]
+    value: Any = None
+
+
+class Pulse:
+    """A look's sign of life: whoever waits for it gives up when nothing was heard for `seconds`."""
+
+    def __init__(self, seconds: float = LIMIT_SECONDS) -> None:
+        self.seconds = seconds
+        self._begun = self._last = time.monotonic()
+        self._given_up = False
+
+    def beat(self) -> None:
+        """The look is getting on. Raises if nobody waits for it any more, so that it ends."""
+        self._last = time.monotonic()
+        if self._given_up or self.left() <= 0:
+            raise TimeoutError
+
+    def left(self) -> float:
+        """Seconds until patience ends."""
+        now = time.monotonic()
+        return min(self._last + self.seconds - now, self._begun + LONGEST_SECONDS - now)
+
+    def give_up(self) -> None:
+        self._given_up = True
+
+
+class Witness:
+    """The base of all witnesses. A class of your own needs a name and `look`.
+
+    `spec` says how to look again without the code that asked for it (`specs.py`). It is empty where only that code
+    can: a function of the user's, or a URL with a password in it, which is kept nowhere.
+    """
+
+    _secrets: tuple[str, ...] = ()
+    """What must not show in any message."""
+
+    def __init__(self, name: str, spec: dict[str, str] | None = None) -> None:
+        self.name = checked_name(name)
+        self.spec: dict[str, str] = spec or {}
+
+    def __repr__(self) -> str:
+        return f"<witness {self.name}>"
+
+    def look(self, pulse: Pulse) -> Look:
+        raise NotImplementedError
+
+    def fingerprint(self) -> dict[str, str]:
+        """What is there now: part -> hash. `NotObservable` if that cannot be told."""
+        return self._seen().parts
+
+    def value(self) -> Any:
+        """What `sf.watch` returns, as plain data."""
+        return self._seen().value
+
+    def _seen(self) -> Look:
+        pulse = Pulse()
+        try:
+            return self.look(pulse)
+        except Exception as error:  # noqa: BLE001 - whatever the world or a user's function does
+            why = in_words(error, pulse.seconds, self._secrets)
+            # The cause may quote the URL; where there is something to hide it is not shown.
+            raise NotObservable(f"{self.name} cannot be observed: {why}") from (None if self._secrets else error)
+
+
+def sight(witness: Any, parts: dict[str, str]) -> Sight:
+    """What a witness saw, in the form that is recorded."""
+    return Sight(witness.name, parts, dict(getattr(witness, "spec", {})))
+
+
+def checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip() or len(name) > 1000:
+        raise UsageError(f"a witness needs a name of 1 to 1000 characters, not {name!r:.100}.")
+    return storable(name)
+
+
+def storable(text: str) -> str:
+    """The same text; refused where it could not be recorded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!a:.100}: a text with lone surrogates cannot be recorded.") from None
+    return text
+
+
+def text_argument(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"{name}= takes a text, not {value!r:.100}.")
+    return storable(value)
+
+
+def in_words(error: BaseException, seconds: float = LIMIT_SECONDS, secrets: tuple[str, ...] = ()) -> str:
+    """Why a look failed, for a person."""
+    text = _words(error, seconds)
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    if len(text) > _MAX_WORDS:
+        text = f"{text[:_MAX_WORDS]}…"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _words(error: BaseException, seconds: float) -> str:
+    if isinstance(error, SurefootError):
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return f"no answer within {seconds:g} s"
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        return f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}"
+    message = str(error).strip()
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -1,0 +1,62 @@
+r"""Paths as they are written: normalised without a look at the file system, and shown so that each is different.
+
+`./a`, `a//` and `a` are one; `a/../b` is left alone, because `a` may be a link. A name that is not UTF-8 shows its odd
+bytes as `\xff`, and a backslash is shown as two, so that no two files share a part.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from surefoot.errors import UsageError
+
+_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{32,64}\.surefoot-tmp")
+_ESCAPED: Final = re.compile(r"\\(\\|x([89a-f][0-9a-f]))")
+
+
+def as_written(path: object) -> str:
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise UsageError(f"a path is a text or a pathlib.Path, not {path!r:.100}.")
+    text = os.fsdecode(path)
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!a:.200} cannot be the name of a file.") from None
+    if not text or "\0" in text:
+        raise UsageError(f"{text!a:.200} cannot be the name of a file.")
+    if text.startswith("~"):
+        raise UsageError(f"{text!a:.200}: ~ is not expanded. Pass os.path.expanduser({text!a:.200}).")
+    kept = [piece for piece in text.split("/") if piece not in ("", ".")]
+    return ("/" if text.startswith("/") else "") + "/".join(kept) or "."
+
+
+def shown(path: str) -> str:
+    raw = os.fsencode(path.replace("\\", "\\\\"))
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def unshown(text: str) -> str:
+    """The path that `shown` showed."""
+    pieces: list[bytes] = []
+    at = 0
+    for found in _ESCAPED.finditer(text):
+        pieces += [text[at : found.start()].encode(), bytes([int(found[2], 16)]) if found[2] else b"\\"]
+        at = found.end()
+    return os.fsdecode(b"".join([*pieces, text[at:].encode()]))
+
+
+def file_part(path: str) -> str:
+    """The part of a fingerprint that a file is, whichever witness sees it."""
+    return f"file:{shown(as_written(path))}"
+
+
+def temporary_name(key: str) -> str:
+    """What a file is called while `effects.write_file` writes it, beside the one it will replace."""
+    return f".{key}.surefoot-tmp"
+
+
+def is_temporary(path: str) -> bool:
+    """A write that was cut off leaves such a file, and takes it up again: its coming and going is not drift."""
+    return path.endswith(".surefoot-tmp") and _TEMPORARY.fullmatch(os.path.basename(path)) is not None

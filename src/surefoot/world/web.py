@@ -1,0 +1,131 @@
+"""A value or a header that a web server gives: one GET, with bounds on time, size and where it may lead.
+
+Redirections are followed on the same host only, or from http to https there; to anywhere else they are reported, not
+followed: an answer from another host is not the answer that was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from surefoot.core import values
+from surefoot.core.entry import ABSENT
+from surefoot.errors import UsageError
+from surefoot.world.base import Look, NotObservable, Pulse, Witness, text_argument
+from surefoot.world.urls import Url, parsed
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
+MOST_BYTES: Final = 10 * 1024 * 1024
+_SCHEMES: Final = ("http", "https")
+_POINTER: Final = re.compile(r"(/([^~/]|~[01])*)*")
+_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_FIELD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NOWHERE: Final = object()
+
+
+class HttpJson(Witness):
+    def __init__(self, url: Url, pointer: str, name: str | None) -> None:
+        self.url, self.pointer, self._secrets = url, pointer, url.secrets
+        spec = {"look": "http_json", "url": url.given, "pointer": pointer} | ({"name": name} if name else {})
+        super().__init__(
+            name or f"http_json({url.shown}{', ' if pointer else ''}{pointer})", {} if url.is_secret else spec
+        )
+
+    def look(self, pulse: Pulse) -> Look:
+        from surefoot.world.fetching import get
+
+        with get(self.url, pulse, accept="application/json") as response:
+            document = _loaded(_body(response, pulse))
+        found = at_pointer(document, self.pointer)
+        if found is _NOWHERE:
+            return Look({self._part: ABSENT})
+        return Look({self._part: values.digest(found)}, found)
+
+    @property
+    def _part(self) -> str:
+        return f"http:{self.url.shown}#{self.pointer}"
+
+
+class HttpHeader(Witness):
+    def __init__(self, url: Url, header: str, name: str | None) -> None:
+        self.url, self.header, self._secrets = url, header, url.secrets
+        spec = {"look": "http_header", "url": url.given, "header": header} | ({"name": name} if name else {})
+        super().__init__(name or f"http_header({url.shown}, {header})", {} if url.is_secret else spec)
+
+    def look(self, pulse: Pulse) -> Look:
+        from surefoot.world.fetching import get
+
+        with get(self.url, pulse, accept="*/*") as response:
+            found = response.headers.get_all(self.header)
+        part = f"http:{self.url.shown}:{self.header.lower()}"
+        if found is None:
+            return Look({part: ABSENT})
+        text = ", ".join(found)
+        return Look({part: values.digest(text)}, text)
+
+
+def http_json(url: str, pointer: str = "", *, name: str | None = None) -> Witness:
+    """A value in a JSON document, by its pointer as in RFC 6901 (`/info/version`); without one, the whole document.
+
+    Its value is that value; None where the document has no such place, which is not the same as null.
+    """
+    if not _POINTER.fullmatch(pointer if pointer == "" else text_argument("pointer", pointer)):
+        raise UsageError(f"{pointer!r:.200} is no JSON pointer: /info/version, with ~1 for / and ~0 for ~ in a name.")
+    return HttpJson(parsed(url, _SCHEMES), pointer, name)
+
+
+def http_header(url: str, header: str, *, name: str | None = None) -> Witness:
+    """A header of the answer to a GET: `ETag`, `Last-Modified`, an API's version. The body is not read."""
+    if not _FIELD.fullmatch(text_argument("header", header)):
+        raise UsageError(f"{header!r:.200} cannot be the name of a header.")
+    return HttpHeader(parsed(url, _SCHEMES), header, name)
+
+
+def at_pointer(document: Any, pointer: str) -> Any:
+    for piece in pointer.split("/")[1:]:
+        key = piece.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, dict) and key in document:
+            document = document[key]
+        elif isinstance(document, list) and _INDEX.fullmatch(key) and int(key) < len(document):
+            document = document[int(key)]
+        else:
+            return _NOWHERE
+    return document
+
+
+def _body(response: HTTPResponse, pulse: Pulse) -> bytes:
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        raise NotObservable(f"the answer is compressed ({encoding:.40}), which was not asked for")
+    raw = bytearray()
+    while chunk := response.read1(65536):
+        raw += chunk
+        if len(raw) > MOST_BYTES:
+            raise NotObservable(f"the answer is larger than {MOST_BYTES} bytes")
+        if pulse.left() <= 0:  # no beat: an answer that trickles in would else never end
+            raise TimeoutError
+    if response.length:
+        raise NotObservable("the answer breaks off")
+    return bytes(raw)
+
+
+def _loaded(raw: bytes) -> Any:
+    try:
+        return json.loads(raw, parse_constant=_refused, object_pairs_hook=_unambiguous)
+    except (ValueError, RecursionError) as error:
+        raise NotObservable(f"the answer is no JSON that can be relied on: {error!s:.200}") from None
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return found

@@ -319,7 +319,9 @@ class Run:
         except Cancelled:
             return
         except CodeChanged as stop:
-            config.loud(f"run {self.id} was cancelled, and nothing of it was undone: {stop.summary}", run=self.id, kind="cancel")
+            config.loud(
+                f"run {self.id} was cancelled, and nothing of it was undone: {stop.summary}", run=self.id, kind="cancel"
+            )
             self._end_cancelled()
 
     def _end_cancelled(self) -> None:

@@ -25,7 +25,7 @@ demo: $(READY)
 	@$(BIN)/surefoot demo
 
 test: $(READY)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY)
 	@$(BIN)/ruff check .

@@ -34,6 +34,18 @@ def count():
     return lambda what, seen: _said.append(f"{what}: {seen}")
 
 
+def pytest_sessionfinish(session):
+    """With several processes, each hands over what it counted."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["damage"] = list(_said)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    _said.extend(getattr(node, "workeroutput", {}).get("damage", []))
+
+
 def pytest_terminal_summary(terminalreporter):
     if _said:
         terminalreporter.section("damage")

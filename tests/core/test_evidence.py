@@ -12,6 +12,7 @@ from surefoot.core.entry import (
     EffectSettled,
     Entry,
     RunContinued,
+    RunRewound,
     StepDone,
 )
 from surefoot.core.evidence import weigh
@@ -109,3 +110,10 @@ def test_rows_of_several_fallbacks_are_not_taken_for_one():
     second = sealed(STEP, STEP, DONE)
 
     assert proven(first[1], second[2]) == {}
+
+
+def test_what_a_person_sent_back_is_begun_but_no_longer_proven():
+    found = weigh(SEALER, [], sealed(intent(), DONE, RunRewound("e#1", "ann", seq=1)))
+
+    assert found.proven == {}
+    assert found.open == ("e#1",)

@@ -688,3 +688,28 @@ def test_async_effects_have_checks_and_undos_of_either_colour(world, colour):
     world.mood = ["lost", "lost"]
     assert asyncio.run(wf.run("r")) == "found"
     assert (log, world.done) == ([7], ["7", "7"])
+
+
+def test_a_later_attempt_that_did_nothing_does_not_undo_an_earlier_doubt():
+    """Attempt 1 charged, and the line broke; attempt 2 was refused. To call that failed would lose the charge."""
+    charged = []
+
+    @sf.effect(on_crash="retry", backoff=sf.Backoff(first="1ms"))
+    def pay() -> None:
+        if not charged:
+            charged.append(1)
+            raise TimeoutError
+        raise sf.NotDone("connection refused")
+
+    @sf.workflow
+    def wf() -> str:
+        try:
+            pay()
+        except sf.SurefootError:
+            return "plan B"
+        return "paid"
+
+    with pytest.raises(sf.InDoubt, match="an earlier one may have happened"):
+        wf.run("r")
+    sf.get_run("r").settle("pay#1", happened=None)
+    assert wf.run("r") == "paid"

@@ -980,3 +980,45 @@ def test_a_sink_that_fails_changes_nothing_for_the_run_or_the_next_sink(caplog):
 def test_what_is_no_sink_is_refused_when_configured(bad):
     with pytest.raises(sf.UsageError, match=r"takes? a text"):
         sf.configure(alerts=bad)
+
+
+@pytest.mark.parametrize("policy", ["check", "retry", "ask"])
+def test_a_yes_is_for_one_execution(policy):
+    """Sent back to before it, with other arguments or the same: nothing runs on a yes that was used."""
+    executed, amount = [], [10]
+
+    @sf.step
+    def quote() -> int:
+        return amount[0]
+
+    @sf.effect(approve=True, on_crash=policy)
+    def pay_out(given: int) -> None:
+        executed.append(given)
+
+    if policy == "check":
+
+        @pay_out.check
+        def _(given):
+            return sf.not_happened()
+
+    @sf.workflow
+    def pay_once() -> None:
+        pay_out(quote())
+
+    with pytest.raises(sf.WaitingForAnswer):
+        pay_once.run("r")
+    sf.get_run("r").answer("pay_out#1.approval", True)
+    pay_once.run("r")
+    sf.get_run("r").rewind("pay_out#1" if policy == "retry" else "quote#1", by="ann")
+    amount[0] = 100_000
+
+    with pytest.raises(sf.Stopped) as caught:
+        pay_once.run("r")
+    if policy == "ask":
+        assert isinstance(caught.value, sf.InDoubt)
+        sf.get_run("r").settle("pay_out#1", not_happened=True)
+        with pytest.raises(sf.WaitingForAnswer):
+            pay_once.run("r")
+    else:
+        assert isinstance(caught.value, sf.WaitingForAnswer)
+    assert executed == [10]

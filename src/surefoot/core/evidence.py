@@ -28,6 +28,7 @@ from surefoot.core.entry import (
     FellBack,
     RunAdopted,
     RunContinued,
+    RunRewound,
     Value,
 )
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record
@@ -75,6 +76,9 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
         match entry:
             case None | RunContinued():
                 intents.clear()  # what follows may belong to another segment, where the same address is another call
+            case RunRewound():
+                intents.clear()
+                evidence.proven.clear()  # a person has sent the run back: what was done is known, what it is worth is not
             case EffectIntended() | EffectSuspected():
                 intents[entry.address] = entry
                 evidence.begun[entry.key] = entry.address

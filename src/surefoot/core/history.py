@@ -71,6 +71,8 @@ class Past:
     question = ""
     suspected = False
     """In doubt only because its record may be among entries that were lost."""
+    unproven = False
+    """An earlier attempt may have happened; a later one that certainly did nothing does not change that."""
     outcome_lost = False
     """In doubt, and entries that were recorded after it are lost."""
     asked = False

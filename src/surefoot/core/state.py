@@ -328,12 +328,15 @@ def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
 
 
 def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> None:
+    before = state.calls.get(entry.address)
+    unproven = before is not None and (before.unproven or before.state is PastState.IN_DOUBT)
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
     if past.rewound:
         past.first = record.seq  # It runs again here: what comes before it now came before it.
     past.suspected = past.rewound = past.gave_up = past.outcome_lost = False
+    past.unproven = unproven
     past.deadline = entry.deadline
     past.expires = past.expires or entry.expires
     if entry.before:
@@ -381,7 +384,7 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
     if entry.happened:
         past.state, past.value = PastState.DONE, entry.value
     elif past.state is PastState.IN_DOUBT:
-        past.state = PastState.CLEARED
+        past.state, past.unproven = PastState.CLEARED, False
     _answered(state, entry.address)
 
 
@@ -471,6 +474,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
             again.args, again.executed_with = past.args, past.digest or past.executed_with
         else:
             del state.calls[address]
+        state.calls.pop(f"{address}.approval", None)  # A yes is for one execution.
     for event in state.events:
         if event.taken_at >= entry.seq:
             event.taken, event.taken_at = False, 0

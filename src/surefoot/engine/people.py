@@ -21,7 +21,7 @@ from surefoot.core.command import Append, Failed, Halted, Observe, Pause, Progra
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import QuestionAsked, QuestionExpired
 from surefoot.core.history import Past, PastState, changed
-from surefoot.core.programs.calls import Call, unobservable
+from surefoot.core.programs.calls import Call, Part, unobservable
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
 from surefoot.engine.current import Place
@@ -182,6 +182,12 @@ def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
 
 def supervised(place: Place, call: Call, name: str, program: Program) -> Program:
     """An effect that a person has to agree to first. What is shown is what will run."""
+    ending = yield from consent(place, call, name)
+    return ending if ending is not None else (yield from program)
+
+
+def consent(place: Place, call: Call, name: str) -> Part:
+    """Ask for a yes to run this very call. None: it was given."""
     session = place.session
     address = f"{call.address}.approval"
     details = {"effect": name, "arguments": values.decode(call.args)}
@@ -194,7 +200,7 @@ def supervised(place: Place, call: Call, name: str, program: Program) -> Program
     given = decision(session, past, DENY, address)
     if given:
         session.would_do("effect", call.address)
-        return (yield from program)
+        return None
     why = f": {given.note}" if given.note else ""
     return Failed(Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}")))))
 

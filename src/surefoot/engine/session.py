@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -137,6 +137,8 @@ class Attempt:
         self._begun = past.state
         if (ending := recorded_ending(past)) is None:
             self.program = effect(self.call, past)  # Their word came first: what our check saw does not count.
+            if self.session.needs_approval(self.spec, past):
+                self.program = people.supervised(self.place, self.call, self.spec.name, self.program)
         return ending
 
     def enter(self, attempt: int) -> Place:
@@ -406,21 +408,26 @@ class Session:
             self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure,
             bool(spec.touches), spec.check is not None, spec.undo is not None, self._is_stale(spec, past), spec.key_ttl,
         )  # fmt: skip
+        if past is not None and past.rewound and spec.on_crash == "check" and self._supervises(spec):
+            call = msgspec.structs.replace(call, consent=partial(people.consent, place, call, spec.name))
         program = step(call, past) if spec.kind == "step" else effect(call, past)
         proven = None
         if self.state.fallbacks:
             self.asked_keys.add(key)
             proven, suspicious = self._after_fallback(call, past)
             program = proven or suspicious or program
-        if proven is None and self._needs_approval(spec, past):
+        if proven is None and self.needs_approval(spec, past):
             program = people.supervised(place, call, spec.name, program)
             return Attempt(self, place, spec, call, args, kwargs, past, program, supervised=True)
         self.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, program)
 
-    def _needs_approval(self, spec: CallSpec, past: Past | None) -> bool:
+    def _supervises(self, spec: CallSpec) -> bool:
+        return spec.kind == "effect" and self.approve != "never" and (spec.approve or self.approve == "every")
+
+    def needs_approval(self, spec: CallSpec, past: Past | None) -> bool:
         """One that is under way was approved. Sent back to before it, the run needs a new yes to run it again."""
-        if spec.kind != "effect" or self.approve == "never" or not (spec.approve or self.approve == "every"):
+        if not self._supervises(spec):
             return False
         return past is None or (past.rewound and (past.state is PastState.CLEARED or spec.on_crash == "retry"))
 

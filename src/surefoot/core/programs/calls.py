@@ -6,7 +6,7 @@ is in doubt if it is cut off. These two generators are the only code that writes
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, assert_never
 
 from msgspec import Raw, Struct
@@ -72,6 +72,8 @@ class Call(Struct, frozen=True):
     stale: bool = False
     """Whether its key is too old for a retry to be safe."""
     key_ttl: float | None = None
+    consent: Callable[[], Part] | None = None
+    """Asks a person for a yes, where one is needed after the doubt is cleared and before it runs again."""
 
 
 def step(call: Call, past: Past | None) -> Program:
@@ -100,8 +102,11 @@ def effect(call: Call, past: Past | None) -> Program:
     attempt, failures, expires = (0, 0, None) if past is None else (past.attempt, past.failures, past.expires)
     if past is not None:
         ending = yield from _take_up(call, past)
+        if ending is None and call.consent is not None:
+            ending = yield from call.consent()
         if ending is not None:
             return ending
+    unproven = past is not None and (past.unproven or (past.state is PastState.IN_DOUBT and _retries(call)))
     while True:
         attempt += 1
         deadline = None if call.timeout is None else (yield After(call.timeout))
@@ -130,6 +135,11 @@ def effect(call: Call, past: Past | None) -> Program:
                 failures += 1
                 wait = next_try(call.retry, error, failures, harmless=call.policy in ("retry", "check"))
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
+                if due is None and unproven:
+                    # This attempt did nothing; an earlier one may have. To call that failed would be a guess.
+                    yield Append(EffectDoubted(call.address, raw, attempt))
+                    question = doubt.Question(call.run, call.address, f"its last attempt did nothing ({error})")
+                    return Halted(question.stop("an earlier one may have happened"))
                 yield from _left_behind(call, before, "which failed")
                 yield Append(EffectRaised(call.address, raw, attempt, due))
                 if due is None:
@@ -142,8 +152,14 @@ def effect(call: Call, past: Past | None) -> Program:
                 ending = yield from _in_doubt(call, question, attempt, failures, outcome)
                 if ending is not None:
                     return ending
+                unproven = _retries(call)
             case _:
                 assert_never(outcome)
+
+
+def _retries(call: Call) -> bool:
+    """Whether an attempt in doubt is followed by another one without a look at the world."""
+    return call.policy == "retry" and not call.stale
 
 
 def recovered(call: Call, value: Raw, attempt: int) -> Program:
@@ -208,8 +224,8 @@ def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int,
             return None
         case "fail":
             raw = question.failure()
-            yield from _left_behind(call, (), "whose outcome is not known")
             yield Append(EffectRaised(call.address, raw, attempt))
+            yield from _left_behind(call, (), "whose outcome is not known")
             return Failed(raw)
         case "check":
             return (yield from _looked(call, question, attempt, failures, failed))

@@ -19,3 +19,19 @@ def own_folder(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+_counted: list[str] = []
+"""With several processes, what each of them counted is said once, at the end."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    _counted.extend(getattr(node, "workeroutput", {}).get("damage", []))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if _counted:
+        terminalreporter.section("damage")
+        for line in _counted:
+            terminalreporter.line(line)

@@ -41,11 +41,6 @@ def pytest_sessionfinish(session):
         output["damage"] = list(_said)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node):
-    _said.extend(getattr(node, "workeroutput", {}).get("damage", []))
-
-
 def pytest_terminal_summary(terminalreporter):
     if _said:
         terminalreporter.section("damage")

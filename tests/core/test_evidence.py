@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from surefoot.core.entry import (
+    CancelRequested,
     EffectDone,
     EffectIntended,
     EffectRaised,
@@ -117,3 +118,11 @@ def test_what_a_person_sent_back_is_begun_but_no_longer_proven():
 
     assert found.proven == {}
     assert found.open == ("e#1",)
+
+
+def test_a_request_to_cancel_from_before_a_rewind_is_not_carried_on():
+    """A person cancelled the run, and a person sent it back to work afterwards."""
+    cancel, rewound = CancelRequested("ann"), RunRewound("e#1", "ann", seq=1)
+
+    assert weigh(SEALER, [], sealed(STEP, cancel, rewound)).messages == []
+    assert len(weigh(SEALER, [], sealed(STEP, rewound, cancel)).messages) == 1

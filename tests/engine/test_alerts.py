@@ -159,11 +159,14 @@ def test_a_command_gets_the_text_on_its_standard_input_and_no_shell_reads_it(con
 
 
 @pytest.mark.parametrize(
-    ("code", "why"),
-    [("import sys; sys.exit(7)", "exit code 7"), ("import time; time.sleep(60)", "did not end within 0.5 s")],
+    ("code", "timeout", "why"),
+    [
+        ("import sys; sys.exit(7)", 30, "exit code 7"),
+        ("import threading; threading.Event().wait()", 0.5, "did not end within 0.5 s"),
+    ],
 )
-def test_a_command_that_fails_or_hangs_is_logged_and_ended(configured, caplog, code, why):
-    program = sf.alerts.command([sys.executable, "-c", code], timeout=0.5)
+def test_a_command_that_fails_or_hangs_is_logged_and_ended(configured, caplog, code, timeout, why):
+    program = sf.alerts.command([sys.executable, "-c", code], timeout=timeout)
     configured(program)
 
     stop()

@@ -53,9 +53,9 @@ def recorded(run: str, past: Past) -> Question:
     return Question(run, past.address, known + f"ended with {kind}: {text}, which proves nothing")
 
 
-def lost(run: str, address: str, other: str = "") -> Question:
+def lost(run: str, address: str) -> Question:
     known = "it may have been executed before: entries of this run are lost, perhaps its own"
-    return Question(run, address, known + (f" (an intact one says that it was, with {other})" if other else ""))
+    return Question(run, address, known)
 
 
 def open_questions(state: RunState) -> tuple[Stop, ...]:

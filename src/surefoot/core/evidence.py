@@ -51,8 +51,6 @@ class Evidence:
         """Key -> address of effects that were begun, whether or not an outcome is proven."""
         self.named: set[str] = set()
         """Addresses of which any entry is whole, if only an outcome without its intent."""
-        self.args: dict[str, Value] = {}
-        """Key -> the arguments it was begun with."""
         self.claimants: list[RunAdopted] = []
         self.messages: list[Record] = []
         """What others sent to the run: events, a request to cancel. They said it once, and it was acknowledged."""
@@ -77,12 +75,13 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
             case None | RunContinued():
                 intents.clear()  # what follows may belong to another segment, where the same address is another call
             case RunRewound():
+                # A person has sent the run back: what was done is known, what it is worth is not; nor is it cancelled.
                 intents.clear()
-                evidence.proven.clear()  # a person has sent the run back: what was done is known, what it is worth is not
+                evidence.proven.clear()
+                evidence.messages = [sent for sent in evidence.messages if sent.kind != KIND_OF[CancelRequested]]
             case EffectIntended() | EffectSuspected():
                 intents[entry.address] = entry
                 evidence.begun[entry.key] = entry.address
-                evidence.args[entry.key] = entry.args
             case EffectRecovered():
                 evidence.begun[entry.key] = entry.address
                 evidence.proven[entry.key] = Proof(entry.digest, entry.value)

@@ -100,11 +100,3 @@ class Registry:
 
 
 registry = Registry()
-
-
-def definition_of(workflow_: Any) -> Definition:
-    """The definition behind a decorated function."""
-    found = getattr(workflow_, "definition", None)
-    if not isinstance(found, Definition):
-        raise UsageError(f"{workflow_!r} is not a workflow: decorate it with @sf.workflow")
-    return found

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, output
+from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, app_option, common
 from surefoot.core.state import ENDED
 from surefoot.errors import UsageError
@@ -15,13 +14,11 @@ from surefoot.errors import UsageError
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
 
-DECLINED = 1
-
 
 @click.command()
 @click.argument("run_id", metavar="ID")
 @app_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@asking.yes_option
 @click.option("--progress/--no-progress", default=True, help="A progress line where the terminal can show one.")
 @common
 @click.pass_obj
@@ -37,8 +34,7 @@ def resume(settings: Settings, run_id: str, app: str | None, yes: bool, progress
         code.load_app(app)
     run = acting.open_run(settings, run_id)
     if run.status not in ENDED and not _agreed(run, app, yes=yes):
-        output.tell("nothing was done.")
-        return DECLINED
+        return asking.DECLINED
     return driving.drive(settings, run_id, run.resume, show_progress=progress)
 
 
@@ -54,8 +50,4 @@ def _agreed(run: Run, app: str, *, yes: bool) -> bool:
             raise UsageError(f"run {run.id} belongs to workflow {run.workflow!r}; --app {app}: {error}") from None
         found = run.plan()
     output.tell(*plan.lines(found))
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise UsageError(f"run {run.id}: there is no terminal to ask at. Look at the plan above; then add --yes.")
-    return click.confirm("go on?", err=True)
+    return asking.agreed("go on?", yes=yes)

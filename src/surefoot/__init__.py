@@ -8,10 +8,12 @@ from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
 from surefoot.engine.checkpoint import Checkpoint, Generation
+from surefoot.engine.children import child
 from surefoot.engine.config import configure
 from surefoot.engine.events import send_event
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run, get_run, runs
 from surefoot.engine.people import Decision
+from surefoot.engine.queues import Queue
 from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga, undo
 from surefoot.engine.verbs import (
@@ -38,6 +40,7 @@ from surefoot.engine.verbs import (
     wait_event,
     watch,
 )
+from surefoot.engine.worker import Worker
 from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,
@@ -72,10 +75,10 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing", "CorruptCheckpoint",
     "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry",
-    "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "RecordedCall", "ResumePlan",
+    "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "Queue", "RecordedCall", "ResumePlan",
     "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull",
     "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer",
-    "Workflow", "alerts", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather", "get_run",
+    "Worker", "Workflow", "alerts", "approve", "ask", "attempt", "child", "configure", "continue_as_new", "effect", "gather", "get_run",
     "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress", "publish",
     "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "transaction", "undo",
     "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",

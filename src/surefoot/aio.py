@@ -9,9 +9,11 @@ from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
 from surefoot.engine.checkpoint import Generation
 from surefoot.engine.checkpoint_async import AsyncCheckpoint as Checkpoint
+from surefoot.engine.children import child_async as child
 from surefoot.engine.config import configure
 from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run
 from surefoot.engine.people import Decision
+from surefoot.engine.queues import Queue
 from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga
 from surefoot.engine.undoing import undo_async as undo
@@ -45,6 +47,7 @@ from surefoot.engine.verbs_async import (
     wait_event,
     watch,
 )
+from surefoot.engine.worker import Worker
 from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,
@@ -78,9 +81,9 @@ __all__ = [
     "AsyncRun", "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing",
     "CorruptCheckpoint", "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt",
     "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined",
-    "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed",
+    "Queue", "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed",
     "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected",
-    "WaitingForAnswer", "Workflow", "alerts", "approve", "ask", "attempt", "configure", "continue_as_new", "effect", "gather",
+    "WaitingForAnswer", "Worker", "Workflow", "alerts", "approve", "ask", "attempt", "child", "configure", "continue_as_new", "effect", "gather",
     "get_run", "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress",
     "publish", "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until",
     "step", "transaction", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",

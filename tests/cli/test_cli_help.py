@@ -29,6 +29,7 @@ VERBS = {
     "runs",
     "settle",
     "verify",
+    "worker",
 }
 
 

@@ -12,6 +12,8 @@ import subprocess
 import pytest
 
 import surefoot as sf
+from surefoot.cli import acting
+from surefoot.cli.options import Settings
 from surefoot.engine.handle import Run
 
 RAW = re.compile(r"[^\n -~\u00a0-\uffff]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\x7f-\x9f]")
@@ -353,3 +355,10 @@ def test_looking_at_a_module_that_starts_runs_at_import_executes_nothing(shell, 
     assert looked.code == 2
     assert "if __name__ == '__main__'" in looked.err
     assert not (own_folder / "acted").exists()
+
+
+def test_a_command_that_is_suggested_does_not_show_the_password_of_the_store():
+    """It would end up in terminals, logs and screenshots."""
+    told = acting.where(Settings(store="postgresql://app:geheim@db/runs"))
+
+    assert told == " --store 'postgresql://app:***@db/runs'"

@@ -28,7 +28,7 @@ from surefoot.store import sqlite
 from surefoot.store.contract import Append, Conflict, Listed, RunQuery
 from surefoot.testing.conformance import Writer, assert_whole, index_row
 
-TABLES = ("entries", "heads", "runs", "meta", "parts", "quarantine")
+TABLES = ("entries", "heads", "runs", "meta", "parts", "quarantine", "starts")
 
 
 def change(path, *statements):
@@ -231,9 +231,9 @@ def test_lost_table_is_damage(place, table):
 def test_newer_format_is_refused(place):
     """A version that does not know the format must not guess."""
     place.fill()
-    change(place.path, "UPDATE meta SET value = 2 WHERE key = 'format'")
+    change(place.path, "UPDATE meta SET value = 3 WHERE key = 'format'")
 
-    with pytest.raises(SchemaMismatch, match="format 2"):
+    with pytest.raises(SchemaMismatch, match=r"has format 3, this version of surefoot knows up to 2\."):
         place.open()
 
 

@@ -10,10 +10,12 @@ from msgspec import Raw
 
 from surefoot import errors
 from surefoot.core import values
-from surefoot.core.entry import KINDS, CancelRequested, Progressed, RunAdopted, RunCreated, Stop
+from surefoot.core.entry import KINDS, CancelRequested, Due, Progressed, RunAdopted, RunCreated, Stop
 from surefoot.core.history import Past, PastState
+from surefoot.core.standing import Standing
 from surefoot.core.state import RunState
 from surefoot.view import listing, page, standing, timeline, trouble
+from surefoot.view.standing import Stands, Wait
 
 HOSTILE = "\x1b]0;owned\x07\u202e"
 
@@ -52,7 +54,7 @@ def past(address="charge#1", kind="effect", state=PastState.IN_DOUBT, **fields):
 )
 def test_a_call_without_an_outcome_means_something_else_once_its_process_is_gone(kind, state, driven, shown):
     """The same record: nothing to worry about, or the very thing to worry about."""
-    seen = page.page(run_state("running", past(kind=kind, state=state)), driven=driven)
+    seen = page.page(run_state("running", past(kind=kind, state=state)), driven=driven, now=0)
 
     assert seen.calls[0].status == shown
     assert seen.calls[0].in_doubt == (shown in ("in doubt", "value missing"))
@@ -61,18 +63,18 @@ def test_a_call_without_an_outcome_means_something_else_once_its_process_is_gone
 def test_an_effect_whose_process_lives_but_which_raised_is_in_doubt():
     doubted = past(error=Raw(values.encode_error(TimeoutError("late"))))
 
-    assert page.page(run_state("running", doubted), driven=True).calls[0].status == "in doubt"
+    assert page.page(run_state("running", doubted), driven=True, now=0).calls[0].status == "in doubt"
 
 
 def test_a_run_whose_process_is_gone_says_what_helps():
-    seen = page.page(run_state("sleeping"), driven=False, where=" --store X")
+    seen = page.page(run_state("sleeping"), driven=False, now=0, where=" --store X")
 
     assert seen.stands == standing.ABANDONED
     assert seen.cures[0].do == "surefoot runs resume r-1 --app MODULE --store X"
 
 
 def test_a_run_that_is_driven_needs_nothing():
-    seen = page.page(run_state("running", claimant=RunAdopted("w" * 32, "host", 7, "claim")), driven=True)
+    seen = page.page(run_state("running", claimant=RunAdopted("w" * 32, "host", 7, "claim")), driven=True, now=0)
 
     assert (seen.stands, seen.cures, seen.driver) == ("running", (), "worker wwwwwwww on host host (pid 7)")
 
@@ -81,7 +83,7 @@ def test_processes_are_numbered_in_the_order_they_appear():
     """Which calls were made before the crash, and which after?"""
     calls = [past(f"s#{n}", "step", PastState.DONE, claimant=who) for n, who in enumerate(("a", "b", "a", ""))]
 
-    seen = page.page(run_state("done", *calls), driven=False)
+    seen = page.page(run_state("done", *calls), driven=False, now=0)
 
     assert [call.process for call in seen.calls] == [1, 2, 1, 0]
     assert seen.processes == ("a", "b")
@@ -90,7 +92,9 @@ def test_processes_are_numbered_in_the_order_they_appear():
 def test_a_page_has_nothing_raw_in_what_is_shown():
     call = past(f"[{HOSTILE}]/charge#1", args=Raw(values.encode(HOSTILE)), learned_by=HOSTILE)
     seen = page.page(
-        run_state("running", call, progress=Progressed("p", 1, 2, HOSTILE), cancel=CancelRequested("ada")), driven=True
+        run_state("running", call, progress=Progressed("p", 1, 2, HOSTILE), cancel=CancelRequested("ada")),
+        driven=True,
+        now=0,
     )
 
     shown = (seen.calls[0].address, seen.calls[0].args, seen.calls[0].learned_by, seen.progress, seen.headline)
@@ -99,7 +103,7 @@ def test_a_page_has_nothing_raw_in_what_is_shown():
 
 
 def test_a_failed_run_shows_type_and_message_without_reviving_the_exception():
-    seen = page.page(run_state("failed", error=Raw(values.encode_error(ValueError("no\nway")))), driven=False)
+    seen = page.page(run_state("failed", error=Raw(values.encode_error(ValueError("no\nway")))), driven=False, now=0)
 
     assert (seen.error, seen.headline) == (("ValueError", "no\nway"), "failed: ValueError: no\\nway")
 
@@ -115,30 +119,114 @@ def test_calls_on_record_are_counted_without_notes_and_open_ones():
     assert page.calls_done(run_state("running", *calls)) == 2
 
 
+def let_go(status, *, due=5_000_000, wake=5_000_000, **fields):
+    """A run that nobody drives, as a worker left it."""
+    return run_state(status, due=Due(due, "", 0), standing=Standing(wake), **fields)
+
+
+@pytest.mark.parametrize(
+    ("state", "stands", "headline"),
+    [
+        (let_go("sleeping"), "sleeping", "sleeping until 1970-01-01 00:00:05 UTC"),
+        (let_go("waiting", children=("c-1",)), "waiting", "waiting for run c-1"),
+        (let_go("waiting", children=("c-1",), due=1, wake=1), "waiting", "waiting for run c-1"),
+        (let_go("waiting", children=tuple("abcde")), "waiting", "waiting for runs a, b, c and 2 more"),
+        (
+            run_state(
+                "queued",
+                created=RunCreated("w", Raw(b"{}"), "", due=Due(5_000_000, "", 0)),
+                standing=Standing(5_000_000),
+            ),
+            "queued",
+            "starts at 1970-01-01 00:00:05 UTC",
+        ),
+    ],
+)
+def test_a_run_that_a_worker_let_go_of_is_neither_cut_off_nor_anybodys_business(state, stands, headline):
+    """Ten thousand sleeping runs must not hide the one that needs a person."""
+    seen = page.page(state, driven=False, now=2_000_000)
+
+    assert (seen.stands, seen.headline) == (stands, headline)
+    assert (seen.needs_a_person, seen.reasons, seen.cures) == (False, (), ())
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        let_go("sleeping", due=1_000_000, wake=1_000_000),
+        let_go("waiting", children=("c-2",), wake=1_500_000),
+        let_go("waiting", wake=1_500_000),
+    ],
+    ids=["its time has come", "one of its children has ended", "its only child has ended"],
+)
+def test_a_run_whose_wait_is_over_is_ready_and_says_what_takes_it_up(state):
+    """Where no worker is running, nothing will happen until somebody sees this."""
+    seen = page.page(state, driven=False, now=2_000_000)
+
+    assert (seen.stands, seen.headline, seen.needs_a_person) == ("queued", "ready to go on; nobody drives it", True)
+    assert "surefoot worker MODULE" in [cure.do for cure in seen.cures]
+
+
+def test_a_worker_that_died_while_its_run_slept_leaves_it_cut_off():
+    """Only a run that was let go of is safe to be left alone."""
+    asleep = run_state("sleeping", claimant=RunAdopted("w" * 32, "host", 7, "claim"))
+
+    assert page.page(asleep, driven=False, now=0).stands == standing.ABANDONED
+
+
+def test_a_question_of_a_run_that_also_sleeps_still_needs_a_person():
+    stop = Stop("WaitingForAnswer", "m", "approve#1")
+    seen = page.page(let_go("waiting", stops=(stop,)), driven=False, now=0)
+
+    assert (seen.stands, seen.needs_a_person, seen.headline) == ("waiting", True, "waiting for an answer")
+
+
+def test_a_call_that_waits_for_a_child_was_not_cut_off():
+    waiting = let_go("waiting", children=("c-1",))
+    waiting.calls = {"child#1": past("child#1", "step", PastState.STARTED)}
+
+    assert page.page(waiting, driven=False, now=0).calls[0].status == "waiting"
+
+
+def test_a_child_names_its_parent():
+    child = run_state("done", created=RunCreated("w", Raw(b"{}"), "", child_of="p-1"))
+
+    assert page.page(child, driven=False, now=0).child_of == "p-1"
+
+
 # --- the list --------------------------------------------------------------------------------------------
 
 
 def test_the_list_begins_with_damage_then_stops_then_what_is_cut_off():
     """Newest first, but never before what needs a person."""
 
-    def seen(run, status, created, **more):
-        return listing.Seen(run, "w", status, created, {}, **more)
+    def seen(run, status, created, *stops, stands="", **more):
+        return listing.Seen(run, "w", status, created, {}, Stands(stands or status, stops, **more))
 
     lines = listing.lines(
         [
             seen("new", "done", 9_000_000),
             seen("older", "done", 5_000_000),
             seen("alive", "running", 4_000_000),
-            seen("gone", "running", 3_000_000, driven=False),
-            seen("asks", "waiting", 2_000_000, stops=(Stop("WaitingForAnswer", "m", "wait_event#1"),)),
-            seen("stopped", "stopped", 1_000_000, stops=(Stop("InDoubt", "m", f"a{HOSTILE}#1"),)),
-            seen("bad", "done", 1, damage=f"JournalCorrupt: {HOSTILE}"),
+            seen("gone", "running", 3_000_000, stands="cut off"),
+            seen("sleeps", "sleeping", 2_500_000, wait=Wait(11_000_000)),
+            seen("parent", "waiting", 2_400_000, wait=Wait(11_000_000, ("c-1", "c-2"))),
+            seen("later", "queued", 2_300_000, wait=Wait(11_000_000, begins=True)),
+            seen("asks", "waiting", 2_000_000, Stop("WaitingForAnswer", "m", "wait_event#1")),
+            seen("stopped", "stopped", 1_000_000, Stop("InDoubt", "m", f"a{HOSTILE}#1")),
+            seen("bad", "done", 1, stands="damaged", damage=f"JournalCorrupt: {HOSTILE}"),
         ],
         now=10_000_000,
     )
 
-    assert [line.run for line in lines] == ["bad", "stopped", "asks", "gone", "new", "older", "alive"]
-    assert [line.needs_a_person for line in lines] == [True] * 4 + [False] * 3
+    needing, others = ["bad", "stopped", "asks", "gone"], ["new", "older", "alive", "sleeps", "parent", "later"]
+    assert [line.run for line in lines] == [*needing, *others]
+    assert [line.needs_a_person for line in lines] == [True] * 4 + [False] * 6
+    assert [line.why for line in lines[-3:]] == [
+        "sleeping until 1970-01-01 00:00:11 UTC",
+        "waiting for runs c-1, c-2",
+        "starts at 1970-01-01 00:00:11 UTC",
+    ]
     assert all(line.why.isprintable() for line in lines)
     assert lines[3].why == "its process is gone"
 
@@ -174,6 +262,26 @@ def test_a_settlement_tells_who_said_what_and_why():
     assert told.at == "2026-01-02 03:04:05.678"
     assert (told.what, told.address) == ("effect settled", "charge#1")
     assert told.detail == 'happened, value "re_1"; said by ada: seen'
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "told"),
+    [
+        ("RunSuspended", {"due": {"at": 5_000_000}}, ("let go", "until 1970-01-01 00:00:05 UTC")),
+        ("RunSuspended", {"due": {"at": 5_000_000}, "children": ["a", "b"]}, ("let go", "until one of these has ended: a, b")),
+        ("ChildEnded", {"child": "a"}, ("child ended", "run a")),
+        ("QuarantineLifted", {"by": "ada", "note": "mended"}, ("quarantine lifted", "by ada: mended")),
+        (
+            "RunCreated",
+            {"workflow": "w", "args": {}, "child_of": "p", "due": {"at": 5_000_000}},
+            ("run created", "workflow w with {}, child of p, starts at 1970-01-01 00:00:05 UTC"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_workers_and_children_do_is_told_in_words(kind, data, told):
+    line = timeline.line(entry(kind, **data))
+
+    assert (line.what, line.detail) == told
 
 
 def test_a_failure_in_the_story_has_its_type_message_and_attempt():

@@ -38,9 +38,10 @@ def look(run: Run) -> tuple[RunState, bool]:
 def where(settings: Settings) -> str:
     """What a command needs to find the same store again."""
     from surefoot.engine.config import DEFAULT_STORE, store_url
+    from surefoot.store.open import shown
 
     url = store_url(settings.store)
-    return "" if url == DEFAULT_STORE else f" --store {shlex.quote(url)}"
+    return "" if url == DEFAULT_STORE else f" --store {shlex.quote(shown(url))}"
 
 
 def resume_command(settings: Settings, run_id: str, app: str | None = None) -> str:
@@ -50,7 +51,7 @@ def resume_command(settings: Settings, run_id: str, app: str | None = None) -> s
 def report(settings: Settings, run: Run, recorded: dict[str, Any], sentence: str, *, app: str | None = None) -> None:
     """What was recorded, what is still open, and the command that resumes."""
     state, driven = look(run)
-    told = page.page(state, driven=driven, where=where(settings))
+    told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings))
     resume = "" if state.status in ENDED or state.stops or driven else resume_command(settings, run.id, app)
     if settings.json:
         open_ = [{"type": one.type, "address": one.address, "message": one.message} for one in told.reasons]

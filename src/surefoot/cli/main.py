@@ -21,6 +21,7 @@ INTERRUPTED = 130
 VERBS = {
     "demo": ("surefoot.cli.demo.verb:demo", "See it work: an agent is killed with SIGKILL, and brought home."),
     "run": ("surefoot.cli.run:run", "Start a run, or resume it, or print its recorded result."),
+    "worker": ("surefoot.cli.worker:worker", "Drive the runs of a store until told to stop."),
     "runs": ("surefoot.cli.runs.group:runs", "Look at runs, resume and cancel them."),
     "preflight": (
         "surefoot.cli.preflight:preflight",

@@ -97,6 +97,8 @@ class RunCreated(Entry, frozen=True, kw_only=False):
     """Hex: the last record of the parent that was taken over."""
     at: str = ""
     """The address it was forked at."""
+    child_of: str = ""
+    """The run that started this one with `sf.child` and waits for it, if one does."""
 
 
 class RunAdopted(Entry, frozen=True, kw_only=False):
@@ -119,6 +121,18 @@ class RunReleased(Entry, frozen=True, kw_only=False):
 
 class RunStopped(Entry, frozen=True, kw_only=False):
     stops: tuple[Stop, ...]
+    due: Due | None = None
+    """When it goes on by itself in any case: another branch sleeps, or a question has its time."""
+    children: tuple[str, ...] = ()
+    """Child runs that other branches wait for. Their end wakes it too."""
+
+
+class RunSuspended(Entry, frozen=True, kw_only=False):
+    """A worker lets go of a run that has nothing to do but wait, so that it costs nobody anything until then."""
+
+    due: Due
+    children: tuple[str, ...] = ()
+    """The child runs it waits for. Their end wakes it too."""
 
 
 class RunDone(Entry, frozen=True, kw_only=False):
@@ -190,6 +204,13 @@ class RunRewound(Entry, frozen=True, kw_only=False):
     note: str = ""
     seq: int = 0
     """The entry from which on calls are set aside."""
+
+
+class QuarantineLifted(Entry, frozen=True, kw_only=False):
+    """A person lets a run be tried again that was taken up again and again and never got anywhere."""
+
+    by: str
+    note: str = ""
 
 
 class CallsUnclaimed(Entry, frozen=True, kw_only=False):
@@ -370,6 +391,12 @@ class WaitExpired(Entry, frozen=True, kw_only=False):
     address: str
 
 
+class ChildEnded(Entry, frozen=True, kw_only=False):
+    """Told by whoever drove the child: its parent may go on."""
+
+    child: str
+
+
 # --- the world -------------------------------------------------------------------------------------
 
 
@@ -471,6 +498,8 @@ KINDS: Final[dict[int, type[Entry]]] = {
     11: FellBack,
     12: RunPruned,
     13: RunRewound,
+    17: RunSuspended,
+    18: QuarantineLifted,
     20: StepStarted,
     21: StepDone,
     22: StepRaised,
@@ -491,6 +520,7 @@ KINDS: Final[dict[int, type[Entry]]] = {
     46: EventSent,
     47: EventTaken,
     48: WaitExpired,
+    49: ChildEnded,
     50: WorldSeen,
     51: DriftAccepted,
     52: QuestionAsked,
@@ -505,5 +535,7 @@ BY_PARTS: Final = ("args", "value", "state", "details")
 
 KIND_OF: Final[dict[type[Entry], int]] = {cls: number for number, cls in KINDS.items()}
 
-VISITORS: Final = frozenset({CancelRequested, EffectSettled, EventSent, DriftAccepted, AnswerGiven})
+VISITORS: Final = frozenset(
+    {CancelRequested, EffectSettled, EventSent, DriftAccepted, AnswerGiven, QuarantineLifted, ChildEnded}
+)
 """Entries that somebody other than the claimant may write into a run. A closed set."""

@@ -6,7 +6,7 @@ entries; only this file may say what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Raw
@@ -18,6 +18,7 @@ from surefoot.core.entry import (
     AnswerGiven,
     CallsUnclaimed,
     CancelRequested,
+    ChildEnded,
     DriftAccepted,
     Due,
     EffectDone,
@@ -34,6 +35,7 @@ from surefoot.core.entry import (
     FellBack,
     Progressed,
     Published,
+    QuarantineLifted,
     QuestionAsked,
     QuestionExpired,
     RunAdopted,
@@ -46,6 +48,7 @@ from surefoot.core.entry import (
     RunReleased,
     RunRewound,
     RunStopped,
+    RunSuspended,
     StepDone,
     StepRaised,
     StepStarted,
@@ -60,6 +63,7 @@ from surefoot.core.entry import (
 from surefoot.core.expectation import START, Expectation
 from surefoot.core.history import Past, PastState
 from surefoot.core.seal import Record, from_record
+from surefoot.core.standing import HANDED_BACK, NOBODY, Standing, moved, ready
 from surefoot.errors import JournalCorrupt
 
 NONE: Final = ""
@@ -82,6 +86,7 @@ TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
     RunAdopted: (OPEN, RUNNING),
     RunReleased: (DRIVEN, QUEUED),
     RunStopped: (DRIVEN, STOPPED),  # or WAITING, when all it needs is an answer
+    RunSuspended: (DRIVEN, SLEEPING),  # or WAITING, when it waits for other runs
     RunContinued: (DRIVEN, RUNNING),
     RunDone: (DRIVEN, DONE),
     RunFailed: (DRIVEN, FAILED),
@@ -94,8 +99,17 @@ TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
 """Entry -> (from which statuses, to which). Any other entry of the claimant means RUNNING, from DRIVEN."""
 
 
-def status_after_stop(stops: Iterable[Stop]) -> str:
-    return WAITING if all(stop.reason == "WaitingForAnswer" for stop in stops) else STOPPED
+NO_PROGRESS: Final = frozenset({RunAdopted, RunReleased, StepStarted, EffectIntended, *VISITORS})
+"""Entries that a run which dies every time it is taken up makes each time, or that others make."""
+
+
+def status_after(entry: Entry) -> str:
+    """For an entry that is in TRANSITIONS."""
+    if isinstance(entry, RunStopped):
+        return WAITING if all(stop.reason == "WaitingForAnswer" for stop in entry.stops) else STOPPED
+    if isinstance(entry, RunSuspended):
+        return WAITING if entry.children else SLEEPING
+    return TRANSITIONS[type(entry)][1]
 
 
 class Event:
@@ -147,6 +161,15 @@ class RunState:
         """Where people sent the run back to, oldest first."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
+        self.standing: Standing = NOBODY
+        """Who may take it up next, and from when on."""
+        self.starts = 0
+        """How often it was taken up since it last got any further."""
+        self.children: tuple[str, ...] = ()
+        """The child runs it waits for, while nobody drives it."""
+        self.ended_children: set[str] = set()
+        self.due: Due | None = None
+        """When a run that is suspended goes on."""
         self._who = self._folder = ""
         self._event_ids: set[str] = set()
 
@@ -160,7 +183,12 @@ class RunState:
             self._move(kind, record)
         elif self.status == NONE:
             raise self._impossible(record, kind)
+        if kind not in NO_PROGRESS:
+            self.starts = 0
+        standing = moved(entry, record.at, starts=self.starts, answered=self.is_answered)
         handler = _HANDLERS.get(kind)
+        if standing is not None:
+            self.standing = NOBODY if self.status in ENDED else standing  # FellBack: what has ended stays so
         if handler is not None:
             known = self.world.version
             handler(self, entry, record)
@@ -198,7 +226,32 @@ class RunState:
         """The open ones."""
         return [past for past in self.calls.values() if past.kind == "question" and past.state is PastState.OPEN]
 
+    @property
+    def last_claimant(self) -> str:
+        return self._who
+
+    def is_answered(self, still: Entry) -> bool:
+        """Whether a run that stands still like this could get further: somebody was quicker to answer, or cancelled."""
+        if self.cancel is not None:
+            return True
+        children = still.children if isinstance(still, RunSuspended | RunStopped) else ()
+        stops = still.stops if isinstance(still, RunStopped) else ()
+        return not self.ended_children.isdisjoint(children) or any(map(self._has_answer, stops))
+
+    def _has_answer(self, stop: Stop) -> bool:
+        past = self.calls.get(stop.address)
+        if stop.reason == "InDoubt":
+            return past is not None and past.state not in (PastState.IN_DOUBT, PastState.UNSTORABLE)
+        if stop.reason == "WaitingForAnswer":
+            event = stop.facts.get("event")
+            if event is not None:
+                return self.event_for(event) is not None
+            return past is not None and past.state is not PastState.OPEN
+        return False
+
     def _unanswered(self, stop: Stop, now_due: Callable[[Due], bool]) -> bool:
+        if stop.reason == "Quarantined":
+            return True
         past = self.calls.get(stop.address)
         if past is None:
             return False
@@ -272,19 +325,33 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state.claimant = entry
+    state.starts += 1
+    state.children, state.due = (), None
     state._folder = entry.folder
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
 
 
-def _released(state: RunState, entry: Entry, record: Record) -> None:
+def _released(state: RunState, entry: RunReleased, record: Record) -> None:
+    state.claimant = None
+    if entry.why == HANDED_BACK:
+        state.starts -= 1
+
+
+def _suspended(state: RunState, entry: RunSuspended, record: Record) -> None:
+    state.claimant = None
+    state.children, state.due = entry.children, entry.due
+    state.status = status_after(entry)
+
+
+def _cancelled(state: RunState, entry: RunCancelled, record: Record) -> None:
     state.claimant = None
 
 
 def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
     state.claimant, state.answered = None, False
-    state.stops = entry.stops
-    state.status = status_after_stop(entry.stops)
+    state.stops, state.children, state.due = entry.stops, entry.children, entry.due
+    state.status = status_after(entry)
 
 
 def _done(state: RunState, entry: RunDone, record: Record) -> None:
@@ -299,6 +366,21 @@ def _failed(state: RunState, entry: RunFailed, record: Record) -> None:
 
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
     state.cancel = entry
+    if state.claimant is None and state.status not in ENDED:
+        state.standing = ready(record.at)
+
+
+def _quarantine_lifted(state: RunState, entry: QuarantineLifted, record: Record) -> None:
+    state.starts = 0
+    state.stops = tuple(stop for stop in state.stops if stop.reason != "Quarantined")
+    _answered(state, record)
+
+
+def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
+    state.ended_children.add(entry.child)
+    if entry.child in state.children:
+        state.children = tuple(child for child in state.children if child != entry.child)
+        state.standing = ready(record.at)
 
 
 def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
@@ -385,12 +467,14 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
         past.state, past.value = PastState.DONE, entry.value
     elif past.state is PastState.IN_DOUBT:
         past.state, past.unproven = PastState.CLEARED, False
-    _answered(state, entry.address)
+    _answered(state, record, entry.address)
 
 
-def _answered(state: RunState, *addresses: str) -> None:
-    """Once nothing is open any more, the run is ready to go on."""
+def _answered(state: RunState, record: Record, *addresses: str) -> None:
+    """Once nothing is open any more, the run is ready to go on; and it may get further before that."""
     state.answered = True
+    if state.claimant is None and state.status in OPEN:
+        state.standing = Standing(record.at, reason=state.standing.reason)
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
     if state.status in (STOPPED, WAITING) and not state.stops:
         state.status = QUEUED
@@ -443,7 +527,7 @@ def _event_sent(state: RunState, entry: EventSent, record: Record) -> None:
     state.events.append(Event(entry))
     waiting = next((stop for stop in state.stops if stop.facts.get("event") == entry.name), None)
     if waiting is not None:
-        _answered(state, waiting.address)
+        _answered(state, record, waiting.address)
 
 
 def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
@@ -505,7 +589,7 @@ def _world_seen(state: RunState, entry: WorldSeen, record: Record) -> None:
 def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> None:
     state.world.see(entry.sights, f"accepted by {entry.by}", record.seq)
     state.stops = tuple(stop for stop in state.stops if stop.reason != "Drifted")
-    _answered(state)
+    _answered(state, record)
 
 
 def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> None:
@@ -520,7 +604,7 @@ def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
         return  # Nobody asks that any more.
     past.state, past.value, past.ended, past.seq = PastState.DONE, entry.value, record.at, record.seq
     past.learned_by, past.why = entry.by, entry.note
-    _answered(state, entry.address)
+    _answered(state, record, entry.address)
 
 
 def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -> None:
@@ -541,7 +625,10 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     RunDone: _done,
     RunFailed: _failed,
     CancelRequested: _cancel_requested,
-    RunCancelled: _released,
+    RunCancelled: _cancelled,
+    RunSuspended: _suspended,
+    QuarantineLifted: _quarantine_lifted,
+    ChildEnded: _child_ended,
     RunContinued: _continued,
     CallsUnclaimed: _nothing,
     FellBack: _fell_back,

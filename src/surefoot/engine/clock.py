@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
+from collections.abc import Callable
 from typing import Protocol
 
 from surefoot.core.timer import Moment
@@ -47,6 +48,20 @@ class SystemClock:
 
     def nap(self, left: float) -> float:
         return min(left, LOOK_SECONDS)
+
+
+class StoreClock(SystemClock):
+    """The clock of a store that many machines share: timers and entries go by it, whatever this machine's says."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__()
+        self._now = now
+
+    def read(self) -> Moment:
+        return Moment(self._now(), "", 0)
+
+    def now(self) -> int:
+        return self._now()
 
 
 def _boot_id() -> str:

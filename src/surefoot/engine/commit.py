@@ -11,10 +11,12 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
+from time import perf_counter
 from typing import Final, Protocol
 
 from surefoot.core.entry import Entry
 from surefoot.core.parts import Cut
+from surefoot.engine.meters import meters
 from surefoot.errors import StoreUnavailable, SurefootError
 from surefoot.store.contract import Append, Store
 
@@ -117,6 +119,11 @@ class Committer:
                 self._wake_writer()
                 self._leader = WRITER
 
+    def unwritten(self) -> int:
+        """How many entries are handed over and not on disk yet."""
+        with self._mutex:
+            return sum(len(ticket.entries) for ticket in (*self._queue, *self._batch) if not ticket.done)
+
     def _enqueue(self, ticket: Ticket) -> threading.Lock | None:
         """The gate to wait at. None: the caller leads."""
         with self._mutex:
@@ -173,19 +180,24 @@ class Committer:
         for journal in [journal for journal, tickets in waiting.items() if not any(t.entries for t in tickets)]:
             self._resolve(journal, waiting)
         while waiting:
-            journals = list(waiting)
+            journals, began = list(waiting), perf_counter()
             try:
-                answers = self.store.append([journal.propose(waiting[journal]) for journal in journals])
+                proposed = [journal.propose(waiting[journal]) for journal in journals]
+                answers = self.store.append(proposed)
             except Exception as error:  # noqa: BLE001 - nobody may be left waiting, whatever went wrong
+                meters.append_failed()
                 for tickets in waiting.values():
                     _settle(tickets, _as_ours(error))
                 return
-            for journal, answer in zip(journals, answers, strict=True):
+            took, written = perf_counter() - began, 0
+            for journal, item, answer in zip(journals, proposed, answers, strict=True):
                 if answer is None:
                     journal.accepted()
                     _settle(waiting.pop(journal), None)
+                    written += len(item.records)
                 else:
                     self._resolve(journal, waiting)
+            meters.appended(took, written)
 
     def _resolve(self, journal: Writer, waiting: dict[Writer, list[Ticket]]) -> None:
         """Somebody else wrote into the run. Visitors are let in; a newer claimant ends our claim."""

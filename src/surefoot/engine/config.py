@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from surefoot.engine.alerts import Alert, Sink
+from surefoot.engine.meters import meters
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.errors import Damaged, UsageError
 from surefoot.store.open import open_store
@@ -80,6 +81,7 @@ def loud(message: str, *, run: str = "", kind: str = "") -> None:
 
 def alert(message: str, cures: Iterable[tuple[str, str]] = (), *, run: str = "", kind: str) -> None:
     """Tell every sink, with what helps. One that fails changes nothing for the others, nor for the run."""
+    meters.alerted(kind)
     if not settings.alerts:
         return
     told = Alert("\n".join([message, *(f"  {when} {do}" for when, do in cures)]), run=run, kind=kind)

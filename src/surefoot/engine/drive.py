@@ -25,6 +25,7 @@ from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current
 from surefoot.engine.commit import Ticket
+from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.signals import CancelSignal
@@ -82,7 +83,7 @@ def drive(attempt: Attempt) -> Ending:
                 answer = moment(session, wish.seconds, jitter=wish.jitter)
             elif isinstance(wish, Pause):
                 session.say_why(wish)
-                pause(session, wish.due)
+                pause(attempt.place, wish.due)
             elif isinstance(wish, Look):
                 answer = look(attempt)
             elif isinstance(wish, Repair):
@@ -104,6 +105,8 @@ def drive(attempt: Attempt) -> Ending:
 
 
 def execute(attempt: Attempt, number: int) -> Outcome:
+    if attempt.lapsed():
+        attempt.session.regain()
     place = attempt.enter(number)
     started = attempt.session.clock.now()
     token = current.set_place(place)
@@ -201,8 +204,11 @@ def moment(session: Session, seconds: float, *, jitter: bool) -> Due:
     return after(session.now(), seconds)
 
 
-def pause(session: Session, due: Due) -> None:
-    """Sleep in the process; cancellation is noticed on the way."""
+def pause(place: Place, due: Due) -> None:
+    """Sleep in the process; cancellation is noticed on the way. A worker does not sleep long: it lets go of the run."""
+    session: Session = place.session
+    if session.outlasts(due):
+        raise session.suspended(place, due)
     nap = threading.Event()
     while (left := remaining(due, session.now())) > 0:
         nap.wait(session.clock.nap(left))
@@ -221,6 +227,8 @@ def notice(session: Session) -> None:
     session.check_trouble()
     if session.state.cancel is not None and not session.undoing:
         raise CancelSignal
+    if session.handed_back:
+        raise session.handing_back()
 
 
 def invoke(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:

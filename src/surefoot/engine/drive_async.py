@@ -34,6 +34,7 @@ from surefoot.core.timer import remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, drive
 from surefoot.engine.commit import Ticket
+from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Attempt, Session
@@ -107,7 +108,7 @@ async def run_attempt(attempt: Attempt) -> Ending:
                     # The failed attempt is on record; the next one is for the next resume.
                     raise cancelled  # noqa: TRY301 - handled below like any other cancellation
                 session.say_why(wish)
-                await pause(session, wish.due)
+                await pause(attempt.place, wish.due)
             elif isinstance(wish, Look):
                 answer = await look(attempt)
             elif isinstance(wish, Repair):
@@ -177,6 +178,8 @@ class EffectCancelled(BaseException):
 
 
 async def execute(attempt: Attempt, number: int) -> Outcome:
+    if attempt.lapsed():
+        await hop(attempt.session.regain)
     place = attempt.enter(number)
     started = attempt.session.clock.now()
     token = current.set_place(place)
@@ -288,7 +291,10 @@ async def _durable(session: Session, turn: _Turn, ticket: Ticket) -> None:
             raise session.store_failed(ticket.error) from None
 
 
-async def pause(session: Session, due: Due) -> None:
+async def pause(place: Place, due: Due) -> None:
+    session: Session = place.session
+    if session.outlasts(due):
+        raise session.suspended(place, due)
     while (left := remaining(due, session.now())) > 0:
         await asyncio.sleep(session.clock.nap(left))
         await hop(drive.notice, session)

@@ -15,17 +15,18 @@ from msgspec import Struct
 from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunContinued, RunCreated, RunPruned
 from surefoot.core.evidence import Evidence, fallbacks_before, weigh
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, verify
-from surefoot.core.state import ENDED, FAILED, RunState
+from surefoot.core.state import ENDED, FAILED, STOPPED, RunState
 from surefoot.engine import config, journal
 from surefoot.engine.clock import Clock
 from surefoot.engine.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
-from surefoot.store.contract import Append, Head, Rewrite, Store
+from surefoot.store.contract import Append, Head, IndexRow, Rewrite, RunQuery, Store
 from surefoot.store.liveness import is_ours
 from surefoot.store.open import open_store
 from surefoot.store.rules import is_run
 
 UNKNOWN = -1
+PAGE = 1000
 
 
 class Damage(Struct, frozen=True):
@@ -259,6 +260,23 @@ def renew_row(store: Store, run: str) -> None:
     if found is not None:
         state, head = found
         store.append([Append(run, head, [], journal.index_row(state))])
+
+
+def renew_lost_rows(store: Store) -> None:
+    """Of runs whose line of the list is missing or damaged: no worker would ever find them."""
+    offset = 0
+    while listed := store.runs(RunQuery(limit=PAGE, offset=offset)):
+        for one in listed:
+            if one.row is None or one.outdated:
+                with suppress(JournalCorrupt):
+                    renew_row(store, one.run)
+        offset += PAGE
+
+
+def shelve(store: Store, run: str, workflow: str, reason: str) -> None:
+    """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
+    row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
+    store.append([Append(run, store.read(run, limit=1).head, [], row)])
 
 
 def renew_rows(store: Store) -> None:

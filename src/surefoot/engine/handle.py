@@ -20,6 +20,7 @@ from surefoot.core.entry import (
     EffectSettled,
     EventSent,
     Progressed,
+    QuarantineLifted,
     RunCancelled,
     RunRewound,
     Value,
@@ -28,7 +29,7 @@ from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.core.timer import remaining
-from surefoot.engine import config, drive, journal, people, start, worldview
+from surefoot.engine import config, drive, journal, parents, people, start, worldview
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.rehearsal import rehearsing, would_do
 from surefoot.engine.runtime import Runtime
@@ -196,7 +197,7 @@ class Run:
             state = self.state()
             if state.status in ENDED:
                 return start.recorded_end(self.runtime.store, state)
-            if state.status in (STOPPED, WAITING):
+            if state.stops and state.status in (STOPPED, WAITING):
                 raise start.revive(state.stops, self.id, self.runtime.store.url)
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"run {self.id} is still {state.status}")
@@ -326,12 +327,16 @@ class Run:
 
     def _end_cancelled(self) -> None:
         found = journal.load(self.runtime.store, self.id)
-        if found is None or found[0].status in ENDED:
+        if found is None or found[0].status in ENDED or start.driven_elsewhere(self.runtime, found[0]):
             return
         session = Session(self.runtime, *found)
         try:
             drive.go_live(session)
             session.journal.append(RunCancelled())
+            if (created := session.state.created) is not None and created.child_of:
+                parents.tell(self.runtime, self.id, created.child_of)
+            for child in found[0].children:
+                parents.cancel(self.runtime, child, self.id)
         except Fenced:
             return  # Somebody took the run up at this moment, and sees the request at its first verb.
         finally:
@@ -454,6 +459,16 @@ class Run:
             if state.status in ENDED:
                 raise UsageError(f"run {self.id} has ended already: {state.status}")
             return None if state.has_event(id) else EventSent(name, raw, id, by or whoami())
+
+        self._visit(decide)
+
+    def release(self, *, by: str | None = None, note: str = "") -> None:
+        """Let workers take the run up again after it was quarantined."""
+
+        def decide(state: RunState) -> QuarantineLifted:
+            if not any(stop.reason == "Quarantined" for stop in state.stops):
+                raise UsageError(f"run {self.id} is not quarantined: {state.status}.")
+            return QuarantineLifted(by or whoami(), note)
 
         self._visit(decide)
 

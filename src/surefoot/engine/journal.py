@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-import msgspec
 from msgspec import Raw
 
 from surefoot.core.entry import (
@@ -33,6 +32,7 @@ from surefoot.core.entry import (
     RunReleased,
     RunRewound,
     RunStopped,
+    RunSuspended,
     StepDone,
     StepRaised,
     StepStarted,
@@ -43,7 +43,8 @@ from surefoot.core.entry import (
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.parts import Cut, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, to_body, verify
-from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after_stop
+from surefoot.core.standing import Standing, moved
+from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
 from surefoot.errors import Fenced, JournalCorrupt
@@ -137,6 +138,7 @@ class Journal:
         self._state = state
         self._head = head
         self._status = state.status
+        self._standing = self._proposed_standing = state.standing
         self._lazy: dict[object, tuple[Entry, int]] = {}
         self._lock = threading.Lock()
         self._proposed: Append | None = None
@@ -225,7 +227,7 @@ class Journal:
         seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
         sealed: list[Record] = []
         values: list[Cut] = []
-        status = self._status
+        status, standing, state = self._status, self._standing, self._state
         for ticket in tickets:
             for entry, kind, body, at, epoch, cuts in ticket.entries:
                 seq += 1
@@ -234,9 +236,12 @@ class Journal:
                 sealed.append(record)
                 values += cuts
                 status = _next_status(status, entry)
+                standing = moved(entry, at, starts=state.starts, answered=state.is_answered) or standing
                 if type(entry) is RunCreated:
-                    self._state.created, self._state.created_at = entry, at
-        row = self._row(status, seq) if status != self._status else None
+                    state.created, state.created_at = entry, at
+        changed = status != self._status or standing != self._standing
+        row = index_row(state, status, standing, seq) if changed else None
+        self._proposed_standing = standing
         self._proposed = Append(self.run, head, sealed, row, values)
         return self._proposed
 
@@ -247,7 +252,7 @@ class Journal:
         last = done.records[-1]
         self._head = Head(last.seq, last.seal)
         if done.row is not None:
-            self._status = done.row.status
+            self._status, self._standing = done.row.status, self._proposed_standing
 
     def catch_up(self, tickets: list[Ticket]) -> None:
         """Read what others wrote. Drops from the tickets what turns out to be written already.
@@ -266,7 +271,9 @@ class Journal:
     def _meet(self, record: Record, tickets: list[Ticket]) -> None:
         first = next((ticket for ticket in tickets if ticket.entries), None)
         ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
-        if record.epoch > self.epoch or (record.kind in _FENCING_KINDS and not ours):
+        # While we claim, an entry of an older claim means that whoever made it lives and goes on.
+        outlived = record.epoch < self.epoch and record.kind not in _VISITOR_KINDS
+        if record.epoch > self.epoch or outlived or (record.kind in _FENCING_KINDS and not ours):
             raise Fenced(
                 f"run {self.run}: another process has taken over (epoch {record.epoch}, ours was {self.epoch}). "
                 "Nothing of ours was written after that."
@@ -275,17 +282,14 @@ class Journal:
             first.entries = first.entries[1:]
         if record.kind in _VISITOR_KINDS:
             self.on_visit(record)
-            self._status = self._state.status if self._status not in DRIVEN else self._status
-
-    def _row(self, status: str, seq: int) -> IndexRow:
-        return msgspec.structs.replace(index_row(self._state), status=status, seq=seq)
+            if self._status not in DRIVEN:
+                self._status, self._standing = self._state.status, self._state.standing
 
 
 def _next_status(status: str, entry: Entry) -> str:
     kind = type(entry)
     if kind in TRANSITIONS:
-        stops = getattr(entry, "stops", None)
-        return TRANSITIONS[kind][1] if stops is None else status_after_stop(stops)
+        return status_after(entry)
     return status if status == RUNNING or kind in VISITORS else RUNNING
 
 
@@ -313,9 +317,9 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
         record = Sealer(store.id, run).seal(
             seq=head.seq + 1, epoch=state.epoch, at=clock.now(), kind=kind, body=body, previous=head.seal
         )
-        before = state.status
+        before = state.status, state.standing
         state.fold(record)
-        row = index_row(state) if state.status != before else None
+        row = index_row(state) if (state.status, state.standing) != before else None
         if store.append([Append(run, head, [record], row, cuts)]) == [None]:
             return state
 
@@ -334,19 +338,23 @@ def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunStat
     return state
 
 
-def index_row(state: RunState) -> IndexRow:
-    """The line of the run list that a folded run deserves."""
+def index_row(
+    state: RunState, status: str | None = None, standing: Standing | None = None, seq: int | None = None
+) -> IndexRow:
+    """The line of the run list that a folded run deserves; or what it deserves after entries that are being written."""
     created = state.created
     if created is None:
         raise AssertionError(state.run)
+    standing = standing or state.standing
     return IndexRow(
-        state.run, created.workflow, state.status, created.queue, created.labels, state.created_at, state.seq
-    )
+        state.run, created.workflow, status or state.status, created.queue, created.labels, state.created_at,
+        state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
+    )  # fmt: skip
 
 
 _OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired})
 """Entries whose fields we made or encoded ourselves; all others are read back before they are written."""
-_LAST = frozenset({RunReleased, RunStopped, RunDone, RunFailed, RunCancelled})
+_LAST = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
 _VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
 _FENCING_KINDS = frozenset(KIND_OF[kind] for kind in (RunCreated, RunAdopted, FellBack, RunRewound, RunPruned))
 """Entries after which a claim from before them is over, whatever their epoch."""

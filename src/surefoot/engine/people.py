@@ -130,7 +130,7 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
             if past.state is not PastState.DONE:
                 return None
         elif remaining(patience, session.now()) <= 0:
-            raise session.stopped(place, unanswered(session.run, past))
+            raise session.stopped(place, unanswered(session.run, past), past.due)
         else:
             yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
 

@@ -85,6 +85,10 @@ class Registry:
         found = self._known.get(name, {})
         return next(iter(found.values())) if len(found) == 1 else None
 
+    def names(self) -> tuple[str, ...]:
+        """Those that name just one workflow."""
+        return tuple(name for name in self._known if self.known(name) is not None)
+
     def find(self, name: str) -> Definition:
         found = self._known.get(name, {})
         if not found:

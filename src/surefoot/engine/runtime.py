@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
-from surefoot.engine.clock import Clock, SystemClock
+from surefoot.engine.clock import Clock, StoreClock, SystemClock
 from surefoot.engine.commit import Committer
 from surefoot.engine.journal import Journal
 from surefoot.errors import SurefootError
@@ -26,13 +26,16 @@ class Driving(Protocol):
     journal: Journal
     ended: bool
 
+    def hand_back(self) -> None:
+        """Let go of the run at the end of the call it is in."""
+
 
 class Runtime:
     """One per open store and process."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self.store = store
-        self.clock = clock or SystemClock()
+        self.clock = clock or _clock_of(store)
         self.committer = Committer(store)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """For each event loop, what its current turn waits for (`drive_async`)."""
@@ -85,6 +88,12 @@ class Runtime:
                 # Visibility only: whatever is wrong with the store meets the run at its next append.
                 with suppress(SurefootError):
                     session.journal.flush(self.clock.now() - VISIBLE_AFTER_MICROS)
+
+
+def _clock_of(store: Store) -> Clock:
+    if store.now() is None:
+        return SystemClock()
+    return StoreClock(lambda: store.now() or 0)
 
 
 # Of the whole process, not of one handle: a handle that was given up may still have calls in flight.

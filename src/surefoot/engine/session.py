@@ -41,6 +41,7 @@ from surefoot.core.command import (
 from surefoot.core.entry import (
     NOTHING,
     CallsUnclaimed,
+    Due,
     EffectDone,
     EffectIntended,
     EffectRaised,
@@ -54,6 +55,7 @@ from surefoot.core.entry import (
     RunFailed,
     RunReleased,
     RunStopped,
+    RunSuspended,
     Sight,
     StepStarted,
     Stop,
@@ -64,8 +66,9 @@ from surefoot.core.evidence import Evidence
 from surefoot.core.history import Past, PastState, changed, located, mismatch, no_longer_asked
 from surefoot.core.key import idempotency_key
 from surefoot.core.programs.calls import Call, effect, recovered, step, suspected
+from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RUNNING, Event, RunState
-from surefoot.core.timer import Moment, remaining
+from surefoot.core.timer import Moment, after, remaining
 from surefoot.core.verdict import Happened, Unknown, Verdict, judged
 from surefoot.engine import people, worldview
 from surefoot.engine.clock import Clock
@@ -73,15 +76,19 @@ from surefoot.engine.commit import Ticket
 from surefoot.engine.config import alert, loud
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.journal import Journal, evidence, whole
+from surefoot.engine.meters import meters
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.signals import (
     CancelSignal,
     ContinueSignal,
     HaltSignal,
+    HandBackSignal,
     InterruptSignal,
     PlanSignal,
     RunSignal,
     StopSignal,
+    Suspended,
+    SuspendSignal,
 )
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.worldview import checked_witnesses, observe
@@ -100,6 +107,7 @@ from surefoot.store.contract import Head
 
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
+REGAIN_SECONDS, REGAIN_LOOK_SECONDS = 30.0, 0.05
 WORLDLY = frozenset({EffectIntended, EffectDone, EffectRaised, EffectSettled, WorldSeen})
 """Entries of our own that say something about the world."""
 
@@ -146,8 +154,14 @@ class Attempt:
         call, session = self.call, self.session
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
+        if attempt > 1:
+            meters.retried()
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
         return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+
+    def lapsed(self) -> bool:
+        """Whether others may take this process for dead: then no effect begins, though its intent is durable."""
+        return self.spec.kind == "effect" and not self.session.runtime.store.holds()
 
     def looks_first(self) -> bool:
         """A check that cannot tell leaves no trace, nor does a question that is open: nothing new has happened."""
@@ -246,8 +260,9 @@ class Session:
     """The embedded engine's Context: everything a running workflow reaches the world through."""
 
     def __init__(
-        self, runtime: Runtime, state: RunState, head: Head | None, *, wait_seconds: float = 0.0, dry: bool = False
-    ) -> None:
+        self, runtime: Runtime, state: RunState, head: Head | None, *, wait_seconds: float = 0.0, dry: bool = False,
+        unwind_seconds: float | None = None,
+    ) -> None:  # fmt: skip
         self.run = state.run
         self.runtime = runtime
         self.clock: Clock = runtime.clock
@@ -255,6 +270,10 @@ class Session:
         self.journal = Journal(runtime.committer, self.clock, state, head)
         self.wait_seconds = wait_seconds
         self.dry = dry
+        self.unwind_seconds = unwind_seconds
+        """A wait that is longer ends this drive, and the run is taken up again when it is over. None: none does."""
+        self.handed_back = False
+        """The worker is being stopped: no call begins any more."""
         self.live = False
         """Whether this process has claimed the run."""
         self.claim_lock = threading.Lock()
@@ -262,6 +281,10 @@ class Session:
         self.own_damage: SurefootError | None = None
         """Damage that was found in this very run, as against in something that user code looked at."""
         self.stops: list[Stop] = []
+        self.dues: list[Due] = []
+        """When branches that stand still go on by themselves."""
+        self.children: list[str] = []
+        """Child runs that branches wait for."""
         self.in_flight: set[str] = set()
         self.continuation: ContinueSignal | None = None
         """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
@@ -301,7 +324,7 @@ class Session:
 
     def result(self, value: object) -> Returned:
         """The workflow's own result, encoded. Refused: the run stays resumable, the code can be mended."""
-        if not self.stops and self.trouble is None:
+        if not (self.stops or self.dues) and self.trouble is None:
             try:
                 return Returned(Raw(values.encode(value)), 0)
             except ValueRejected as error:
@@ -550,6 +573,8 @@ class Session:
             raise HaltSignal(self.trouble)
         if self.interruption is not None:
             raise InterruptSignal
+        if self.handed_back and not self.dry:
+            raise self._felt(place, self.handing_back())
         if place.segment != self.state.segment or self.ended:
             raise self.misused(
                 UsageError(
@@ -631,11 +656,36 @@ class Session:
         if self.trouble is not None:
             raise self.trouble
 
-    def stopped(self, place: Place, stop: Stop) -> StopSignal:
+    def stopped(self, place: Place, stop: Stop, due: Due | None = None) -> StopSignal:
+        """This branch stands still; with `due`, only until then."""
         with self._lock:
             if stop not in self.stops:
                 self.stops.append(stop)
+            if due is not None:
+                self.dues.append(due)
         return self._felt(place, StopSignal(stop))
+
+    def outlasts(self, due: Due) -> bool:
+        """Whether waiting until then is not worth keeping the run in memory."""
+        return self.unwind_seconds is not None and remaining(due, self.now()) > self.unwind_seconds
+
+    def suspended(self, place: Place, due: Due, child: str = "") -> SuspendSignal:
+        """This branch waits until then, or for that child. What others do goes on first."""
+        with self._lock:
+            self.dues.append(due)
+            if child and child not in self.children:
+                self.children.append(child)
+        return self._felt(place, SuspendSignal())
+
+    def hand_back(self) -> None:
+        """Let what is in flight finish, begin nothing more, and let another worker go on."""
+        self.handed_back = True
+
+    def handing_back(self) -> HandBackSignal:
+        """A branch of a run that is handed back could go on at once."""
+        with self._lock:
+            self.dues.append(after(self.now(), 0.0))
+        return HandBackSignal()
 
     def continuing(self, place: Place, signal: ContinueSignal) -> ContinueSignal:
         """Like a stop: user code that catches it cannot go on with this segment."""
@@ -675,7 +725,7 @@ class Session:
         with self._lock:
             self.ended = True  # From here on no call begins; those that have begun are known.
         ended_by_itself = isinstance(outcome, Returned | Exception | ContinueSignal) and self.interruption is None
-        if self.trouble is None and self.in_flight and not self.stops and ended_by_itself:
+        if self.trouble is None and self.in_flight and not (self.stops or self.dues) and ended_by_itself:
             self.misused(
                 UsageError(
                     f"run {self.run}: the workflow ended while {', '.join(sorted(self.in_flight))} was still "
@@ -694,6 +744,12 @@ class Session:
         if self.interruption is not None:
             yield from self._release(f"interrupted by {type(self.interruption).__name__}")
             return self.interruption
+        if self.dues:
+            if self.handed_back:
+                yield from self._release(HANDED_BACK)
+            else:
+                yield Append(self._suspension())
+            return Suspended()
         if self.state.cancel is not None or isinstance(outcome, CancelSignal):
             yield Append(RunCancelled())
             return Cancelled(f"run {self.run} was cancelled{_by(self.state)}")
@@ -742,11 +798,20 @@ class Session:
     def _stop(self) -> Generator[Append, Any, Ending | BaseException]:
         earlier = set(map(_identity, self._earlier_stops))
         if self.live or earlier != set(map(_identity, self.stops)):
-            yield Append(RunStopped(tuple(self.stops)))
+            yield Append(RunStopped(tuple(self.stops), self._earliest(), tuple(self.children)))
         for stop in self.stops:
             if _identity(stop) not in earlier and not self.dry:
                 alert(f"{stop.reason}: {stop.message}", stop.cures, run=self.run, kind=stop.reason)
         return Halted(self.stops[0])
+
+    def _suspension(self) -> RunSuspended:
+        """Cancelled meanwhile: then it is taken up again at once, and its sagas are undone."""
+        at_once = self.state.cancel is not None
+        due = after(self.now(), 0.0) if at_once else (self._earliest() or after(self.now(), 0.0))
+        return RunSuspended(due, tuple(self.children))
+
+    def _earliest(self) -> Due | None:
+        return min(self.dues, key=lambda due: due.at, default=None)
 
     def _alert_of(self, trouble: SurefootError) -> None:
         """A recorded value that cannot be read needs a person too. Of damage, whoever steps back from it tells."""
@@ -778,6 +843,24 @@ class Session:
 
     def now(self) -> Moment:
         return self.clock.read()
+
+    def regain(self) -> None:
+        """The lease ran out, so others may have taken the run up. Go on only if it runs again and nobody did.
+
+        Once it runs again nobody can take the run up, so that look is the last word.
+        """
+        store, pause = self.runtime.store, threading.Event()
+        waited = 0.0
+        while not store.holds():
+            if waited > REGAIN_SECONDS:
+                lost = Fenced(f"run {self.run}: the lease of this worker ran out and could not be renewed.")
+                raise self.store_failed(lost)
+            pause.wait(REGAIN_LOOK_SECONDS)
+            waited += REGAIN_LOOK_SECONDS
+        try:
+            self.journal.look()
+        except SurefootError as error:
+            raise self.store_failed(error) from None
 
 
 def _identity(stop: Stop) -> tuple[str, str, str]:

@@ -34,6 +34,18 @@ class CancelSignal(RunSignal):
     pass
 
 
+class SuspendSignal(RunSignal):
+    """A worker does not wait long for anybody: the run is taken up again when it can go on."""
+
+
+class Suspended(Exception):
+    """How the end of a drive looks to the worker, when the run has nothing to do but wait."""
+
+
+class HandBackSignal(RunSignal):
+    """The worker is being stopped: this run goes on elsewhere."""
+
+
 class ContinueSignal(RunSignal):
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         super().__init__("continue as new")

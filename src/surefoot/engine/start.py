@@ -26,7 +26,7 @@ from surefoot.core.entry import NOTHING, Due, Kept, RunCreated, RunReleased, Sto
 from surefoot.core.history import cures, located
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
-from surefoot.engine import current, drive, fallback, journal, worldview
+from surefoot.engine import current, drive, fallback, journal, parents, worldview
 from surefoot.engine.config import DEFAULT_STORE, FALLBACK, alert, log, settings
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
@@ -45,7 +45,7 @@ from surefoot.errors import (
     UsageError,
     ValueRejected,
 )
-from surefoot.store.contract import Store
+from surefoot.store.contract import Head, Store
 from surefoot.store.liveness import is_ours
 
 LONGEST_ID = 200
@@ -55,6 +55,10 @@ FIRST_NAP, LONGEST_NAP = 0.01, 0.25
 MOST_FALLBACKS = 3
 """In one go. Damage that comes back each time is a disk to be replaced."""
 CLOCK_SLACK_MICROS = 60_000_000
+UNWIND_SECONDS = 5.0
+"""A worker does not keep a run in memory for a wait that is longer."""
+MOST_STARTS = 5
+"""A run that was taken up so often without getting any further is quarantined."""
 
 
 NOTHING_RETURNED = Returned(NOTHING, 0)
@@ -68,6 +72,7 @@ class Options(Struct, frozen=True):
     labels: dict[str, str] = {}
     delay_seconds: float | None = None
     wait_seconds: float | None = None
+    child_of: str = ""
 
 
 class Plan(Struct, frozen=True):
@@ -158,17 +163,85 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             pass  # This process drives it already, or another was quicker: wait for them.
         except JournalCorrupt as error:
             fallbacks += 1
-            if not _may_step_back(plan, session, error) or fallbacks > MOST_FALLBACKS:
-                alert(f"{type(error).__name__}: {error.summary}", error.cures, run=run, kind=type(error).__name__)
+            if fallbacks > MOST_FALLBACKS:
+                _tell(run, error)
                 raise
-            step_back = partial(fallback.step_back, runtime.store, runtime.clock, run, error)
-            runtime, may_create = runtime_of((yield Do(step_back))), False
+            runtime = yield Do(partial(step_back, runtime, plan, run, error, session))
+            may_create = False
             continue
         if patience is not None and time.monotonic() > patience:
             who = "this process" if state is None else claimant(state)
             raise TimeoutError(f"run {run} is still driven by {who}; waited {options.wait_seconds:g} s for it")
         yield Nap(nap)
         nap = min(nap * 1.5, LONGEST_NAP)
+
+
+def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Head]) -> Loop:
+    """What a worker does with a run that was handed to it: as above, but it waits for nobody.
+
+    It claims the run before anything of it is executed, so that one which kills its workers leaves a trace each time.
+    """
+    state, head = found
+    if not _is_ready(runtime, state):
+        yield Do(partial(fallback.renew_row, runtime.store, run))
+        return
+    if state.standing.wake is not None and (yield Do(partial(parents.waits_in_vain, runtime, state, head))):
+        return
+    _warn_of_clock(runtime, state)
+    session = Session(runtime, state, head, unwind_seconds=UNWIND_SECONDS)
+    session.follow(plan.watch, plan.on_drift, plan.approve)
+    try:
+        yield from _enlisted(session, _claimed(session, plan))
+    except (DrivenHere, LostClaim):
+        return
+    except JournalCorrupt as error:
+        yield Do(partial(step_back, runtime, plan, run, error, session))
+
+
+def _claimed(session: Session, plan: Plan) -> Loop:
+    starts = session.state.starts
+    try:
+        yield Claim(session, None)
+    except Fenced:
+        raise LostClaim from None
+    if starts >= MOST_STARTS:
+        session.stops.append(_quarantine(session.state))
+        return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
+    return (yield from _drive(session, plan))
+
+
+def _is_ready(runtime: Runtime, state: RunState) -> bool:
+    """The index is a cache, and a wall clock may be wrong: the journal and the boot clock decide."""
+    if state.status in ENDED or driven_elsewhere(runtime, state):
+        return False
+    if state.claimant is not None:
+        return True  # Its process is gone.
+    due = state.due if state.due is not None else state.created.due if state.created and state.seq == 1 else None
+    if due is not None and state.standing.wake == due.at:
+        return _is_due(runtime.clock.read(), due)
+    return state.standing.wake is not None
+
+
+def _quarantine(state: RunState) -> Stop:
+    run = shlex.quote(state.run)
+    message = (
+        f"run {state.run}: quarantined: it was taken up {state.starts} times, and each time it ended before anything "
+        f"new was recorded; last by {state.last_claimant}. No worker takes it up any more."
+    )
+    cures = (("look", f"surefoot runs show {run}"), ("mended? try again", f"surefoot runs release {run}"))
+    return Stop("Quarantined", message, facts={"starts": str(state.starts)}, cures=cures)
+
+
+def step_back(runtime: Runtime, plan: Plan, run: str, error: JournalCorrupt, session: Session | None = None) -> Runtime:
+    """Go back to the longest valid prefix of a damaged run, if that is wanted; the runtime to go on with."""
+    if not _may_step_back(plan, session, error):
+        _tell(run, error)
+        raise error
+    return runtime_of(fallback.step_back(runtime.store, runtime.clock, run, error))
+
+
+def _tell(run: str, error: JournalCorrupt) -> None:
+    alert(f"{type(error).__name__}: {error.summary}", error.cures, run=run, kind=type(error).__name__)
 
 
 def _may_step_back(plan: Plan, session: Session | None, error: JournalCorrupt) -> bool:
@@ -246,6 +319,7 @@ def _drive(session: Session, plan: Plan) -> Loop:
                 raise
             raise LostClaim from None  # Only the end was missing, and another process was quicker to write it.
         if not isinstance(ending, ContinueSignal):
+            yield from _told_parent(session, ending)
             return answer(session, ending)
         try:
             raw, digest = values.encode_args(plan.binder.bind(ending.args_, ending.kwargs_))
@@ -254,6 +328,16 @@ def _drive(session: Session, plan: Plan) -> Loop:
             ending = yield from _concluding(session, session.misused(misuse))
             raise ending from error
         yield Write(session, Append(session.continued(raw, digest)))
+
+
+def _told_parent(session: Session, ending: Any) -> Loop:
+    created = session.state.created
+    if created is not None and created.child_of and isinstance(ending, Done | Failed | Cancelled):
+        try:
+            yield Do(partial(parents.tell, session.runtime, session.run, created.child_of))
+        except SurefootError as error:
+            # It has ended all the same, and its parent looks by itself now and then.
+            log.warning("run %s has ended; %s could not be told: %s", session.run, created.child_of, error)
 
 
 def _verified(session: Session) -> Loop:
@@ -310,7 +394,7 @@ def answer(session: Session, ending: Any) -> Any:
 def created_entry(plan: Plan, options: Options, due: Any = None) -> RunCreated:
     return RunCreated(
         plan.workflow, Raw(plan.args or b"{}"), plan.digest, plan.version, settings.namespace, options.queue,
-        dict(options.labels), due,
+        dict(options.labels), due, child_of=options.child_of,
     )  # fmt: skip
 
 
@@ -424,7 +508,10 @@ def not_found(run: str, where: str) -> NotFound:
 
 
 def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options) -> Any:
-    loop = running(runtime, plan, run, options)
+    return carry_out(running(runtime, plan, run, options))
+
+
+def carry_out(loop: Loop) -> Any:
     try:
         return _carry_out(loop)
     except BaseException as error:

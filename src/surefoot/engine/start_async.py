@@ -7,11 +7,14 @@ from typing import Any
 
 from surefoot.engine import drive_async
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.start import Claim, Do, Invoke, Nap, Options, Plan, Write, running
+from surefoot.engine.start import Claim, Do, Invoke, Loop, Nap, Options, Plan, Write, running
 
 
 async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options) -> Any:
-    loop = running(runtime, plan, run, options)
+    return await carry_out(running(runtime, plan, run, options))
+
+
+async def carry_out(loop: Loop) -> Any:
     reply: Any = None
     error: BaseException | None = None
     try:

@@ -317,7 +317,7 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
             yield from looked_around(place, begun)
             raise _expired(name)
         if remaining(patience, session.now()) <= 0:
-            raise session.stopped(place, _waiting(session.run, address, name))
+            raise session.stopped(place, _waiting(session.run, address, name), due)
         yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
 
 
@@ -342,7 +342,7 @@ def perform_wait(place: Place, program: Wait) -> Any:
                 drive.go_live(session)
                 drive.append(session, wish.entry)
             elif type(wish) is Pause:
-                drive.pause(session, wish.due)
+                drive.pause(place, wish.due)
             elif type(wish) is Verify:
                 answer = drive.verify(session)
     except StopIteration as end:

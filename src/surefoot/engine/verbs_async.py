@@ -143,7 +143,7 @@ async def _perform(place: Place, program: verbs.Wait) -> Any:
                 await drive_async.go_live(session)
                 await drive_async.append(session, wish.entry)
             elif type(wish) is Pause:
-                await drive_async.pause(session, wish.due)
+                await drive_async.pause(place, wish.due)
             elif type(wish) is Verify:
                 answer = await drive_async.verify(session)
     except StopIteration as end:

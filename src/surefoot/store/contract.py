@@ -4,6 +4,10 @@
 batch in one durable transaction; a run whose head is another one is a `Conflict` for that run alone.
 What was acknowledged is on disk. `surefoot.testing.conformance` holds every store to this page.
 
+Who may take a run up next is in the index, which is a cache: `reserve` hands out candidates, a few seconds each to one
+worker only, so that many workers do not read the same journals. A claim is an append like any other; a reservation
+that is wrong costs a look, never a second claim.
+
 A large value is not in its record but in *parts*, shared by all values that contain them. An append names the
 values of its records, cut; the store writes what it does not have whole, in the same transaction.
 """
@@ -41,6 +45,12 @@ class IndexRow(Struct, frozen=True):
     """Microseconds since 1970."""
     seq: int
     """The entry after which this was true."""
+    wake: int | None = None
+    """From when on a worker may take it up, in microseconds since 1970; None: nobody, until something is written."""
+    worker: str = ""
+    """Who has claimed it. Once that worker is dead, others may take it up."""
+    reason: str = ""
+    """The first of its stops, by name."""
 
 
 class Append(Struct, frozen=True):
@@ -98,6 +108,44 @@ class Listed(Struct, frozen=True):
 
     run: str
     row: IndexRow | None
+    outdated: bool = False
+    """The row is from a version without workers: right, but `reserve` cannot go by it until it is renewed."""
+
+
+class Limit(Struct, frozen=True):
+    """What a queue allows, over all workers."""
+
+    queue: str
+    concurrency: int | None = None
+    """How many of its runs may be driven at once."""
+    starts: int | None = None
+    """How many may be taken up within any `seconds`."""
+    seconds: float = 1.0
+
+
+class Wanted(Struct, frozen=True):
+    """What a worker could drive now."""
+
+    worker: str
+    workflows: Sequence[str]
+    """Those whose code it has."""
+    limit: int
+    now: int
+    """Microseconds since 1970; a store with a clock of its own goes by that."""
+    queues: Sequence[str] = ()
+    """Empty: all."""
+    driven: Sequence[str] = ()
+    """Runs this process drives at the moment. What else it has claimed was given up without a word."""
+    limits: Sequence[Limit] = ()
+    seconds: float = 5.0
+    """How long the reservations hold."""
+
+
+class Reserved(Struct, frozen=True):
+    runs: list[str]
+    """Those that have been ready longest come first."""
+    next_wake: int | None = None
+    """When the next one that this worker could drive becomes ready by itself, if any does."""
 
 
 class Store(Protocol):
@@ -150,8 +198,36 @@ class Store(Protocol):
     def discard(self, parts: Sequence[bytes], upto: int) -> bool:
         """Delete parts, unless anything was appended behind that position of the store; then False."""
 
+    # --- workers -------------------------------------------------------------------------------------
+
     def alive(self, worker: str) -> bool:
-        """Whether that worker's process lives. Certain, not guessed from pids or time."""
+        """Whether that worker's process lives, by its lock; or, with many hosts, whether its lease runs."""
+
+    def holds(self) -> bool:
+        """Whether others are sure to see this process as alive right now. Costs nothing: asked before every effect."""
+
+    def now(self) -> int | None:
+        """The store's own clock, microseconds since 1970. None: it has none, the machine's counts."""
+
+    def reserve(self, wanted: Wanted) -> Reserved:
+        """Runs that the worker may take up: due (`wake`), or claimed by a worker that is dead; within the limits of
+        their queues; oldest first. Nobody else is given them for so many seconds, or until their row is written.
+        A hint, not a claim: it need not survive a crash of the store.
+        """
+
+    def listen(self, seconds: float) -> None:
+        """Return once anything may have become ready, or after so many seconds, or soon after `nudge`."""
+
+    def nudge(self) -> None:
+        """End a `listen` in another thread of this process."""
+
+    def tally(self) -> dict[tuple[str, str], int]:
+        """How many runs there are by (status, reason), as the index says."""
+
+    def vitals(self) -> dict[str, float]:
+        """How this handle fares, for those who watch many: what it has a lease for counts `lease_losses` and
+        `lease_renewals`; with a clock of its own, `clock_difference_seconds`. Costs nothing and never fails.
+        """
 
     def durability(self) -> dict[str, str]:
         """The settings in force, read back from the backend."""

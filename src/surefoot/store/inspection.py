@@ -725,7 +725,7 @@ def _schema_problem(path: str, connection: apsw.Connection) -> str:
             f"{path}: a database of another program lies where a store was: the store's anchor is beside it.",
             cures=(("have the store?", "put it back, together with its -wal file"),),
         )
-    return "" if sqlite_file._SCHEMA.items() <= schema.items() else "it is not what was written"
+    return "" if sqlite_file.is_ours(schema) else "it is not what was written"
 
 
 def _find(path: str, needle: bytes) -> int:

@@ -48,6 +48,11 @@ def is_ours(worker: str) -> bool:
     return worker in _NAMES
 
 
+def remember(worker: str) -> None:
+    """This process is known under that name, in a store that has other signs of life."""
+    _NAMES.add(worker)
+
+
 class Liveness:
     """This process's sign of life in one store, and a look at the others'."""
 

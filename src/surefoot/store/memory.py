@@ -9,13 +9,39 @@ import os
 import secrets
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 
 from surefoot.core.parts import Part, lacking
 from surefoot.core.seal import Record
 from surefoot.errors import StoreUnavailable
-from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, Rewrite, RunQuery, Stored
-from surefoot.store.rules import check_positions, check_records, is_run, matches
+from surefoot.store.contract import (
+    Append,
+    Conflict,
+    Head,
+    IndexRow,
+    Limit,
+    Listed,
+    Reserved,
+    Rewrite,
+    RunQuery,
+    Stored,
+    Wanted,
+)
+from surefoot.store.rules import (
+    ALWAYS,
+    Ready,
+    Room,
+    check_positions,
+    check_records,
+    choose,
+    earliest,
+    is_run,
+    matches,
+    micros,
+    room,
+    serves,
+)
 
 
 class MemoryStore:
@@ -32,7 +58,13 @@ class MemoryStore:
         self._order: dict[int, Record] = {}
         """Every record by its position in the store."""
         self._appended = 0
+        self._held: dict[str, int] = {}
+        """Run -> until when it is reserved."""
+        self._starts: dict[str, list[int]] = {}
+        """Queue -> when runs of it were taken up."""
         self._lock = threading.Lock()
+        self._news = threading.Condition(self._lock)
+        self._written = self._heard = 0
         self._refusal = ""
         _LIVE.add(self)
 
@@ -117,12 +149,70 @@ class MemoryStore:
         self._refuse_unless_usable()
         return worker == self._worker
 
+    def holds(self) -> bool:
+        return self.usable
+
+    def now(self) -> int | None:
+        return None
+
+    def reserve(self, wanted: Wanted) -> Reserved:
+        with self._locked():
+            served = [row for row in self._rows.values() if serves(wanted, row.workflow, row.queue)]
+            ready = [one for row in served for one in self._ready(row, wanted)]
+            rooms = {limit.queue: self._room(limit, wanted) for limit in wanted.limits}
+            chosen, opens = choose(ready, rooms, wanted.limit)
+            for one in chosen:
+                self._held[one.run] = wanted.now + micros(wanted.seconds)
+                if one.queue in rooms:
+                    self._starts.setdefault(one.queue, []).append(wanted.now)
+            later = (row.wake for row in served if row.wake is not None and row.wake > wanted.now)
+            return Reserved([one.run for one in chosen], earliest(opens, *later))
+
+    def _ready(self, row: IndexRow, wanted: Wanted) -> list[Ready]:
+        if self._held.get(row.run, wanted.now) > wanted.now:
+            return []
+        if row.worker and not self._is_busy(row, wanted):
+            return [Ready(ALWAYS, row.run, row.queue)]
+        return [Ready(row.wake, row.run, row.queue)] if row.wake is not None and row.wake <= wanted.now else []
+
+    def _is_busy(self, row: IndexRow, wanted: Wanted) -> bool:
+        """Whether somebody is driving it. There is but one worker that can be alive, and it knows what it drives."""
+        return row.worker == self._worker and (row.worker != wanted.worker or row.run in wanted.driven)
+
+    def _room(self, limit: Limit, wanted: Wanted) -> Room:
+        rows = [row for row in self._rows.values() if row.queue == limit.queue]
+        busy = sum(self._is_busy(row, wanted) or self._held.get(row.run, 0) > wanted.now for row in rows)
+        began = wanted.now - micros(limit.seconds)
+        starts = self._starts[limit.queue] = [at for at in self._starts.get(limit.queue, []) if at > began]
+        return room(limit, now=wanted.now, busy=busy, started=len(starts), oldest=min(starts, default=None))
+
+    def listen(self, seconds: float) -> None:
+        with self._locked():
+            self._news.wait_for(lambda: self._written != self._heard or self._refusal, seconds)
+            self._heard = self._written
+        self._refuse_unless_usable()
+
+    def nudge(self) -> None:
+        with self._locked():
+            self._tell()
+
+    def tally(self) -> dict[tuple[str, str], int]:
+        with self._locked():
+            return dict(Counter((row.status, row.reason) for row in self._rows.values()))
+
+    def vitals(self) -> dict[str, float]:
+        return {}
+
     def durability(self) -> dict[str, str]:
         self._refuse_unless_usable()
         return {"backend": "memory", "durable": "no: everything is gone when the process ends"}
 
     def close(self) -> None:
-        self._refusal = self._refusal or f"{self.url}: this store has been closed."
+        if self._refusal:
+            return  # closed; or a parent's, whose lock may be held by a thread that is not here
+        with self._lock:
+            self._refusal = f"{self.url}: this store has been closed."
+            self._tell()
         _LIVE.discard(self)
 
     def _append(self, item: Append) -> Conflict | None:
@@ -136,7 +226,13 @@ class MemoryStore:
             self._appended += len(item.records)
         if item.row is not None:
             self._rows[item.run] = item.row
+            self._held.pop(item.run, None)
+        self._tell()
         return None
+
+    def _tell(self) -> None:
+        self._written += 1
+        self._news.notify_all()
 
     def _found(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         return {name: self._parts[name] for name in ids if name in self._parts}

@@ -1,8 +1,8 @@
 """From a store's URL to the store, the same object for the same place.
 
 In a process that has a SQLite file open nothing may open it again beside SQLite, so there is one store object
-per real path. One that was closed, given up after a failure or inherited by a forked child is replaced by a
-fresh one, which looks at the disk anew.
+per real path, and one per PostgreSQL database. One that was closed, given up after a failure or inherited by a
+forked child is replaced by a fresh one, which looks anew.
 """
 
 from __future__ import annotations
@@ -15,19 +15,27 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from surefoot.core.urls import Url, parse
 from surefoot.errors import UsageError
 from surefoot.store.contract import Store
 from surefoot.store.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from surefoot.store.postgres.store import PostgresStore
     from surefoot.store.sqlite import SqliteStore
 
-FORMS: Final = "sqlite:///relative.db, sqlite:////absolute.db or memory:"
+    Opened = MemoryStore | SqliteStore | PostgresStore
+
+FORMS: Final = "sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database or memory:"
+
+POSTGRES: Final = ("postgresql", "postgres")
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_USER: Final = re.compile(r"//[^/]*@")
+"""Whatever it is, a password may be in it."""
 
-_stores: Final[dict[str, MemoryStore | SqliteStore]] = {}
-_known: Final[dict[tuple[str, str], MemoryStore | SqliteStore]] = {}
+_stores: Final[dict[str, Opened]] = {}
+_known: Final[dict[tuple[str, str], Opened]] = {}
 """What a URL meant in a working folder, so that the thousandth run does not ask the file system again."""
 _opening = threading.RLock()
 
@@ -43,7 +51,7 @@ def open_store(url: str, *, create: bool, announce: Callable[[str], object] | No
     return store
 
 
-def _open(url: str, *, create: bool, announce: Callable[[str], object] | None) -> MemoryStore | SqliteStore:
+def _open(url: str, *, create: bool, announce: Callable[[str], object] | None) -> Opened:
     found = _SCHEME.match(url)
     scheme = found.group(1).lower() if found else ""
     rest = url[len(scheme) + 1 :]
@@ -51,11 +59,28 @@ def _open(url: str, *, create: bool, announce: Callable[[str], object] | None) -
         return _memory(rest, url)
     if scheme == "sqlite":
         return _sqlite(_sqlite_path(rest, url), url, create=create, announce=announce)
+    if is_postgres(url):
+        return _postgres(parse(url, POSTGRES), create=create, announce=announce)
     raise _unknown(scheme, url)
+
+
+def is_postgres(url: str) -> bool:
+    """As in SQLAlchemy, the driver may be named: `postgresql+psycopg:`."""
+    return url.partition(":")[0].partition("+")[0].lower() in POSTGRES
+
+
+def shown(url: str) -> str:
+    """The URL as people may see it: without its password."""
+    return parse(url, POSTGRES).shown if is_postgres(url) else url
 
 
 def path_of(url: str) -> str:
     """The database file of a SQLite store."""
+    if is_postgres(url):
+        raise UsageError(
+            f"{shown(url)}: this is for stores in a SQLite file. In PostgreSQL, copies are made with pg_dump "
+            "or a base backup, damage is found with pg_amcheck, and a restored copy is accepted with surefoot adopt."
+        )
     if not url.lower().startswith("sqlite:"):
         raise UsageError(f"{url!r}: this is for stores in a SQLite file ({FORMS}).")
     return os.path.realpath(_sqlite_path(url[len("sqlite:") :], url))
@@ -78,7 +103,7 @@ def close_all() -> None:
         store.close()
 
 
-def _memory(name: str, url: str) -> MemoryStore | SqliteStore:
+def _memory(name: str, url: str) -> Opened:
     if name.startswith("/"):
         raise UsageError(f"{url!r}: a store in memory has no path. Write memory: or memory:name.")
     key = f"memory:{name}"
@@ -89,9 +114,18 @@ def _memory(name: str, url: str) -> MemoryStore | SqliteStore:
         return store
 
 
-def _sqlite(
-    path: str, url: str, *, create: bool, announce: Callable[[str], object] | None
-) -> MemoryStore | SqliteStore:
+def _postgres(url: Url, *, create: bool, announce: Callable[[str], object] | None) -> Opened:
+    from surefoot.store.postgres.store import PostgresStore
+
+    with _opening:
+        store = _stores.get(url.given)
+        if store is None or not store.usable:
+            _stores.pop(url.given, None)
+            store = _stores[url.given] = PostgresStore.open(url, create=create, announce=announce)
+        return store
+
+
+def _sqlite(path: str, url: str, *, create: bool, announce: Callable[[str], object] | None) -> Opened:
     # Here and not above: a program that only uses memory need not load SQLite.
     from surefoot.store.sqlite import SqliteStore
 
@@ -119,10 +153,9 @@ def _sqlite_path(rest: str, url: str) -> str:
 
 
 def _unknown(scheme: str, url: str) -> UsageError:
-    if scheme in ("postgresql", "postgres"):
-        return UsageError(f"PostgreSQL stores are not available in this version. Use {FORMS}.")
     if scheme == "file":
         return UsageError(f"{url!r} can hold checkpoints, not runs. Use {FORMS}.")
+    url = _USER.sub("//***@", url)
     hint = "" if scheme else f" Did you mean sqlite:///{url}?"
     return UsageError(f"{url!r} is not a store URL.{hint} The forms are {FORMS}.")
 

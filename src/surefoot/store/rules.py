@@ -1,12 +1,17 @@
-"""What stores decide alike: whether records may stand where they are put, and what is asked for."""
+"""What stores decide alike: whether records may stand where they are put, what is asked for, and who gets work."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from surefoot.core.seal import Record
 from surefoot.errors import UsageError
-from surefoot.store.contract import RESERVED, Append, IndexRow, RunQuery
+from surefoot.store.contract import RESERVED, Append, IndexRow, Limit, RunQuery, Wanted
+
+ALWAYS: Final = 0
+"""Since when a run is ready whose worker died: it comes before all others, having had its turn already."""
 
 
 def check_positions(item: Append) -> None:
@@ -37,3 +42,61 @@ def matches(query: RunQuery, row: IndexRow) -> bool:
         and query.workflow in (None, row.workflow)
         and query.labels.items() <= row.labels.items()
     )
+
+
+# --- who gets work -----------------------------------------------------------------------------------------
+
+
+class Ready(NamedTuple):
+    """A run that may be taken up. Sorted, those come first that have been ready longest."""
+
+    since: int
+    run: str
+    queue: str
+
+
+class Room(NamedTuple):
+    """What a queue with limits lets in now."""
+
+    free: int
+    opens: int | None = None
+    """When it lets in one more, if it is a matter of time."""
+
+
+def micros(seconds: float) -> int:
+    return int(seconds * 1_000_000)
+
+
+def serves(wanted: Wanted, workflow: str, queue: str) -> bool:
+    return workflow in wanted.workflows and (not wanted.queues or queue in wanted.queues)
+
+
+def room(limit: Limit, *, now: int, busy: int, started: int, oldest: int | None) -> Room:
+    """`busy`: how many runs of the queue are driven, or about to be; `started`: how many were taken up within the
+    limit's time, the oldest of them when.
+    """
+    by_number = sys.maxsize if limit.concurrency is None else limit.concurrency - busy
+    by_rate = sys.maxsize if limit.starts is None else limit.starts - started
+    opens = (now if oldest is None else oldest) + micros(limit.seconds)
+    return Room(min(by_number, by_rate), opens if by_rate <= by_number else None)
+
+
+def choose(ready: Iterable[Ready], rooms: Mapping[str, Room], limit: int) -> tuple[list[Ready], int | None]:
+    """So many, oldest first, as far as their queues let them in; and when a queue that kept one out opens by itself."""
+    chosen: list[Ready] = []
+    free = {queue: room.free for queue, room in rooms.items()}
+    opens = None
+    for one in sorted(ready):
+        if len(chosen) == limit:
+            break
+        if free.get(one.queue, 1) > 0:
+            chosen.append(one)
+            if one.queue in free:
+                free[one.queue] -= 1
+        else:
+            opens = earliest(opens, rooms[one.queue].opens)
+    return chosen, opens
+
+
+def earliest(*times: int | None) -> int | None:
+    return min((each for each in times if each is not None), default=None)

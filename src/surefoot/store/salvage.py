@@ -171,7 +171,7 @@ def _refuse_foreign(path: str, connection: apsw.Connection) -> None:
         raise _hopeless(path, str(error)) from error
     if number != APPLICATION_ID and not schema.keys() & COLUMNS.keys():
         raise sqlite_file._not_a_store(path, "it is a SQLite database of another program")
-    if number != APPLICATION_ID or not sqlite_file._SCHEMA.items() <= schema.items():
+    if number != APPLICATION_ID or not sqlite_file.is_ours(schema):
         raise _hopeless(path, "the description of the store's tables is not what was written")
 
 
@@ -593,10 +593,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _row_holds(row: Row) -> bool:
-    try:
-        return bool(row[-1] == sqlite._checksum(row[:-1]))
-    except (TypeError, ValueError):
-        return False
+    return sqlite._index_row(row) is not None
 
 
 def _pairs(connection: apsw.Connection, question: str) -> dict[Any, Any]:

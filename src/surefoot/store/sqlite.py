@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -32,12 +33,26 @@ from surefoot.errors import (
     SurefootError,
     UsageError,
 )
+from surefoot.store import reserving
 from surefoot.store.anchor import Mark
-from surefoot.store.contract import Append, Conflict, Head, IndexRow, Listed, Rewrite, RunQuery, Stored
+from surefoot.store.contract import (
+    Append,
+    Conflict,
+    Head,
+    IndexRow,
+    Listed,
+    Reserved,
+    Rewrite,
+    RunQuery,
+    Stored,
+    Wanted,
+)
 from surefoot.store.liveness import Liveness
 from surefoot.store.rules import check_positions, check_records, is_run, matches
 from surefoot.store.sqlite_file import (
+    FORMAT,
     STRUCTURE,
+    TO_FORMAT_2,
     Announce,
     Opened,
     anchor_path,
@@ -52,6 +67,8 @@ from surefoot.store.sqlite_file import (
 
 BUSY_SECONDS: Final = 10.0
 CHECKPOINT_PAGES: Final = 250
+LISTEN_SECONDS: Final = 0.025
+"""How often a listener looks whether another process has written: so long may a run wait that could go on."""
 
 _ROWS_PER_STATEMENT: Final = 50
 """Every statement may cost a turn of the interpreter's lock; so many rows share one."""
@@ -69,8 +86,12 @@ _MOVE_HEADS_END: Final = (
 _INSERT: Final = "INSERT INTO entries (run, seq, epoch, at, kind, schema, codec, key, body, seal) VALUES "
 _ENTRY: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_ONE: Final = _INSERT + _ENTRY
-_INDEX: Final = "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum) VALUES "
-_INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?)"
+# Whoever writes a row ends its reservation: `held` is not named, and a row that is replaced does not keep it.
+_INDEX: Final = (
+    "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum, wake, worker, reason) "
+    "VALUES "
+)
+_INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _RECORDS: Final = (
     "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? ORDER BY seq "
     "LIMIT ?"
@@ -79,10 +100,11 @@ _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
 # A head is found by its run's name in the index, and listed by its row in the table. Where one bit makes the two
 # disagree, a run would be listed under another name, or not at all: `same` and the two counts say so.
 _LIST: Final = (
-    "SELECT h.n, h.run, same.n, r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum FROM heads h "
-    "LEFT JOIN heads same ON same.run = h.run LEFT JOIN runs r ON r.run = h.run "
+    "SELECT h.n, h.run, same.n, r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum, r.wake, "
+    "r.worker, r.reason FROM heads h LEFT JOIN heads same ON same.run = h.run LEFT JOIN runs r ON r.run = h.run "
     "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
 )
+_LIST_FORMAT_1: Final = _LIST.replace("r.wake, r.worker, r.reason", "NULL, NULL, NULL")
 _LIST_BARE: Final = (
     "SELECT h.n, h.run, same.n FROM heads h LEFT JOIN heads same ON same.run = h.run "
     "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
@@ -98,6 +120,9 @@ _HEADLESS: Final = (
     "AND EXISTS (SELECT 1 FROM entries e WHERE e.run = r.run) LIMIT 1"
 )
 _NEWEST_FIRST: Final = 2**63 - 1
+_TALLY: Final = "SELECT status, ifnull(reason, ''), count(*) FROM runs GROUP BY 1, 2"
+_TALLY_FORMAT_1: Final = "SELECT status, '', count(*) FROM runs GROUP BY status"
+_FORMAT: Final = "SELECT value FROM meta WHERE key = 'format'"
 
 _PARTS: Final = "SELECT id, kind, codec, size, body FROM parts WHERE id IN ("
 _SCAN_PARTS: Final = "SELECT n, id, kind, codec, size, body FROM parts WHERE n > ? ORDER BY n LIMIT ?"
@@ -148,7 +173,7 @@ _labels_of: Final = msgspec.json.Decoder(dict[str, str]).decode
 class SqliteStore:
     """See the module's first lines, and `contract.Store` for what each verb promises."""
 
-    def __init__(self, url: str, files: Opened, busy_seconds: float) -> None:
+    def __init__(self, url: str, files: Opened, busy_seconds: float, announce: Announce | None = None) -> None:
         """Use `open`."""
         self.id = files.store_id
         self.url = url
@@ -162,6 +187,13 @@ class SqliteStore:
         self._last_position: Callable[[], int] = _no_writer_yet
         self._liveness = Liveness(files.path + "-workers")
         self._busy_seconds = busy_seconds
+        self._announce = announce
+        self._current = False
+        """Whether the database is known to be of this version's format. Only those who write bring it there."""
+        self._ready = False
+        """Whether it can be written to: current, with a writer."""
+        self._stirred = threading.Event()
+        self._heard = 0
         self._list_checked = False
         self._parts_checked = False
         self._sound: set[bytes] = set()
@@ -183,11 +215,10 @@ class SqliteStore:
         """Open the store at this path, checked against its anchor; with `create`, make it if there is none."""
         path = os.path.realpath(path)
         files = open_files(path, create=create, announce=announce, busy_seconds=busy_seconds)
-        store = cls(url, files, busy_seconds)
+        store = cls(url, files, busy_seconds, announce)
         _live.add(store)
         if create:
-            with store._writing:
-                store._open_writer()
+            store._get_ready()
         return store
 
     @classmethod
@@ -217,6 +248,56 @@ class SqliteStore:
         self._refuse_unless_usable()
         return self._liveness.alive(worker)
 
+    # --- workers ---------------------------------------------------------------------------------------
+
+    def holds(self) -> bool:
+        return self.usable  # the lock is held until the process ends, whatever it does
+
+    def now(self) -> int | None:
+        return None
+
+    def reserve(self, wanted: Wanted) -> Reserved:
+        self._refuse_unless_usable()
+        if not self._ready:
+            self._get_ready()
+        # Before the transaction: a worker's file that cannot be looked at is no reason to give the handle up.
+        gone = [name for (name,) in self._ask(reserving.WORKERS, ()) if name != wanted.worker and not self.alive(name)]
+        found = reserving.find(self._ask, wanted, gone)
+        if found.chosen:
+            found = self._commit(lambda: (reserving.take(self._ask_writing, wanted, gone), None, []))
+        return Reserved([one.run for one in found.chosen], found.next_wake)
+
+    def listen(self, seconds: float) -> None:
+        """One thread at a time. What was written since the last one returned ends it at once: nothing is missed."""
+        until = time.monotonic() + seconds
+        while self._written() == self._heard and (left := until - time.monotonic()) > 0:
+            if self._stirred.wait(min(left, LISTEN_SECONDS)):
+                break
+        self._stirred.clear()
+        self._heard = self._written()
+
+    def nudge(self) -> None:
+        self._refuse_unless_usable()
+        self._stirred.set()
+
+    def tally(self) -> dict[tuple[str, str], int]:
+        rows = self._ask(_TALLY if self._is_current() else _TALLY_FORMAT_1, ())
+        return {(status, reason): count for status, reason, count in rows}
+
+    def vitals(self) -> dict[str, float]:
+        return {}
+
+    def _written(self) -> int:
+        """Differs when any connection but the reading one has committed anything, be it a row without a record."""
+        ((version,),) = self._ask("PRAGMA data_version", ())
+        return int(version)
+
+    def _ask(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._look((question, values))[0]
+
+    def _ask_writing(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return cast("list[tuple[Any, ...]]", self._execute(question, values).fetchall())
+
     # --- appending ---------------------------------------------------------------------------------
 
     def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
@@ -225,7 +306,10 @@ class SqliteStore:
         if not batch:
             self._refuse_unless_usable()
             return []
-        return self._commit(lambda: self._write_batch(batch))
+        answers = self._commit(lambda: self._write_batch(batch))
+        if any(item.row is not None and item.row.wake is not None for item in batch):
+            self._stirred.set()
+        return answers
 
     def rewrite(self, item: Rewrite) -> Conflict | None:
         check_records(item.run, item.keep, item.records)
@@ -251,9 +335,33 @@ class SqliteStore:
         with self._writing:
             self._refuse_unless_usable()
             self._refuse_if_replaced()
+            if not self._ready:
+                self._get_ready()
+            return self._transact(write)
+
+    def _get_ready(self) -> None:
+        """Have a writer, and a database of this version's format."""
+        with self._writing:
             if self._writer is None:
                 self._open_writer()
-            return self._transact(write)
+            if not self._is_current() and self._transact(self._migrate) and self._announce is not None:
+                self._announce(
+                    f"store {self.path}: brought from format 1 to format {FORMAT}. "
+                    "Older versions of surefoot cannot open it any more."
+                )
+            self._current = self._ready = True
+
+    def _migrate(self) -> tuple[bool, Mark | None, list[Cut]]:
+        if self._execute(_FORMAT).fetchall() != [(1,)]:
+            return False, None, []  # another process was quicker
+        for statement in TO_FORMAT_2:
+            self._execute(statement)
+        return True, None, []
+
+    def _is_current(self) -> bool:
+        if not self._current:
+            self._current = self._look((_FORMAT, ()))[0] == [(FORMAT,)]
+        return self._current
 
     def _transact(self, write: Callable[[], tuple[T, Mark | None, list[Cut]]]) -> T:
         committing = False
@@ -533,12 +641,15 @@ class SqliteStore:
 
     def _page(self, before: int) -> list[tuple[Any, ...]]:
         try:
-            rows = self._look((_LIST, (before, _ROWS_PER_LOOK)))[0]
+            rows = self._look((self._list(), (before, _ROWS_PER_LOOK)))[0]
         except JournalCorrupt:
             rows = self._page_one_by_one(before)
         if not all(type(row[0]) is int and type(row[1]) is str and row[0] == row[2] for row in rows):
             raise self._list_damaged()
         return rows
+
+    def _list(self) -> str:
+        return _LIST if self._is_current() else _LIST_FORMAT_1
 
     def _check_list_once(self) -> None:
         if not self._list_checked:
@@ -559,7 +670,7 @@ class SqliteStore:
     def _page_one_by_one(self, before: int) -> list[tuple[Any, ...]]:
         """One damaged row must not hide the others."""
         try:
-            return self._look((_LIST, (before, 1)))[0]
+            return self._look((self._list(), (before, 1)))[0]
         except JournalCorrupt:
             return self._look((_LIST_BARE, (before, 1)))[0]
 
@@ -639,6 +750,7 @@ class SqliteStore:
             if self._refusal:
                 return
             self._refusal = refusal
+            self._stirred.set()
             if checkpoint:
                 # In good order only: after a failure, calls of this process may still be in flight, and whoever took
                 # it for dead would run them a second time. The operating system drops the lock when it ends.
@@ -730,24 +842,33 @@ def _parts_of(rows: Iterable[tuple[Any, ...]]) -> dict[bytes, Part]:
 def _index_values(row: IndexRow) -> tuple[Any, ...]:
     labels = _to_json(row.labels).decode()
     values = (row.run, row.workflow, row.status, row.queue, labels, row.created, row.seq)
-    return (*values, _checksum(values))
+    news = (row.wake, row.worker, row.reason)
+    return (*values, _checksum(values + news), *news)
 
 
 def _checksum(values: Iterable[Any]) -> int:
     return zlib.crc32(_to_json(tuple(values)))
 
 
+def _index_row(values: Sequence[Any]) -> IndexRow | None:
+    """The row, if it is what was written: by this version, or by one that knew of no workers."""
+    *known, checksum, wake, worker, reason = values
+    news = () if worker is None else (wake, worker, reason)
+    try:
+        if checksum != _checksum((*known, *news)):
+            return None
+        run, workflow, status, queue, labels, created, seq = known
+        return IndexRow(run, workflow, status, queue, _labels_of(labels), created, seq, *news)
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        return None
+
+
 def _listed(row: tuple[Any, ...]) -> Listed:
     run = row[1]
-    if len(row) == 3 or row[9] is None:
+    if len(row) == 3:
         return Listed(run, None)
-    _, _, _, workflow, status, queue, labels, created, seq, checksum = row
-    try:
-        if checksum != _checksum((run, workflow, status, queue, labels, created, seq)):
-            return Listed(run, None)
-        return Listed(run, IndexRow(run, workflow, status, queue, _labels_of(labels), created, seq))
-    except (msgspec.MsgspecError, TypeError, ValueError):
-        return Listed(run, None)
+    found = _index_row((run, *row[3:]))
+    return Listed(run, found, outdated=found is not None and row[-2] is None)
 
 
 # --- settings ------------------------------------------------------------------------------------------

@@ -34,10 +34,10 @@ from surefoot.errors import (
 )
 from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable, foreign
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 APPLICATION_ID: Final = 0x53464A31  # "SFJ1", for file(1)
 
-_SCHEMA: Final = {
+_FORMAT_1: Final = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
     "entries": (
         "CREATE TABLE entries (pos INTEGER PRIMARY KEY, run TEXT NOT NULL, seq INTEGER NOT NULL, "
@@ -65,6 +65,30 @@ _SCHEMA: Final = {
         "kind, CAST(body AS TEXT) AS body, lower(hex(seal)) AS seal FROM entries"
     ),
 }
+_SCHEMA: Final = _FORMAT_1 | {
+    # What is new stands last: tables keep their places in the file, and rows of format 1 are rows with NULLs.
+    "runs": (
+        "CREATE TABLE runs (run TEXT PRIMARY KEY, workflow TEXT, status TEXT, queue TEXT, labels TEXT, "
+        "created INTEGER, seq INTEGER, checksum INTEGER, wake INTEGER, worker TEXT, reason TEXT, held INTEGER) "
+        "WITHOUT ROWID"
+    ),
+    "starts": "CREATE TABLE starts (queue TEXT, at INTEGER, run TEXT, PRIMARY KEY (queue, at, run)) WITHOUT ROWID",
+    # Whoever looks for work meets only runs that could be it, and of each queue only the first few.
+    "runs_by_wake": "CREATE INDEX runs_by_wake ON runs (workflow, queue, wake) WHERE wake IS NOT NULL",
+    "runs_by_worker": "CREATE INDEX runs_by_worker ON runs (worker, queue) WHERE worker > ''",
+    "runs_by_held": "CREATE INDEX runs_by_held ON runs (held, queue) WHERE held IS NOT NULL",
+}
+_SCHEMAS: Final = {1: _FORMAT_1, FORMAT: _SCHEMA}
+
+TO_FORMAT_2: Final = (
+    *(
+        f"ALTER TABLE runs ADD COLUMN {column}"
+        for column in ("wake INTEGER", "worker TEXT", "reason TEXT", "held INTEGER")
+    ),
+    *(_SCHEMA[name] for name in _SCHEMA if name not in _FORMAT_1),
+    "UPDATE meta SET value = 2 WHERE key = 'format'",
+)
+"""No row is touched: those that are there lack what is new until their run writes its next one."""
 
 RECORD_AT: Final = "SELECT run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE pos = ?"
 _FULL_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -337,9 +361,15 @@ def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
             cures=(("use", "the version of surefoot that made it, or a newer one"),),
         )
     store_id = meta.get("store")
-    if found != FORMAT or not isinstance(store_id, bytes) or not _SCHEMA.items() <= schema.items():
+    expected = _SCHEMAS.get(found) if isinstance(found, int) else None
+    if expected is None or not isinstance(store_id, bytes) or not expected.items() <= schema.items():
         raise JournalCorrupt(f"{path}: the description of the store's tables is not what was written.")
     return store_id
+
+
+def is_ours(schema: dict[Any, Any]) -> bool:
+    """Whether these are the tables of a store, of whichever format we know."""
+    return any(known.items() <= schema.items() for known in _SCHEMAS.values())
 
 
 def _pairs(reader: apsw.Connection, question: str) -> dict[Any, Any]:

@@ -14,6 +14,7 @@ disks) it must test itself.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,12 @@ from surefoot.store.contract import (
     Conflict,
     Head,
     IndexRow,
+    Limit,
     Rewrite,
     RunQuery,
     Store,
     Stored,
+    Wanted,
 )
 
 ODD_RUN_IDS = (
@@ -49,6 +52,11 @@ ODD_RUN_IDS = (
 _THREADS = 8
 _APPENDS_PER_THREAD = 12
 _A_LOT = 1_000_000
+_LONG_AGO, _FAR_OFF = 1_000_000, 4_102_444_800_000_000
+"""1970 and 2100: whichever clock a store goes by, it is between."""
+_DEAD = "0123456789abcdef"
+"""A worker that no process is known by."""
+_SOON_SECONDS = 20
 
 
 class Writer:
@@ -92,6 +100,28 @@ def index_row(run: str, **changed: Any) -> IndexRow:
         "workflow": "refactor", "status": "running", "queue": "", "labels": {}, "created": 1_000_000, "seq": 1,
     }  # fmt: skip
     return IndexRow(run=run, **(fields | changed))
+
+
+def put(store: Store, *rows: IndexRow) -> None:
+    """A new run for each of these rows."""
+    assert store.append([Writer(store, row.run).append(b"1", row=row) for row in rows]) == [None] * len(rows)
+
+
+def due(run: str, **changed: Any) -> IndexRow:
+    """The row of a run that has been ready for a while."""
+    return index_row(run, **({"status": "queued", "wake": _LONG_AGO} | changed))
+
+
+def taken(store: Store, **changed: Any) -> list[str]:
+    """What a worker that has the code of `refactor` is given."""
+    return store.reserve(wish(store, **changed)).runs
+
+
+def wish(store: Store, **changed: Any) -> Wanted:
+    fields: dict[str, Any] = {
+        "worker": store.worker, "workflows": ["refactor"], "limit": 100, "now": time.time_ns() // 1000,
+    }  # fmt: skip
+    return Wanted(**(fields | changed))
 
 
 def assert_whole(store: Store, run: str, count: int) -> Stored:
@@ -364,7 +394,9 @@ class StoreContract:
         """Status changes ride along with the entry that made them; other entries leave the row alone."""
         writer = Writer(store, "r")
         store.append([writer.append(b"1", row=index_row("r"))])
-        done = index_row("r", status="done", queue="q", labels={"team": "a", "ä": "\U0001f9b6"}, seq=2)
+        labels = {"team": "a", "ä": "\U0001f9b6"}
+        news = {"wake": _LONG_AGO, "worker": _DEAD, "reason": "InDoubt"}
+        done = index_row("r", status="done", queue="q", labels=labels, seq=2, **news)
         store.append([writer.append(b"2", row=done)])
         store.append([writer.append(b"3")])
 
@@ -615,6 +647,180 @@ class StoreContract:
 
         assert expand(value.reference, store.parts)
 
+    # --- workers -----------------------------------------------------------------------------------
+
+    def test_open_store_is_known_to_hold_its_worker(self, store: Store) -> None:
+        """Asked before every effect: a worker that others may take for dead must not begin one."""
+        assert store.worker
+        assert store.holds()
+
+    def test_clock_of_a_store_is_a_clock_or_none(self, store: Store) -> None:
+        now = store.now()
+
+        assert now is None or _LONG_AGO < now < _FAR_OFF
+
+    def test_run_is_handed_out_once_its_time_has_come(self, store: Store) -> None:
+        """Queued, delayed, sleeping; and one that waits for a person, or has ended, and is nobody's."""
+        put(store, due("now"), due("later", wake=_FAR_OFF), due("never", wake=None))
+
+        assert taken(store) == ["now"]
+
+    def test_those_that_have_been_ready_longest_come_first(self, store: Store) -> None:
+        """No starvation: new runs do not overtake old ones, and a crashed one has waited before."""
+        crashed = index_row("crashed", worker=_DEAD)
+        put(store, due("c", wake=_LONG_AGO + 2), due("a"), due("d", wake=_LONG_AGO + 3), crashed)
+        put(store, due("b", wake=_LONG_AGO + 1, workflow="other", queue="q"))
+        both = ["refactor", "other"]
+
+        assert taken(store, workflows=both, limit=3) == ["crashed", "a", "b"]
+        assert taken(store, workflows=both, limit=3) == ["c", "d"]
+
+    def test_nobody_else_is_given_a_run_that_is_reserved(self, store: Store) -> None:
+        """Else all workers would read the same journals."""
+        put(store, due("a"), due("b"), index_row("c", worker=_DEAD))
+
+        assert taken(store, limit=1) == ["c"]
+        assert taken(store, limit=1, worker=_DEAD[::-1]) == ["a"]
+        assert taken(store) == ["b"]
+        assert taken(store) == []
+
+    def test_reservation_ends_when_the_row_is_written(self, store: Store) -> None:
+        """Whoever took the run up has let go of it: it may go on at once."""
+        a, b = Writer(store, "a"), Writer(store, "b")
+        store.append([a.append(b"1", row=due("a")), b.append(b"1", row=due("b"))])
+        assert taken(store) == ["a", "b"]
+
+        store.append([a.append(b"2")])
+        assert taken(store) == [], "an entry alone says nothing about who may take the run up"
+        store.append([a.append(b"3", row=due("a", seq=3))])
+        assert taken(store) == ["a"]
+        store.rewrite(b.rewrite(0, None, b"again", row=due("b")))
+        assert taken(store) == ["b"]
+
+    def test_reservation_ends_by_itself(self, store: Store) -> None:
+        """A worker that dies before it claims what it was given must not keep the run from the others."""
+        put(store, due("a"), index_row("b", worker=_DEAD))
+
+        assert taken(store, seconds=0.0) == ["b", "a"]
+        assert taken(store, seconds=0.0) == ["b", "a"]
+
+    def test_runs_of_the_dead_are_handed_out_and_those_of_the_living_are_not(self, store: Store) -> None:
+        """Crash recovery; and two that drive the same run."""
+        put(store, index_row("mine", worker=store.worker), index_row("orphan", worker=_DEAD))
+
+        assert taken(store, worker="another") == ["orphan"]
+
+    def test_claim_that_this_process_gave_up_is_handed_out_to_it(self, store: Store) -> None:
+        """It lives, so nobody else will take the run up; and it does not drive it any more."""
+        put(store, index_row("driven", worker=store.worker), index_row("given up", worker=store.worker))
+
+        assert taken(store, driven=["driven"]) == ["given up"]
+
+    def test_worker_is_given_only_what_it_can_drive(self, store: Store) -> None:
+        """Workflows whose code it has, from queues that it serves."""
+        put(store, due("a"), due("b", queue="mail"), due("c", queue="slow"), due("d", workflow="other"))
+        put(store, index_row("e", worker=_DEAD, queue="mail"), index_row("f", worker=_DEAD, workflow="other"))
+
+        assert taken(store, workflows=[]) == []
+        assert taken(store, queues=["mail", "none"], seconds=0.0) == ["e", "b"]
+        assert taken(store, queues=[""], seconds=0.0) == ["a"]
+        assert taken(store, workflows=["other"], seconds=0.0) == ["f", "d"]
+        assert sorted(taken(store, workflows=["other", "refactor", "third"])) == ["a", "b", "c", "d", "e", "f"]
+
+    def test_queue_is_driven_by_no_more_than_it_allows(self, store: Store) -> None:
+        """Over all workers: what is claimed counts, and what is about to be. Other queues go on."""
+        a = Writer(store, "a")
+        store.append([a.append(b"1", row=index_row("a", queue="q", worker=store.worker))])
+        put(store, *(due(run, queue="q") for run in ("b", "c", "d")), due("z", wake=_LONG_AGO + 9))
+        limits = [Limit("q", concurrency=2), Limit("none", concurrency=1)]
+
+        assert taken(store, limits=limits, driven=["a"]) == ["b", "z"]
+        assert taken(store, limits=limits, driven=["a"]) == []
+        assert taken(store, limits=limits, worker="another") == []
+        store.append([a.append(b"2", row=index_row("a", queue="q", status="done"))])
+        assert taken(store, limits=limits) == ["c"]
+        assert taken(store) == ["d"]
+
+    def test_claims_that_nobody_drives_take_no_place_in_their_queue(self, store: Store) -> None:
+        """Else a queue for one run at a time would be shut for ever by a crash."""
+        crashed, left = index_row("a", queue="q", worker=_DEAD), index_row("b", queue="q", worker=store.worker)
+        limits = [Limit("q", concurrency=1)]
+        put(store, crashed, left)
+
+        first = taken(store, limits=limits)
+        assert first in (["a"], ["b"])
+        assert taken(store, limits=limits) == []
+
+    def test_queue_is_taken_from_no_quicker_than_it_allows(self, store: Store) -> None:
+        """What was taken up counts for the whole time, whether or not it has ended. Other queues go on."""
+        put(store, *(due(run, queue="q") for run in ("a", "b", "c", "d")), due("z", wake=_LONG_AGO + 9))
+        hourly = [Limit("q", starts=2, seconds=3600.0)]
+
+        assert taken(store, limits=hourly, seconds=0.0, limit=1) == ["a"]
+        assert taken(store, limits=hourly) == ["a", "z"]
+        assert taken(store, limits=hourly) == []
+        assert taken(store, limits=[Limit("q", starts=2, seconds=1e-6)]) == ["b", "c"], "its time is over"
+
+    def test_time_of_the_next_run_is_told(self, store: Store) -> None:
+        """A worker may rest until then."""
+        assert store.reserve(wish(store)).next_wake is None
+        put(store, due("a", wake=_FAR_OFF + 2), due("b", wake=_FAR_OFF + 1), due("c", wake=None), due("d"))
+        put(store, due("other's", workflow="other", wake=_FAR_OFF), due("elsewhere", queue="q", wake=_FAR_OFF))
+
+        reserved = store.reserve(wish(store, queues=[""]))
+
+        assert (reserved.runs, reserved.next_wake) == (["d"], _FAR_OFF + 1)
+        assert store.reserve(wish(store)).next_wake == _FAR_OFF
+
+    def test_listener_hears_of_a_run_that_became_ready(self, store: Store) -> None:
+        """Also of one that came between its last look and its listening."""
+        store.listen(0)
+        assert taken(store) == []
+        put(store, due("a"))
+        _soon(lambda: store.listen(600))
+        assert taken(store) == ["a"]
+
+        listening = _in_background(lambda: store.listen(600))
+        put(store, due("b"))
+        listening.join(_SOON_SECONDS)
+
+        assert not listening.is_alive()
+        assert taken(store) == ["b"]
+
+    def test_listening_ends_after_its_time_and_when_nudged(self, store: Store) -> None:
+        """A worker that is told to stop does not sit there."""
+        _soon(lambda: store.listen(0.01))
+
+        def listen() -> None:
+            for _ in range(3):
+                store.listen(600)
+
+        listening = _in_background(listen)
+        until = time.monotonic() + _SOON_SECONDS
+        while listening.is_alive() and time.monotonic() < until:
+            store.nudge()
+            listening.join(0.05)
+
+        assert not listening.is_alive()
+
+    def test_runs_are_counted_by_status_and_reason(self, store: Store) -> None:
+        """For metrics: how many stand where, and why."""
+        assert store.tally() == {}
+        put(store, index_row("a"), index_row("b"), index_row("c", status="stopped", reason="InDoubt"))
+        put(store, index_row("d", status="stopped", reason="Drift"), index_row("e", status="stopped", reason="Drift"))
+
+        assert store.tally() == {("running", ""): 2, ("stopped", "InDoubt"): 1, ("stopped", "Drift"): 2}
+
+    def test_threads_that_reserve_at_once_share_out_the_work(self, store: Store) -> None:
+        """Each run to one of them, and all to somebody."""
+        names = [f"run-{n:02}" for n in range(3 * _THREADS)]
+        put(store, *(due(name) for name in names))
+        given: list[str] = []
+
+        _in_threads(lambda _: given.extend(taken(store, limit=3)))
+
+        assert sorted(given) == names
+
     # --- many threads ------------------------------------------------------------------------------
 
     def test_threads_with_runs_of_their_own_do_not_disturb_each_other(self, store: Store) -> None:
@@ -694,10 +900,28 @@ class StoreContract:
             store.part_ids,
             lambda: store.parts([bytes(32)]),
             lambda: store.discard([], 99),
+            lambda: store.reserve(Wanted(worker, ["refactor"], 1, _LONG_AGO)),
+            lambda: store.listen(0),
+            store.nudge,
+            store.tally,
         )
+        assert not store.holds()
         for use in uses:
             with pytest.raises(StoreUnavailable):
                 use()
+
+
+def _in_background(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def _soon(work: Callable[[], object]) -> None:
+    """It comes to an end, long before the time it was given."""
+    thread = _in_background(work)
+    thread.join(_SOON_SECONDS)
+    assert not thread.is_alive()
 
 
 def _in_threads(work: Callable[[int], None]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from surefoot.core.entry import Stop
-from surefoot.view import standing, text
+from surefoot.view import text
+from surefoot.view.standing import Stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,7 @@ class Seen:
     created: int
     """Microseconds since 1970."""
     labels: dict[str, str]
-    driven: bool = True
-    stops: tuple[Stop, ...] = ()
-    damage: str = ""
-    """Why its journal cannot be read; empty if it can, or was not looked at."""
+    stands: Stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +35,7 @@ class Line:
 
 
 def ordered(seen: Iterable[Seen]) -> list[Seen]:
-    return sorted(seen, key=lambda one: (standing.rank(stands(one)), -one.created, one.run))
-
-
-def stands(seen: Seen) -> str:
-    return standing.DAMAGED if seen.damage else standing.standing(seen.status, driven=seen.driven, stops=seen.stops)
+    return sorted(seen, key=lambda one: (one.stands.rank, -one.created, one.run))
 
 
 def lines(seen: Iterable[Seen], now: int) -> list[Line]:
@@ -50,12 +43,11 @@ def lines(seen: Iterable[Seen], now: int) -> list[Line]:
 
 
 def _line(seen: Seen, now: int) -> Line:
-    status = stands(seen)
     return Line(
         run=text.visible(seen.run),
         workflow=text.visible(seen.workflow),
-        status=text.visible(status),
+        status=text.visible(seen.stands.status),
         since=text.ago(seen.created, now) if seen.created else "",
-        why=text.shorten(seen.damage or standing.brief(status, seen.stops), 100),
-        needs_a_person=status in standing.ORDER,
+        why=text.shorten(seen.stands.brief, 100),
+        needs_a_person=seen.stands.needs_a_person,
     )

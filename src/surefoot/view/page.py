@@ -16,7 +16,7 @@ from surefoot.core.entry import Kept, RunRewound, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
-from surefoot.view.standing import Asked, Cure, Reason
+from surefoot.view.standing import Asked, Cure, Reason, Stands
 
 Whole = Callable[[Value], Raw]
 
@@ -55,6 +55,7 @@ class Page:
     version: int
     status: str
     stands: str
+    needs_a_person: bool
     headline: str
     labels: dict[str, str]
     created: int
@@ -64,6 +65,8 @@ class Page:
     driven: bool
     progress: str
     cancelled_by: str
+    child_of: str
+    """The run that started this one and waits for it; empty: none."""
     forked_from: str
     """`p before pay#2`; empty: it is no fork."""
     rewinds: tuple[str, ...]
@@ -81,21 +84,24 @@ class Page:
     """Type and message of the failure that ended the run."""
 
 
-def page(state: RunState, *, driven: bool, where: str = "", whole: Whole | None = None) -> Page:
+def page(state: RunState, *, driven: bool, now: int, where: str = "", whole: Whole | None = None) -> Page:
     """`whole` gives the bytes of values that are kept by parts; without it, and for calls, their size is shown."""
     created = state.created
-    needed = standing.needs(state, driven=driven)
-    stands = standing.standing(state.status, driven=driven, stops=needed)
+    how = standing.stands(state, driven=driven, now=now)
     processes: list[str] = []
-    calls = tuple(_call(past, processes, driven=driven) for past in state.calls.values() if past.kind != "note")
+    let_go = state.claimant is None and state.due is not None
+    calls = tuple(
+        _call(past, processes, driven=driven, let_go=let_go) for past in state.calls.values() if past.kind != "note"
+    )
     error = values.error_summary(state.error) if state.status == FAILED and state.error is not None else None
     return Page(
         run=state.run,
         workflow=created.workflow if created else "",
         version=created.version if created else 0,
         status=state.status,
-        stands=stands,
-        headline=_headline(state, stands, error),
+        stands=how.status,
+        needs_a_person=how.needs_a_person,
+        headline=_headline(state, how, error),
         labels=dict(created.labels) if created else {},
         created=state.created_at,
         newest=state.newest_at,
@@ -104,10 +110,11 @@ def page(state: RunState, *, driven: bool, where: str = "", whole: Whole | None 
         driven=driven,
         progress=progress_text(state),
         cancelled_by=_cancelled_by(state),
+        child_of=created.child_of if created else "",
         forked_from=f"{created.parent} before {created.at}" if created and created.parent else "",
         rewinds=tuple(_rewind(entry) for entry in state.rewinds),
-        reasons=standing.reasons(needed, where, _asked(state, whole)),
-        cures=standing.what_helps(state, stands, where),
+        reasons=standing.reasons(how.stops, where, _asked(state, whole)),
+        cures=standing.what_helps(state.run, how, where),
         calls=calls,
         processes=tuple(processes),
         published={name: _json(raw, whole) for name, raw in state.published.items()},
@@ -125,7 +132,7 @@ _HEADLINES = {
 }
 
 
-def _headline(state: RunState, stands: str, error: tuple[str, str] | None) -> str:
+def _headline(state: RunState, how: Stands, error: tuple[str, str] | None) -> str:
     if error is not None:
         return text.shorten(f"failed: {error[0]}: {error[1]}" if error[1] else f"failed: {error[0]}", VALUE_WIDTH)
     if state.pruned is not None:
@@ -133,7 +140,8 @@ def _headline(state: RunState, stands: str, error: tuple[str, str] | None) -> st
     asked = ", asked to cancel" if state.cancel is not None and state.status not in ENDED else ""
     back = [entry for _, entry in state.fallbacks]
     fell = f"; fell back to entry {back[-1].after} ({back[-1].why})" if back else ""
-    return text.shorten(_HEADLINES.get(stands, stands) + asked + fell, VALUE_WIDTH)
+    told = _HEADLINES.get(how.status, how.status) if how.wait is None else str(how.wait)
+    return text.shorten(told + asked + fell, VALUE_WIDTH)
 
 
 def _asked(state: RunState, whole: Whole | None) -> dict[str, Asked]:
@@ -176,8 +184,8 @@ def calls_done(state: RunState) -> int:
     return sum(past.kind in ("step", "effect") and past.state in ended for past in state.calls.values())
 
 
-def _call(past: Past, processes: list[str], *, driven: bool) -> CallLine:
-    status = _status(past, driven=driven)
+def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> CallLine:
+    status = _status(past, driven=driven, let_go=let_go)
     error = "" if past.error is None or past.state is PastState.DONE else _error(past.error)
     return CallLine(
         address=text.visible(past.address),
@@ -200,12 +208,12 @@ def _call(past: Past, processes: list[str], *, driven: bool) -> CallLine:
     )
 
 
-def _status(past: Past, *, driven: bool) -> str:
+def _status(past: Past, *, driven: bool, let_go: bool) -> str:
     match past.state:
         case PastState.IN_DOUBT:
             return "under way" if driven and past.error is None else "in doubt"
         case PastState.STARTED:
-            return "under way" if driven else "cut off"
+            return "under way" if driven else "waiting" if let_go else "cut off"  # A call that waits for a child.
         case PastState.UNSTORABLE:
             return "value missing"
         case PastState.CLEARED:

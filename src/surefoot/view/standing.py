@@ -7,13 +7,14 @@ whose process is gone stands still as surely as one that stopped, and is shown t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from surefoot.core.doubt import open_questions, unanswered
-from surefoot.core.entry import RunAdopted, Stop
-from surefoot.core.state import DRIVEN, ENDED, QUEUED, STOPPED, WAITING, RunState, status_after_stop
+from surefoot.core.entry import RunAdopted, RunStopped, Stop
+from surefoot.core.state import DRIVEN, ENDED, QUEUED, STOPPED, WAITING, RunState, status_after
+from surefoot.view import text
 
 DAMAGED: Final = "damaged"
 ABANDONED: Final = "cut off"
@@ -21,6 +22,8 @@ ABANDONED: Final = "cut off"
 
 ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, QUEUED)
 """What needs a person comes first, in this order; everything else follows, newest first."""
+NAMED_RUNS: Final = 3
+"""So many of the runs that one waits for are named; of the others there is a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +64,74 @@ class Asked:
     """Digest of all that is shown: the answer is bound to it."""
 
 
-def standing(status: str, *, driven: bool, stops: Collection[Stop] = ()) -> str:
-    """The status for people: a run that nobody drives is not running, and with an open question not ready."""
-    if stops and (status in DRIVEN or status == QUEUED):
-        return status_after_stop(stops)
-    return ABANDONED if status in DRIVEN and not driven else status
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a run waits for that nobody drives, and that a worker takes up by itself."""
+
+    until: int
+    """Microseconds since 1970."""
+    runs: tuple[str, ...] = ()
+    begins: bool = False
+    """Whether nothing of it was executed yet."""
+
+    def __str__(self) -> str:
+        if self.runs:
+            named, more = ", ".join(self.runs[:NAMED_RUNS]), len(self.runs) - NAMED_RUNS
+            return f"waiting for {'run' if len(self.runs) == 1 else 'runs'} {named}{f' and {more} more' * (more > 0)}"
+        return f"{'starts at' if self.begins else 'sleeping until'} {text.clock_time(self.until)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """How a run stands, for people: a run that nobody drives is not running, and with an open question not ready."""
+
+    status: str
+    stops: tuple[Stop, ...] = ()
+    wait: Wait | None = None
+    damage: str = ""
+    """Why its journal cannot be read."""
+
+    @property
+    def needs_a_person(self) -> bool:
+        return self.status in ORDER and self.wait is None
+
+    @property
+    def rank(self) -> int:
+        return ORDER.index(self.status) if self.needs_a_person else len(ORDER)
+
+    @property
+    def brief(self) -> str:
+        """The few words beside a run in a list: `InDoubt refund#1`."""
+        if self.wait is not None:
+            return str(self.wait)
+        if self.status in _BRIEF:
+            return _BRIEF[self.status]
+        return self.damage or ", ".join(map(_in_brief, self.stops))
+
+
+_BRIEF: Final = {ABANDONED: "its process is gone", QUEUED: "ready to go on"}
+
+
+def _in_brief(stop: Stop) -> str:
+    question = stop.facts.get("question")
+    return f"{stop.address}: {question}" if question else f"{stop.reason} {stop.address}".strip()
+
+
+def stands(state: RunState, *, driven: bool, now: int) -> Stands:
+    stops = needs(state, driven=driven)
+    if stops and (state.status in DRIVEN or state.status == QUEUED):
+        return Stands(status_after(RunStopped(stops)), stops)
+    if driven or stops or state.status in ENDED:
+        return Stands(state.status, stops)
+    begins = state.status == QUEUED
+    due = state.due if not begins else state.created.due if state.created else None
+    if due is None or state.claimant is not None:
+        return Stands(ABANDONED if state.status in DRIVEN else state.status)
+    # A worker has let go of it, or none has taken it up yet. What else has woken it moved the time.
+    late = due.at <= now and not state.children  # A parent looks again and again, whatever the time.
+    if late or state.standing.wake != due.at:
+        return Stands(QUEUED)
+    return Stands(state.status, wait=Wait(due.at, () if begins else state.children, begins=begins))
 
 
 def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
@@ -74,10 +140,6 @@ def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
         return open_questions(state)
     asked = () if state.status in ENDED else state.questions()
     return (*state.stops, *(unanswered(state.run, past) for past in asked))
-
-
-def rank(stands: str) -> int:
-    return ORDER.index(stands) if stands in ORDER else len(ORDER)
 
 
 def reasons(stops: tuple[Stop, ...], where: str = "", asked: Mapping[str, Asked] | None = None) -> tuple[Reason, ...]:
@@ -95,12 +157,15 @@ def reasons(stops: tuple[Stop, ...], where: str = "", asked: Mapping[str, Asked]
     )
 
 
-def what_helps(state: RunState, stands: str, where: str = "") -> tuple[Cure, ...]:
+def what_helps(run: str, how: Stands, where: str = "") -> tuple[Cure, ...]:
     """What to do about a run that stands still without an open question."""
-    if stands not in (ABANDONED, QUEUED):
+    if how.status not in (ABANDONED, QUEUED) or how.wait is not None:
         return ()
-    resume = _located(f"surefoot runs resume {shlex.quote(state.run)} --app MODULE", where)
-    return (Cure("go on with:", resume), Cure("or:", "the same command that started it, with the same id"))
+    return (
+        Cure("go on with:", _located(f"surefoot runs resume {shlex.quote(run)} --app MODULE", where)),
+        Cure("or:", "the same command that started it, with the same id"),
+        Cure("or a worker:", _located("surefoot worker MODULE", where)),
+    )
 
 
 def _located(command: str, where: str) -> str:
@@ -111,17 +176,3 @@ def process(claimant: RunAdopted | None) -> str:
     if claimant is None:
         return ""
     return f"worker {claimant.worker[:8]} on host {claimant.host} (pid {claimant.pid})"
-
-
-def brief(stands: str, stops: tuple[Stop, ...]) -> str:
-    """The few words beside a run in a list: `InDoubt refund#1`."""
-    if stands == ABANDONED:
-        return "its process is gone"
-    if stands == QUEUED:
-        return "ready to go on"
-    return ", ".join(map(_in_brief, stops))
-
-
-def _in_brief(stop: Stop) -> str:
-    question = stop.facts.get("question")
-    return f"{stop.address}: {question}" if question else f"{stop.reason} {stop.address}".strip()

@@ -70,7 +70,9 @@ def _nothing(data: Data) -> str:
 
 def _created(data: Data) -> str:
     forked = f", forked from {data['parent']} before {data.get('at')}" if data.get("parent") else ""
-    return f"workflow {data.get('workflow')} with {_json(data.get('args'))}{forked}"
+    parent = f", child of {data['child_of']}" if data.get("child_of") else ""
+    begins = f", starts at {text.clock_time(int(data['due']['at']))}" if data.get("due") else ""
+    return f"workflow {data.get('workflow')} with {_json(data.get('args'))}{forked}{parent}{begins}"
 
 
 def _adopted(data: Data) -> str:
@@ -112,6 +114,11 @@ def _settled(data: Data) -> str:
 def _due(data: Data) -> str:
     due = data.get("due")
     return "" if not due else f"until {text.clock_time(int(due['at']))}"
+
+
+def _suspended(data: Data) -> str:
+    children = ", ".join(map(str, data.get("children", ())))
+    return f"until one of these has ended: {children}" if children else _due(data)
 
 
 def _wait(data: Data) -> str:
@@ -157,6 +164,8 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "RunAdopted": ("claimed", _adopted),
     "RunReleased": ("released", lambda data: str(data.get("why", ""))),
     "RunStopped": ("STOPPED", _stopped),
+    "RunSuspended": ("let go", _suspended),
+    "QuarantineLifted": ("quarantine lifted", _by),
     "RunDone": ("run done", _value),
     "RunFailed": ("run FAILED", _error),
     "CancelRequested": ("cancel asked", _by),
@@ -186,6 +195,7 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "EventSent": ("event sent", lambda data: f"{_published(data)} {_by(data)}"),
     "EventTaken": ("event taken", _nothing),
     "WaitExpired": ("wait expired", _nothing),
+    "ChildEnded": ("child ended", lambda data: f"run {data.get('child')}"),
     "WorldSeen": ("world seen", _sights),
     "DriftAccepted": ("drift accepted", lambda data: f"{_sights(data)}; {_by(data)}"),
     "QuestionAsked": ("question asked", _asked),

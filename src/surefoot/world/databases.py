@@ -15,9 +15,10 @@ from typing import Any, Final, Protocol
 
 from surefoot.core import values
 from surefoot.core.entry import ABSENT
+from surefoot.core.urls import Url
 from surefoot.errors import UsageError, ValueRejected
 from surefoot.world.base import Look, NotObservable, Pulse, Witness, text_argument
-from surefoot.world.urls import Url, parsed
+from surefoot.world.urls import parsed
 
 MOST_ROWS: Final = 100_000
 MOST_BYTES: Final = 64 * 1024 * 1024

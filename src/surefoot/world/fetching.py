@@ -18,8 +18,8 @@ from urllib.request import (
     Request,
 )
 
+from surefoot.core.urls import Url
 from surefoot.world.base import NotObservable, Pulse
-from surefoot.world.urls import Url
 
 
 def get(url: Url, pulse: Pulse, *, accept: str) -> HTTPResponse:

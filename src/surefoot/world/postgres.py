@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
+from surefoot.core.urls import Url
 from surefoot.errors import UsageError
 from surefoot.world.base import NotObservable, Pulse
-from surefoot.world.urls import Url
 
 _TABLES: Final = """
     SELECT c.oid, n.nspname, c.relname, c.relkind::text,

@@ -19,12 +19,12 @@ from contextlib import closing, contextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
+from surefoot.core.urls import Url
 from surefoot.errors import UsageError
 from surefoot.world.base import NotObservable, Pulse
 from surefoot.world.hashing import first_bytes
 from surefoot.world.paths import as_written, shown
 from surefoot.world.stores import APPLICATION_ID, is_a_store, refuse_store
-from surefoot.world.urls import Url
 
 Seen = TypeVar("Seen")
 

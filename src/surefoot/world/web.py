@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surefoot.core import values
 from surefoot.core.entry import ABSENT
+from surefoot.core.urls import Url
 from surefoot.errors import UsageError
 from surefoot.world.base import Look, NotObservable, Pulse, Witness, text_argument
-from surefoot.world.urls import Url, parsed
+from surefoot.world.urls import parsed
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse

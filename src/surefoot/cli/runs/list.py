@@ -12,6 +12,7 @@ from surefoot.cli.options import Settings, common
 from surefoot.core.state import QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.errors import Damaged, UsageError
 from surefoot.view import listing, standing, text
+from surefoot.view.standing import Stands
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -40,8 +41,9 @@ def list_(settings: Settings, status: str | None, workflow: str | None, labels: 
     lines = listing.lines(seen, now)
     if not lines:
         from surefoot.engine.config import store_url
+        from surefoot.store.open import shown
 
-        output.tell(text.visible(f"no such runs in {store_url(settings.store)}"))
+        output.tell(text.visible(f"no such runs in {shown(store_url(settings.store))}"))
         return
     rows = [(line.status, line.run, line.workflow, line.since, line.why) for line in lines]
     paint.draw(paint.console(), ("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"), rows, flexible=(4,))
@@ -61,12 +63,13 @@ def _seen(run: Run) -> listing.Seen:
     """The cached line; for runs that are not over, the journal itself."""
     row = run.row
     if row is not None and row.status not in MAY_NEED_A_PERSON:
-        return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels)
+        return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels, Stands(row.status))
     try:
         state, driven = acting.look(run)
     except Damaged as error:
         known = (row.workflow, row.status, row.created, row.labels) if row is not None else ("", "", 0, {})
-        return listing.Seen(run.id, *known, damage=f"{type(error).__name__}: {error.summary}")
+        damage = f"{type(error).__name__}: {error.summary}"
+        return listing.Seen(run.id, *known, Stands(standing.DAMAGED, damage=damage))
     created = state.created
     return listing.Seen(
         run.id,
@@ -74,20 +77,18 @@ def _seen(run: Run) -> listing.Seen:
         state.status,
         state.created_at,
         dict(created.labels) if created else {},
-        driven=driven,
-        stops=standing.needs(state, driven=driven),
+        standing.stands(state, driven=driven, now=run.runtime.clock.now()),
     )
 
 
 def _facts(seen: listing.Seen) -> dict[str, Any]:
-    stands = listing.stands(seen)
     return {
         "run": seen.run,
         "workflow": seen.workflow,
         "status": seen.status,
-        "stands": stands,
-        "needs_a_person": stands in standing.ORDER,
-        "why": seen.damage or standing.brief(stands, seen.stops),
+        "stands": seen.stands.status,
+        "needs_a_person": seen.stands.needs_a_person,
+        "why": seen.stands.brief,
         "created": text.moment(seen.created) if seen.created else None,
         "labels": seen.labels,
     }

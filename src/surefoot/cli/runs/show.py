@@ -26,7 +26,7 @@ def show(settings: Settings, run_id: str) -> None:
     """Show one run: how it stands, why it stopped, what helps, and every call it made."""
     run = acting.open_run(settings, run_id)
     state, driven = acting.look(run)
-    seen = page.page(state, driven=driven, where=acting.where(settings), whole=run.whole)
+    seen = page.page(state, driven=driven, now=run.runtime.clock.now(), where=acting.where(settings), whole=run.whole)
     if settings.json:
         output.say_json(facts(seen))
     else:
@@ -112,6 +112,7 @@ def _particulars(seen: Page, now: int) -> list[tuple[str, str]]:
         ("labels", ", ".join(f"{name}={value}" for name, value in seen.labels.items())),
         ("progress", seen.progress),
         ("cancel", f"asked by {seen.cancelled_by}" if seen.cancelled_by else ""),
+        ("child of", seen.child_of),
         ("forked", f"from {seen.forked_from}" if seen.forked_from else ""),
         *(("sent back", rewind) for rewind in seen.rewinds),
         ("arguments", text.shorten(seen.args, page.VALUE_WIDTH)),
@@ -143,6 +144,8 @@ def facts(seen: Page) -> dict[str, Any]:
         "version": seen.version,
         "status": seen.status,
         "stands": seen.stands,
+        "needs_a_person": seen.needs_a_person,
+        "headline": seen.headline,
         "created": text.moment(seen.created),
         "newest": text.moment(seen.newest),
         "segment": seen.segment,
@@ -151,6 +154,7 @@ def facts(seen: Page) -> dict[str, Any]:
         "labels": seen.labels,
         "progress": seen.progress,
         "cancel_asked_by": seen.cancelled_by,
+        "child_of": seen.child_of,
         "forked_from": seen.forked_from,
         "rewinds": list(seen.rewinds),
         "stops": [

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, Final
 
+from surefoot.core.urls import Url
 from surefoot.engine.databases.contract import CREATE, LOCK_SECONDS, TABLE, Marker, lost_commit, meddled, refused
 from surefoot.errors import UsageError
-from surefoot.world.urls import Url
 
 _CONNECT_SECONDS: Final = 10
 _WAIT: Final = "SELECT set_config('lock_timeout', %s, true)"

@@ -14,12 +14,12 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import quote
 
+from surefoot.core.urls import Url
 from surefoot.engine.databases.contract import CREATE, LOCK_SECONDS, TABLE, Marker, lost_commit, meddled, refused
 from surefoot.errors import UsageError
 from surefoot.world.base import NotObservable
 from surefoot.world.sqlite import path_of
 from surefoot.world.stores import refuse_store
-from surefoot.world.urls import Url
 
 _FULL: Final = 2
 _ENDING: Final = (sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)

@@ -1,0 +1,32 @@
+"""`surefoot runs release ID`: let a quarantined run be tried again."""
+
+from __future__ import annotations
+
+import click
+
+from surefoot.cli import acting
+from surefoot.cli.options import Settings, common, operator
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@operator
+@common
+@click.pass_obj
+def release(settings: Settings, run_id: str, by: str | None, note: str) -> None:
+    """Let workers take up a run again that was quarantined: taken up five times, and each time its process ended
+    before anything new was recorded.
+
+    Find out why first (`surefoot runs show ID`). Recorded with your name and note; nothing is executed by releasing.
+    """
+    from surefoot.engine.handle import whoami
+
+    run = acting.open_run(settings, run_id)
+    who = by or whoami()
+    run.release(by=who, note=note)
+    acting.report(
+        settings,
+        run,
+        {"run": run_id, "released": True, "by": who, "note": note},
+        f"recorded: run {run_id} may be taken up again, said by {who}",
+    )

@@ -1,0 +1,132 @@
+"""Child runs: a run starts others, and has their results as if it had called a step.
+
+Starting is idempotent by the child's id, so the call is recorded like any step: once, with the result. In a process of
+its own the parent drives its child itself. In a worker it is queued for whoever is free, the parent lets go, and whoever
+ends the child tells it so. Should that word be lost, the parent looks by itself now and then.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from typing import Any, Final
+
+from surefoot.core.state import ENDED
+from surefoot.core.timer import after
+from surefoot.engine import current, drive, journal, parents, start
+from surefoot.engine.current import Place
+from surefoot.engine.parents import LOOK_AGAIN_SECONDS
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.session import Session
+from surefoot.engine.signals import CancelSignal
+from surefoot.engine.spec import CallSpec
+from surefoot.engine.start import Options
+from surefoot.errors import UsageError
+
+
+def child(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
+    """Start another run and wait for its result; `run_id` is its own, so that the same call never starts two."""
+    place, definition = _called(workflow)
+    if not isinstance(place.owner, int):
+        raise place.session.misused(
+            UsageError(f"run {place.session.run}: sf.child() blocks, and this workflow is async: use surefoot.aio")
+        )
+    try:
+        return drive.call(_BLOCKING, (definition.name, run_id, list(args), kwargs, definition, place), {})
+    except CancelSignal:
+        parents.cancel(place.session.runtime, run_id, place.session.run)
+        raise
+
+
+async def child_async(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
+    """Start another run and wait for its result; `run_id` is its own, so that the same call never starts two."""
+    from surefoot.engine import drive_async
+
+    place, definition = _called(workflow)
+    try:
+        return await drive_async.call(_ASYNC, (definition.name, run_id, list(args), kwargs, definition, place), {})
+    except CancelSignal:
+        await drive_async.hop(parents.cancel, place.session.runtime, run_id, place.session.run)
+        raise
+
+
+def _called(workflow: Any) -> tuple[Place, Any]:
+    place = current.require_branch("child")
+    definition = getattr(workflow, "definition", None)
+    if definition is None:
+        raise place.session.misused(
+            UsageError(f"sf.child(workflow, id, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
+        )
+    return place, definition
+
+
+def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any) -> Any:
+    session: Session = place.session
+    plan = definition.plan(run_id, tuple(args), kwargs)
+    if session.unwind_seconds is not None:
+        return _queued(session, plan, run_id, place)
+    if definition.is_async:
+        return _in_a_thread(session.runtime, plan, run_id)
+    return start.run_blocking(session.runtime, plan, run_id, Options())
+
+
+async def _asynchronous(
+    workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any
+) -> Any:
+    from surefoot.engine import drive_async, start_async
+
+    session: Session = place.session
+    plan = definition.plan(run_id, tuple(args), kwargs)
+    if session.unwind_seconds is not None:
+        return await drive_async.hop(_queued, session, plan, run_id, place)
+    if definition.is_async:
+        return await start_async.run_async(session.runtime, plan, run_id, Options())
+    import asyncio
+
+    return await asyncio.to_thread(start.run_blocking, session.runtime, plan, run_id, Options())
+
+
+def _spec(fn: Any) -> CallSpec:
+    return CallSpec(
+        fn, "step", name="child", retries=None, backoff=None, timeout=None, retry_on=None,
+        ignore=("definition", "place"),
+    )  # fmt: skip
+
+
+_BLOCKING: Final = _spec(_blocking)
+_ASYNC: Final = _spec(_asynchronous)
+
+
+def _queued(session: Session, plan: start.Plan, run_id: str, place: Place) -> Any:
+    """The child's result if it has ended; else the parent lets go until it has."""
+    runtime = session.runtime
+    created = start.created_entry(plan, Options(child_of=session.run))
+    state = journal.create(runtime.store, runtime.clock, run_id, created)
+    start.require_same(plan, state, runtime.store)
+    if state.status in ENDED:
+        return start.recorded_end(runtime.store, state)
+    raise session.suspended(place, after(session.now(), LOOK_AGAIN_SECONDS), run_id)
+
+
+def _in_a_thread(runtime: Runtime, plan: start.Plan, run_id: str) -> Any:
+    """An async child of a blocking parent has a loop of its own."""
+    import asyncio
+
+    from surefoot.engine import start_async
+
+    box: list[Any] = []
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            box.append((asyncio.run(start_async.run_async(runtime, plan, run_id, Options())), None))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
+            box.append((None, error))
+
+    thread = threading.Thread(target=context.run, args=(work,), name="surefoot-child", daemon=True)
+    thread.start()
+    thread.join()
+    value, error = box[0]
+    if error is not None:
+        raise error
+    return value

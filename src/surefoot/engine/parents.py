@@ -1,0 +1,55 @@
+"""What a run that was started by another one owes it, and it them: word that it has ended, or is no longer needed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from surefoot.core.entry import CancelRequested, ChildEnded
+from surefoot.core.state import ENDED, RunState
+from surefoot.core.timer import MICROS
+from surefoot.engine import journal
+from surefoot.engine.runtime import Runtime
+from surefoot.store.contract import Append, Head
+
+LOOK_AGAIN_SECONDS: Final = 300.0
+"""How often a parent looks whether a child has ended without a word."""
+
+
+def tell(runtime: Runtime, child: str, parent: str) -> None:
+    """The child has ended: whoever started it and waits may go on."""
+
+    def decide(state: RunState) -> ChildEnded | None:
+        return None if state.status in ENDED or child in state.ended_children else ChildEnded(child)
+
+    journal.visit(runtime.store, runtime.clock, parent, decide)
+
+
+def cancel(runtime: Runtime, child: str, parent: str) -> None:
+    """A cancelled parent has no use for a child that it started and waits for."""
+
+    def decide(state: RunState) -> CancelRequested | None:
+        ours = state.created is not None and state.created.child_of == parent
+        needed = ours and state.status not in ENDED and state.cancel is None
+        return CancelRequested(f"run {parent}") if needed else None
+
+    journal.visit(runtime.store, runtime.clock, child, decide)
+
+
+def waits_in_vain(runtime: Runtime, state: RunState, head: Head) -> bool:
+    """Whether a parent whose time to look has come would find its children as they were. Then it looks later.
+
+    Only its line in the index changes: a wait must not make the journal grow.
+    """
+    if not state.children or any(_has_ended(runtime, child) for child in state.children):
+        return False
+    later = runtime.clock.now() + round(LOOK_AGAIN_SECONDS * MICROS)
+    row = msgspec.structs.replace(journal.index_row(state), wake=later)
+    runtime.store.append([Append(state.run, head, [], row)])
+    return True
+
+
+def _has_ended(runtime: Runtime, child: str) -> bool:
+    found = journal.load(runtime.store, child)
+    return found is None or found[0].status in ENDED

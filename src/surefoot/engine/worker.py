@@ -1,0 +1,305 @@
+"""A worker: takes up runs that can go on, drives them, and lets go of those that have to wait.
+
+Which runs those are the store says (`reserve`), a hint that costs nothing if it is wrong: the claim is a
+compare-and-append, so two workers never drive one run. Blocking workflows get a thread each, async ones share a loop;
+neither can hold up the thread that looks for work, nor the store's own thread that keeps the lease alive.
+
+A worker that is stopped lets the calls in flight finish, begins no others, and hands its runs back. One that is killed
+leaves its claims behind: others take them up once its lock or its lease is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from surefoot.core.timer import MICROS, Duration, seconds
+from surefoot.engine import config, fallback, journal, queues, start
+from surefoot.engine.registry import Definition, registry
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.signals import Suspended
+from surefoot.errors import Cancelled, Damaged, Fenced, JournalCorrupt, Stopped, StoreUnavailable, UsageError
+from surefoot.store.contract import Reserved, Wanted
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
+
+log = logging.getLogger("surefoot")
+POLL_SECONDS: Final = 1.0
+"""The net below notifications: how often a worker looks without being told."""
+SHORTEST_POLL_SECONDS: Final = 0.005
+FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.25, 10.0
+SWEEP_SECONDS: Final = 600.0
+"""How often lines of the index that are missing or damaged are looked for: their runs would never be woken."""
+DEFAULT_CONCURRENCY: Final = 10
+DEFAULT_GRACE: Final = "30s"
+
+
+class Worker:
+    """Drives runs of the workflows that this process knows.
+
+    `queue` names the queues it serves (all, unless given), `concurrency` how many runs it drives at once, `workflows`
+    the ones it drives (all that were imported, unless given). `with sf.Worker(): …` works in the background;
+    `sf.Worker().run()` until `stop` is called.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: str | None = None,
+        queue: str | Sequence[str] | None = None,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        workflows: Iterable[Any] | None = None,
+        grace: Duration = DEFAULT_GRACE,
+    ) -> None:
+        if type(concurrency) is not int or concurrency < 1:
+            raise UsageError(f"sf.Worker(concurrency={concurrency!r}): must be a whole number, one or more")
+        self.concurrency = concurrency
+        self.queues = (queue,) if isinstance(queue, str) else tuple(map(str, queue or ()))
+        self.grace_seconds = seconds(grace)
+        self._only = None if workflows is None else tuple(_name(workflow) for workflow in workflows)
+        self._store_url = store
+        self._runs: set[str] = set()
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._looping: threading.Thread | None = None
+        self._swept = 0.0
+        self.ended: dict[str, int] = {}
+        """How the runs that this worker took up ended here, counted: done, failed, stopped, suspended, …"""
+        self.runtime = config.runtime(store, create=True)
+
+    # -- from outside -----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Work until `stop` is called. True to its word only in the thread that calls it."""
+        if not self._known():
+            raise UsageError("this worker knows no workflow: import the modules that define them first")
+        try:
+            while not self._stopping.is_set():
+                self._survive(self._round)
+        finally:
+            self._stopping.set()
+            self._hand_back()
+            self._end_loop()
+
+    def stop(self) -> None:
+        """Take up nothing more; `run` returns when what is in flight has ended, or its time is over."""
+        self._stopping.set()
+        with contextlib.suppress(StoreUnavailable):
+            self.runtime.store.nudge()
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self.run, name="surefoot-worker", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """The runs it drives at this moment."""
+        with self._lock:
+            return tuple(sorted(self._runs))
+
+    # -- looking for work -------------------------------------------------------------------------------
+
+    def _survive(self, work: Callable[[], None]) -> None:
+        """The store may go away and come back. What a worker had claimed meanwhile it still drives, or takes up again."""
+        delay = FIRST_BACK_OFF_SECONDS
+        while not self._stopping.is_set():
+            try:
+                if not getattr(self.runtime.store, "usable", True):
+                    self.runtime = config.runtime(self._store_url, create=False)
+                work()
+            except StoreUnavailable as error:
+                log.warning("worker: the store is not available, trying again in %.1f s: %s", delay, error)
+                self._stopping.wait(delay * (0.5 + random.random()))  # noqa: S311 - so that not all come at once
+                delay = min(delay * 2, LONGEST_BACK_OFF_SECONDS)
+            else:
+                return
+
+    def _round(self) -> None:
+        self._sweep()
+        store, room = self.runtime.store, self.concurrency - len(self._runs)
+        reserved = store.reserve(self._wanted(room)) if room > 0 else Reserved([])
+        for run in reserved.runs:
+            self._take(run)
+        if not reserved.runs or len(reserved.runs) == room:
+            store.listen(self._pause(reserved.next_wake))
+
+    def _wanted(self, room: int) -> Wanted:
+        runtime = self.runtime
+        return Wanted(
+            runtime.store.worker, self._known(), room, runtime.clock.now(), self.queues, self._driven(), queues.limits()
+        )
+
+    def _known(self) -> tuple[str, ...]:
+        return self._only if self._only is not None else registry.names()
+
+    def _driven(self) -> tuple[str, ...]:
+        """Everything this process drives, this worker's or not."""
+        with self._lock:
+            ours = set(self._runs)
+        return tuple(ours.union(session.run for session in self.runtime.driven()))
+
+    def _pause(self, next_wake: int | None) -> float:
+        if next_wake is None:
+            return POLL_SECONDS
+        left = (next_wake - self.runtime.clock.now()) / MICROS
+        return max(SHORTEST_POLL_SECONDS, min(POLL_SECONDS, left))
+
+    def _sweep(self) -> None:
+        if self._swept and time.monotonic() - self._swept < SWEEP_SECONDS:
+            return
+        fallback.renew_lost_rows(self.runtime.store)
+        self._swept = time.monotonic()
+
+    # -- driving ----------------------------------------------------------------------------------------
+
+    def _take(self, run: str) -> None:
+        with self._lock:
+            if run in self._runs:
+                return
+            self._runs.add(run)
+        threading.Thread(target=self._drive, args=(run,), name=f"surefoot-run-{run[:40]}", daemon=True).start()
+
+    def _drive(self, run: str) -> None:
+        """In a thread of its own: read the run, then drive it here or in the loop, by its colour."""
+        runtime = self.runtime
+        try:
+            definition, found = self._opened(runtime, run)
+            loop = start.taking_up(runtime, definition.resume_plan(), run, found)
+            if definition.is_async:
+                self._hand_to_loop(runtime, run, loop)
+                return
+            start.carry_out(loop)
+        except BaseException as error:  # noqa: BLE001 - one run must not end the worker
+            self._concluded(runtime, run, error)
+        else:
+            self._concluded(runtime, run, None)
+
+    def _opened(self, runtime: Runtime, run: str) -> tuple[Definition, Any]:
+        try:
+            found = journal.load(runtime.store, run)
+        except JournalCorrupt as error:
+            self._step_back(runtime, run, error)
+            raise
+        if found is None or found[0].created is None:
+            raise start.not_found(run, runtime.store.url)
+        return registry.find(found[0].created.workflow), found
+
+    def _step_back(self, runtime: Runtime, run: str, error: JournalCorrupt) -> None:
+        """To what is valid of it, if its workflow allows that; then it is ready to be taken up again."""
+        workflow = ""
+        try:
+            created = fallback.survey(runtime.store, run).state.created
+            workflow = created.workflow if created is not None else ""
+            self.runtime = start.step_back(runtime, registry.find(workflow).resume_plan(), run, error)
+        except JournalCorrupt:
+            fallback.shelve(runtime.store, run, workflow, type(error).__name__)
+
+    def _hand_to_loop(self, runtime: Runtime, run: str, loop: start.Loop) -> None:
+        import asyncio
+
+        from surefoot.engine import start_async
+
+        future = asyncio.run_coroutine_threadsafe(start_async.carry_out(loop), self._async_loop())
+        future.add_done_callback(lambda done: self._ended(runtime, run, done))
+
+    def _ended(self, runtime: Runtime, run: str, done: Future[Any]) -> None:
+        self._concluded(runtime, run, KeyboardInterrupt() if done.cancelled() else done.exception())
+
+    def _concluded(self, runtime: Runtime, run: str, error: BaseException | None) -> None:
+        how = _how(error)
+        if how in ("trouble", "damaged"):
+            log.warning("worker: run %s: %s: %s", run, type(error).__name__, error)
+        with self._lock:
+            self._runs.discard(run)
+            self.ended[how] = self.ended.get(how, 0) + 1
+            self._idle.notify_all()
+        with contextlib.suppress(StoreUnavailable):
+            runtime.store.nudge()
+
+    def _async_loop(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                # Blocking steps that async code hands to threads share these, and nothing of ours depends on them.
+                pool = ThreadPoolExecutor(max(32, self.concurrency), thread_name_prefix="surefoot-steps")
+                self._loop.set_default_executor(pool)
+                self._looping = threading.Thread(target=_serve, args=(self._loop,), name="surefoot-loop", daemon=True)
+                self._looping.start()
+            return self._loop
+
+    # -- stopping ---------------------------------------------------------------------------------------
+
+    def _hand_back(self) -> None:
+        deadline = time.monotonic() + self.grace_seconds
+        with self._idle:
+            while self._runs and (left := deadline - time.monotonic()) > 0:
+                ours = set(self._runs)
+                for session in self.runtime.driven():
+                    if session.run in ours:
+                        session.hand_back()
+                self._idle.wait(min(left, 0.1))
+            if self._runs:
+                log.warning(
+                    "worker: %d run(s) did not come to a call's end within %g s: %s. What was in flight there is in "
+                    "doubt for whoever takes them up.",
+                    len(self._runs), self.grace_seconds, ", ".join(sorted(self._runs)[:10]),
+                )  # fmt: skip
+
+    def _end_loop(self) -> None:
+        """Unless something in it does not come to an end: then the process has to."""
+        if self._loop is not None and self._looping is not None and not self._runs:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._looping.join()
+            self._loop = self._looping = None
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+
+
+def _how(error: BaseException | None) -> str:
+    match error:
+        case None:
+            return "done"
+        case Suspended():
+            return "suspended"
+        case Cancelled():
+            return "cancelled"
+        case Damaged():
+            return "damaged"
+        case Stopped():
+            return "stopped"
+        case Fenced() | StoreUnavailable() | UsageError():
+            return "trouble"
+        case Exception():
+            return "failed"
+        case _:
+            return "trouble"
+
+
+def _name(workflow: Any) -> str:
+    name = getattr(workflow, "name", None)
+    if not isinstance(name, str):
+        raise UsageError(f"sf.Worker(workflows=[…]): {workflow!r:.100} is not a workflow")
+    return name

@@ -1,0 +1,179 @@
+"""One connection to a PostgreSQL server, with an end to every wait.
+
+A statement is sent whole, in autocommit: it is one transaction, and whatever interrupts us, no lock stays behind. If
+the connection breaks or the server is silent for too long, the connection is given up and `Lost` says so: what was
+asked may have happened. `Rejected` is the server's word that it has not.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, Final
+
+from surefoot.core.urls import Url
+from surefoot.errors import UsageError
+from surefoot.store.postgres.wire import Param
+
+CONNECT_SECONDS: Final = 5
+_DEFAULTS: Final = {
+    "application_name": "surefoot",
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""What a URL may set otherwise."""
+
+Decoder = Callable[[bytes | None], Any]
+Rows = list[tuple[Any, ...]]
+
+
+class Lost(Exception):
+    """The connection is gone. What was asked may have happened, or may not."""
+
+
+class Rejected(Exception):
+    """The server's answer is no: nothing of the statement has happened."""
+
+    def __init__(self, code: str, message: str, constraint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.constraint = constraint
+
+
+def driver() -> Any:
+    try:
+        return import_module("psycopg")  # no import statement: its types are not at hand everywhere
+    except ImportError:
+        raise UsageError("a store in PostgreSQL needs psycopg: pip install 'surefoot[postgres]'") from None
+
+
+class Connection:
+    """Used by one thread at a time."""
+
+    def __init__(self, url: Url) -> None:
+        """Connect. `Lost`, if that fails."""
+        psycopg = driver()
+        self._url = url
+        try:
+            given = psycopg.conninfo.conninfo_to_dict(url.given)
+        except psycopg.Error as error:
+            raise UsageError(f"{url.shown}: {self._said(error)}") from None
+        try:
+            # Not to be set by the URL: texts are sent and read as UTF-8.
+            self._owner = psycopg.Connection.connect(**(_DEFAULTS | given | {"client_encoding": "utf8"}))
+        except psycopg.Error as error:
+            raise Lost(self._said(error)) from None
+        self._pg = self._owner.pgconn
+        self._failure = psycopg.Error
+        self._fatal = psycopg.pq.ExecStatus.FATAL_ERROR
+        self._diagnosis = psycopg.pq.DiagnosticField
+        self._process = os.getpid()
+        self._poll = select.poll()
+        self._poll.register(self._pg.socket, select.POLLIN)
+
+    def ask(self, statement: bytes, params: Sequence[Param], decoders: Sequence[Decoder], *, silence: float) -> Rows:
+        """The rows of one statement. After `silence` seconds without a byte from the server, `Lost`."""
+        try:
+            self._pg.send_query_params(
+                statement, [value for _, value in params], [kind for kind, _ in params], [1] * len(params), 1
+            )
+            results = self._exchange(silence)
+        except self._failure as error:
+            self.close()
+            raise Lost(self._said(error)) from None
+        except BaseException:
+            self.close()  # in the middle of something: whoever comes next must not read its answer
+            raise
+        if not results:
+            self.close()
+            raise Lost("the connection was closed")
+        result = results[-1]
+        if result.status == self._fatal:
+            raise self._rejected(result)
+        get = result.get_value
+        columns = list(enumerate(decoders))
+        return [tuple([decode(get(row, at)) for at, decode in columns]) for row in range(result.ntuples)]
+
+    def run_script(self, script: str, *, silence: float) -> None:
+        """Several statements, as one transaction unless they say otherwise."""
+        try:
+            self._pg.send_query(script.encode())
+            results = self._exchange(silence)
+        except self._failure as error:
+            self.close()
+            raise Lost(self._said(error)) from None
+        for result in results:
+            if result.status == self._fatal:
+                raise self._rejected(result)
+
+    def wait_for_notice(self, seconds: float, *also: int) -> bool:
+        """Whether a notification came; or one of the other descriptors became readable, or the time is up."""
+        with suppress(self._failure):
+            self._pg.consume_input()
+            if self._noticed():
+                return True
+            ready, _, _ = select.select([self._pg.socket, *also], [], [], seconds)
+            if self._pg.socket not in ready:
+                return False
+            self._pg.consume_input()
+            return self._noticed()
+        self.close()
+        raise Lost("the connection was closed")
+
+    def _noticed(self) -> bool:
+        found = False
+        while self._pg.notifies() is not None:
+            found = True
+        return found
+
+    def _exchange(self, silence: float) -> list[Any]:
+        pg = self._pg
+        while pg.flush():
+            self._wait(select.POLLIN | select.POLLOUT, silence)
+            pg.consume_input()
+        results: list[Any] = []
+        while True:
+            if pg.is_busy():
+                self._wait(select.POLLIN, silence)
+                pg.consume_input()
+            elif (result := pg.get_result()) is not None:
+                results.append(result)
+            else:
+                return results
+
+    def _wait(self, events: int, silence: float) -> None:
+        self._poll.modify(self._pg.socket, events)
+        if not self._poll.poll(silence * 1000):
+            self.close()
+            raise Lost(f"no answer for {silence:g} s")
+
+    def _rejected(self, result: Any) -> Exception:
+        field = self._diagnosis
+        code = (result.error_field(field.SQLSTATE) or b"").decode("ascii", "replace")
+        message = (result.error_field(field.MESSAGE_PRIMARY) or b"").decode("utf-8", "replace")
+        constraint = (result.error_field(field.CONSTRAINT_NAME) or b"").decode("utf-8", "replace")
+        if not code or code[:2] == "08" or code in ("57P01", "57P02", "57P03", "57P05", "25P03"):
+            # The session was ended, or the connection was: the statement may have been through by then.
+            self.close()
+            return Lost(self._url.hide(message) or "the connection was closed")
+        return Rejected(code, self._url.hide(message), constraint)
+
+    def _said(self, error: BaseException) -> str:
+        return self._url.hide(" ".join(str(error).split())) or type(error).__name__
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._owner.closed)
+
+    def close(self) -> None:
+        """Never in a forked child: the socket is the parent's."""
+        if self._process == os.getpid():
+            with suppress(self._failure):
+                self._owner.close()

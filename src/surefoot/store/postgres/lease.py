@@ -1,0 +1,155 @@
+"""This process's sign of life in the database: a row that a thread of its own renews, by the server's clock.
+
+A worker is alive as long as its lease runs. The thread uses a connection that nobody else uses, and no code of the
+user's can block it. Whether the lease still runs is judged here from when the last renewal that succeeded was *sent*,
+by a clock that also counts sleep: the server cannot have counted from an earlier moment, so whoever is told "it runs"
+is seen as alive by everybody.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from surefoot.errors import SurefootError
+from surefoot.store.liveness import remember
+from surefoot.store.postgres import wire
+from surefoot.store.postgres.connection import Connection, Lost, Rejected
+from surefoot.store.postgres.failure import explain, unreachable
+
+CLOCK_SECONDS: Final = 5.0
+"""Clocks that differ by more are worth a warning."""
+
+_MARGIN: Final = 0.1
+"""Of the lease: so much earlier we count it as over than the server does."""
+_PAUSE_SECONDS: Final = 0.2
+_SWEEP_EVERY: Final = 100
+_RENEW: Final = b"SELECT surefoot.renew_1($1, $2, $3, $4)"
+_LEAVE: Final = b"DELETE FROM surefoot.workers WHERE worker = $1"
+_SWEEP: Final = b"DELETE FROM surefoot.workers WHERE expires < clock_timestamp() - interval '1 day'"
+
+log = logging.getLogger("surefoot")
+
+
+def boot_seconds() -> float:
+    """Goes on while the machine sleeps, and nobody can set it."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class ServerClock:
+    """The server's time, from when it was last told. Never ahead of it, so that no timer fires early."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._told = (0, 0.0)
+        self._warned = False
+        self.difference = 0.0
+        """By how many seconds this machine's clock is ahead of the server's."""
+
+    def note(self, micros: int) -> None:
+        self._told = (micros, boot_seconds())
+        self.difference = time.time() - micros / 1e6
+        if abs(self.difference) > CLOCK_SECONDS and not self._warned:
+            self._warned = True
+            log.warning(
+                "%s: this machine's clock is %.0f s %s the server's. Timers and leases go by the server's clock; times "
+                "shown may be off.",
+                self._where, abs(self.difference), "ahead of" if self.difference > 0 else "behind",
+            )  # fmt: skip
+
+    def now(self) -> int:
+        micros, at = self._told
+        return micros + int((boot_seconds() - at) * 1e6)
+
+
+class Lease:
+    def __init__(self, open_: Callable[[], Connection], where: str, clock: ServerClock, seconds: float) -> None:
+        self._open = open_
+        self._where = where
+        self._clock = clock
+        self._seconds = seconds
+        self._name = ""
+        self._sent = 0.0
+        self._connection: Connection | None = None
+        self._joining = threading.Lock()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.renewals = 0
+        self.losses = 0
+        """How often the lease ran out before it was renewed."""
+
+    def join(self) -> str:
+        """The identity of this process. Its row is made, and its thread started, at the first call."""
+        if not self._name:
+            with self._joining:
+                if not self._name:
+                    self._enter()
+        return self._name
+
+    def holds(self) -> bool:
+        return boot_seconds() < self._sent + self._seconds * (1 - _MARGIN)
+
+    def leave(self, *, in_good_order: bool) -> None:
+        """Stop renewing; in good order, others see this worker as dead at once."""
+        self._over.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout=self._seconds)
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if in_good_order and self._name:
+            try:
+                connection.ask(_LEAVE, [wire.text(self._name)], (), silence=self._silence)
+            except (Lost, Rejected):
+                log.warning("%s: this worker could not sign off; its lease runs out by itself.", self._where)
+        connection.close()
+
+    @property
+    def _silence(self) -> float:
+        return max(self._seconds / 3, 0.5)
+
+    def _enter(self) -> None:
+        name = secrets.token_hex(16)
+        try:
+            self._renew(name)
+        except Lost as error:
+            raise unreachable(self._where, str(error), 0) from error
+        except Rejected as error:
+            raise explain(error, self._where) from error
+        remember(name)
+        self._name = name
+        self._thread = threading.Thread(target=self._beat, name="surefoot-lease", daemon=True)
+        self._thread.start()
+
+    def _renew(self, name: str) -> None:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._open()
+        sent = boot_seconds()
+        params = [wire.text(name), wire.text(socket.gethostname()), wire.integer(os.getpid()), self.length]
+        ((now,),) = self._connection.ask(_RENEW, params, (wire.to_int,), silence=self._silence)
+        if self._name and sent > self._sent + self._seconds:
+            self.losses += 1
+        self._sent = sent
+        self.renewals += 1
+        self._clock.note(now)
+        if self.renewals % _SWEEP_EVERY == 0:
+            self._connection.ask(_SWEEP, (), (), silence=self._silence)
+
+    @property
+    def length(self) -> wire.Param:
+        return wire.interval(self._seconds)
+
+    def _beat(self) -> None:
+        pause = self._seconds / 3
+        while not self._over.wait(pause):
+            try:
+                self._renew(self._name)
+                pause = self._seconds / 3
+            except (Lost, Rejected, SurefootError, OSError):
+                pause = _PAUSE_SECONDS  # `holds` tells those who ask; we only try again

@@ -1,0 +1,796 @@
+"""Journals in a PostgreSQL database, for as many processes on as many hosts as wanted.
+
+An append is one statement, and so one transaction and one round trip: a function on the server moves each run's head
+if it is the expected one, and writes what belongs to it. Nothing is held between two statements, neither locks nor
+session state, so a paused client blocks nobody, a pooler may stand in between, and a statement that was delayed in the
+network finds that the head it names has moved.
+
+If the acknowledgement is lost, the same statement is sent again. A conflict then may be our own commit: the record at
+our last position has our seal.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from surefoot.core.parts import Cut, Part, lacking
+from surefoot.core.seal import Record
+from surefoot.core.urls import Url
+from surefoot.errors import (
+    JournalCorrupt,
+    JournalRegressed,
+    StoreNotDurable,
+    StoreUnavailable,
+    SurefootError,
+    UsageError,
+)
+from surefoot.store.contract import (
+    Append,
+    Conflict,
+    Head,
+    IndexRow,
+    Listed,
+    Reserved,
+    Rewrite,
+    RunQuery,
+    Stored,
+    Wanted,
+)
+from surefoot.store.postgres import schema, wire
+from surefoot.store.postgres.anchoring import Anchoring
+from surefoot.store.postgres.channel import Channel, Waits
+from surefoot.store.postgres.connection import Connection, Decoder, Lost, Rejected, Rows
+from surefoot.store.postgres.failure import explain, unreachable
+from surefoot.store.postgres.lease import Lease, ServerClock
+from surefoot.store.postgres.listening import Listening
+from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
+from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, text, texts
+from surefoot.store.rules import check_positions, check_records, is_run, matches
+
+Announce = Callable[[str], object]
+
+_number, _number_or_none, _words, _bytes, _truth = (
+    wire.to_int, wire.to_int_or_none, wire.to_text, wire.to_bytes, wire.to_bool,
+)  # fmt: skip
+
+_APPEND_ONE: Final = b"SELECT surefoot.append_one_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+_APPEND: Final = b"SELECT * FROM surefoot.append_1(" + b", ".join(b"$%d" % n for n in range(1, 33)) + b")"
+_REWRITE: Final = b"SELECT * FROM surefoot.rewrite_1(" + b", ".join(b"$%d" % n for n in range(1, 33)) + b")"
+_REWRITTEN: Final = (_truth, _number_or_none, _truth)
+_BEGIN: Final = (
+    b"BEGIN",
+    b"SET LOCAL idle_in_transaction_session_timeout = '30s'",  # else a paused client would block everybody
+    b"SET LOCAL lock_timeout = '10s'",
+    b"LOCK TABLE surefoot.entries IN SHARE ROW EXCLUSIVE MODE",
+)
+_SKIP: Final = b"SELECT surefoot.skip_1($1)"
+_WRITTEN: Final = b"SELECT pos FROM surefoot.entries WHERE run = $1 AND seq = $2 AND seal = $3"
+_SWEPT: Final = b"SELECT swept FROM surefoot.meta"
+_DISCARD: Final = b"SELECT surefoot.discard_1($1, $2, $3)"
+
+_FIELDS: Final = b"seq, epoch, at, kind, schema, codec, key, body, seal"
+_READ: Final = (
+    b"(SELECT seq, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::int, NULL::int, NULL::bytea, seal "
+    b"FROM surefoot.heads WHERE run = $1) UNION ALL (SELECT " + _FIELDS + b" FROM surefoot.entries "
+    b"WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3)"
+)
+_HEAD_OR_RECORD: Final = (_number, *[_number_or_none] * 6, lambda value: value, _bytes)
+_RECORD: Final = (*[_number] * 7, _bytes, _bytes)
+_QUARANTINED: Final = b"SELECT " + _FIELDS + b" FROM surefoot.quarantine WHERE run = $1 ORDER BY n"
+_NAMES: Final = b"SELECT run FROM surefoot.heads UNION SELECT run FROM surefoot.entries"
+_PARTS: Final = b"SELECT id, kind, codec, size, body FROM surefoot.parts WHERE id = ANY ($1)"
+_PART: Final = (_bytes, _number, _number, _number, _bytes)
+_PART_IDS: Final = b"SELECT id FROM surefoot.parts"
+_SCAN_PARTS: Final = b"SELECT n, id, kind, codec, size, body FROM surefoot.parts WHERE n > $1 ORDER BY n LIMIT $2"
+
+_NEWEST: Final = b"SELECT max(pos), pg_current_snapshot()::text FROM surefoot.entries"
+_NEWS: Final = b"SELECT * FROM surefoot.news_1($1, $2)"
+_SCAN: Final = b"SELECT pos, run, " + _FIELDS + b" FROM surefoot.entries WHERE pos > $1 ORDER BY pos LIMIT $2"
+_SCAN_BETWEEN: Final = (
+    b"SELECT pos, run, " + _FIELDS + b" FROM surefoot.entries "
+    b"WHERE (xid >= $1 OR xid = ANY ($2)) AND xid < $4 AND xid <> ALL ($5) AND pos > $6 ORDER BY pos LIMIT $3"
+)
+_SCANNED: Final = (_number, _words, *_RECORD)
+_SNAPSHOT: Final = b"SELECT pg_current_snapshot()::text"
+
+_ROW: Final = b"r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.wake, r.worker, r.reason"
+_LIST: Final = (
+    b"SELECT h.n, h.run, r.run IS NOT NULL, " + _ROW + b" FROM surefoot.heads h "
+    b"LEFT JOIN surefoot.runs r ON r.run = h.run WHERE h.n < $1 AND left(h.run, 1) <> E'\\x1f' "
+    b"AND (r.run IS NULL OR (($2 = '' OR r.status = $2) AND ($3 = '' OR r.workflow = $3))) "
+    b"ORDER BY h.n DESC LIMIT $4"
+)
+_maybe: Final = lambda value: None if value is None else value.decode()  # noqa: E731 - one of a table of decoders
+_LISTED: Final = (
+    _number, _words, _truth, *[_maybe] * 4, _number_or_none, _number_or_none, _number_or_none, _maybe, _maybe,
+)  # fmt: skip
+_TALLY: Final = b"SELECT status, reason, count(*) FROM surefoot.runs GROUP BY status, reason"
+
+_ALIVE: Final = b"SELECT $1 IN (SELECT surefoot.living_1($2))"
+_RESERVE: Final = b"SELECT * FROM surefoot.reserve_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+_NOTE_TIMELINE: Final = b"UPDATE surefoot.meta SET timeline = $1 WHERE timeline <> $1"
+_FOREIGN_XIDS: Final = b"UPDATE surefoot.entries SET xid = '1' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())"
+
+_REGRESSED: Final = "SF001"
+_UNIQUE: Final = "23505"
+_BUSY: Final = "55P03"
+_WORKER: Final = re.compile(r"[0-9a-f]{32}\Z")
+_ROWS_PER_LOOK: Final = 512
+_SOUND_LIMIT: Final = 100_000
+_TRIES: Final = 5
+_NEWEST_FIRST: Final = 2**63 - 1
+
+_to_json: Final = msgspec.json.encode
+_labels_of: Final = msgspec.json.Decoder(dict[str, str]).decode
+
+log = logging.getLogger("surefoot")
+
+
+class PostgresStore:
+    """See the module's first lines, and `contract.Store` for what each verb promises."""
+
+    def __init__(self, url: Url, waits: Waits) -> None:
+        """Use `open`."""
+        self.url = url.shown
+        self.id = b""
+        self._given = url
+        self._refusal = ""
+        self._adopting = False
+        self._over = threading.Event()
+        self._clock = ServerClock(self.url)
+        self._waits = waits
+        self.lease = Lease(self._dial, self.url, self._clock, waits.lease)
+        self._writer = Channel(self._checked, self.url, waits, self._over)
+        self._reader = Channel(self._checked, self.url, waits, self._over)
+        self._listening = Listening(self._dial)
+        self._writing = threading.RLock()
+        self._anchoring: Anchoring | None = None
+        self._sound: set[bytes] = set()
+        self._swept = -1
+        self._sightings = Sightings()
+        self._looking = threading.Lock()
+        self._newest = 0
+        self._looked: Moment | None = None
+
+    @classmethod
+    def open(
+        cls,
+        url: Url,
+        *,
+        create: bool,
+        announce: Announce | None = None,
+        waits: Waits = Waits(),  # noqa: B008 - frozen
+    ) -> PostgresStore:
+        """Open the store in this database, checked against the anchor; with `create`, make it if there is none."""
+        store = cls(url, waits)
+        store._enter(create=create, announce=announce)
+        return store
+
+    @classmethod
+    def open_regressed(cls, url: Url) -> PostgresStore:
+        """A store that is older than the anchor says. Only for `rewrite_together`, which makes it whole again."""
+        store = cls(url, Waits())
+        store._adopting = True
+        store._enter(create=False, announce=None)
+        return store
+
+    @property
+    def expected(self) -> int | None:
+        """Up to which record the store is known to have reached."""
+        return self._floor() or None
+
+    @property
+    def usable(self) -> bool:
+        """False once closed, or inherited from a parent process: open it again."""
+        return not self._refusal
+
+    # --- appending ---------------------------------------------------------------------------------
+
+    def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
+        for item in batch:
+            check_positions(item)
+        self._refuse_unless_usable()
+        if not batch:
+            return []
+        with self._writing, _storable():
+            if len(batch) == 1 and len(batch[0].records) == 1 and batch[0].row is None and not batch[0].cuts:
+                return [self._append_one(batch[0])]
+            return self._append_all(batch)
+
+    def _append_one(self, item: Append) -> Conflict | None:
+        head, (record,) = item.head, item.records
+        params = (
+            text(item.run), integer(head.seq if head else None), raw(head.seal if head else None),
+            integer(record.seq), integer(record.epoch), integer(record.at), integer(record.kind),
+            integer(record.schema), integer(record.codec), integer(record.key), raw(record.body), raw(record.seal),
+            integer(self._floor()),
+        )  # fmt: skip
+        try:
+            rows, doubtful = self._write(_APPEND_ONE, params, (_number,))
+        except _PlaceTaken:
+            return Conflict(item.run)
+        pos = rows[0][0] or (self._position(record) if doubtful else 0)
+        if not pos:
+            return Conflict(item.run)
+        self._note(pos, record.seal)
+        return None
+
+    def _append_all(self, batch: Sequence[Append]) -> list[Conflict | None]:
+        """What continues one run twice is one wish; what contradicts an earlier wish for its run comes after it."""
+        answers: list[Conflict | None] = [None] * len(batch)
+        left = list(range(len(batch)))
+        while left:
+            wishes: dict[str, _Wish] = {}
+            later = [at for at in left if not wishes.setdefault(batch[at].run, _Wish(batch[at])).take(at, batch[at])]
+            for wish, granted in zip(wishes.values(), self._grant(list(wishes.values())), strict=True):
+                for at in () if granted else wish.places:
+                    answers[at] = Conflict(wish.run)
+            left = later
+        return answers
+
+    def _grant(self, wishes: list[_Wish]) -> list[bool]:
+        try:
+            return self._send(wishes)
+        except _PlaceTaken:
+            # There is a record behind a head. The reader of that run will see it; this writer has no place there.
+            return [False] if len(wishes) == 1 else [granted for wish in wishes for granted in self._grant([wish])]
+
+    def _send(self, wishes: list[_Wish]) -> list[bool]:
+        records = [(at, record) for at, wish in enumerate(wishes, 1) for record in wish.records]
+        params = [
+            texts([wish.run for wish in wishes]),
+            integers([wish.head.seq if wish.head else None for wish in wishes]),
+            raws([wish.head.seal if wish.head else None for wish in wishes]),
+            integers([wish.end.seq if wish.end else None for wish in wishes]),
+            raws([wish.end.seal if wish.end else None for wish in wishes]),
+            integers([at for at, _ in records]),
+            *_record_params([record for _, record in records]),
+            *_row_params([(at, wish.row) for at, wish in enumerate(wishes, 1) if wish.row is not None]),
+        ]
+        cuts = [cut for wish in wishes for cut in wish.cuts]
+        rows, doubtful = self._write_with_parts(_APPEND, params, (wire.to_list, _number_or_none, _truth), cuts)
+        refused = {_number(place) for place in rows[0][0]}
+        if doubtful and refused:
+            refused = {at for at in refused if not self._is_written(wishes[at - 1])}
+        granted = [at not in refused for at in range(1, len(wishes) + 1)]
+        written = [
+            wish.records[-1] for wish, is_granted in zip(wishes, granted, strict=True) if is_granted and wish.records
+        ]
+        if written:
+            self._note(rows[0][1] or self._position(written[-1]), written[-1].seal)
+        return granted
+
+    def _is_written(self, wish: _Wish) -> bool:
+        """Whether a wish that is refused now was granted before: the acknowledgement got lost."""
+        return bool(wish.records) and bool(self._position(wish.records[-1]))
+
+    def _position(self, record: Record) -> int:
+        """Where exactly this record is; 0: it is not there."""
+        params = (text(record.run), integer(record.seq), raw(record.seal))
+        rows = self._ask(self._writer, _WRITTEN, params, (_number,))
+        return int(rows[0][0]) if rows else 0
+
+    def rewrite(self, item: Rewrite) -> Conflict | None:
+        check_records(item.run, item.keep, item.records)
+        self._refuse_unless_usable()
+        params = [
+            text(item.run),
+            integer(item.found.seq if item.found else None),
+            raw(item.found.seal if item.found else None),
+            integer(item.keep),
+            boolean(item.archive),
+            boolean(item.forget),
+            *_record_params(item.records),
+            *_row_params([(1, item.row)] if item.row is not None else []),
+        ]
+        with self._writing, _storable():
+            rows, doubtful = self._write_with_parts(
+                _REWRITE, params, (_truth, _number_or_none, _truth), item.cuts
+            )  # fmt: skip
+            conflict, pos, _ = rows[0]
+            last = item.records[-1]
+            if conflict:
+                pos = self._position(last) if doubtful else 0
+            if not pos:
+                return Conflict(item.run)
+            self._note(pos, last.seal)
+        return None
+
+    def rewrite_together(self, items: Sequence[Rewrite]) -> bool:
+        """All of them in one transaction, or none: False if a journal is not as it was found. Positions that anybody
+        may have seen acknowledged count as erased from then on.
+        """
+        self._refuse_unless_usable()
+        with self._writing, _storable(), self._explained():
+            connection = self._dial()
+            try:
+                newest = self._rewrite_all(connection, items)
+            finally:
+                connection.close()  # what is not committed by then is undone by the server
+            if newest:
+                self._note(newest, items[-1].records[-1].seal)
+        return newest > 0
+
+    def _rewrite_all(self, connection: Connection, items: Sequence[Rewrite]) -> int:
+        """The position of the last record; 0: nothing was done."""
+        silence = self._waits.slow
+        for statement in _BEGIN:
+            connection.ask(statement, (), (), silence=silence)
+        connection.ask(_SKIP, (integer(self._floor()),), (_number,), silence=silence)
+        pos = 0
+        for item in items:
+            params = [*_rewrite_params(item), *_part_params([]), integer(None), integer(self._floor())]
+            ((conflict, pos, _),) = connection.ask(_REWRITE, params, _REWRITTEN, silence=silence)
+            if conflict:
+                return 0
+        connection.ask(b"COMMIT", (), (), silence=silence)
+        return int(pos)
+
+    def _write_with_parts(
+        self, statement: bytes, params: list[Param], decoders: Sequence[Decoder], cuts: Sequence[Cut]
+    ) -> tuple[Rows, bool]:
+        """With those parts of the values that this handle has not seen whole. The last column says: look again."""
+        if not cuts:
+            return self._write(statement, [*params, *_part_params([]), integer(None), integer(self._floor())], decoders)
+        doubtful = False
+        for _ in range(_TRIES):
+            if self._swept < 0 or len(self._sound) > _SOUND_LIMIT:
+                self._sound.clear()
+                self._swept = int(self._ask(self._writer, _SWEPT, (), (_number,))[0][0])
+            missing = {part.id: part for cut in cuts for part in lacking(cut, self._sound, _none_of)}
+            parts = _part_params([missing[name] for name in sorted(missing)])
+            rows, again = self._write(
+                statement, [*params, *parts, integer(self._swept), integer(self._floor())], decoders
+            )  # fmt: skip
+            doubtful = doubtful or again
+            if not rows[0][-1]:
+                for cut in cuts:
+                    self._sound.update(cut.leaves, cut.nodes)
+                return rows, doubtful
+            self._swept = -1  # another process has deleted parts: what was seen here may be gone
+        raise StoreUnavailable(
+            f"{self.url}: parts of values are being deleted all the time. Wait for it, and try again."
+        )
+
+    def _write(self, statement: bytes, params: Sequence[Param], decoders: Sequence[Decoder]) -> tuple[Rows, bool]:
+        try:
+            return self._writer.ask_twice(statement, params, decoders, silence=self._waits.silence)
+        except Rejected as error:
+            if error.code == _UNIQUE and error.constraint == "entries_pkey":
+                raise _PlaceTaken from None
+            if error.code == _REGRESSED or (error.code == _UNIQUE and error.constraint == "entries_pos"):
+                raise self._lost_records(str(error)) from error
+            raise explain(error, self.url) from error
+
+    def _floor(self) -> int:
+        mark = self._anchoring.newest if self._anchoring is not None else None
+        return mark.pos if mark is not None else 0
+
+    def _note(self, pos: int, seal: bytes) -> None:
+        if self._anchoring is not None:
+            self._anchoring.note(pos, seal)
+
+    def _lost_records(self, said: str) -> SurefootError:
+        if self._anchoring is None:
+            return JournalRegressed(f"{self.url}: the store has lost records: {said}.")
+        return self._anchoring.regressed(said)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
+        with _storable():
+            params = (text(run), integer(after), integer(limit))
+        rows = self._look(_READ, params, _HEAD_OR_RECORD)
+        head = None
+        if rows and rows[0][1] is None:
+            head = Head(rows[0][0], rows[0][8])
+            del rows[0]
+        return Stored([Record(run, *row) for row in rows], head)
+
+    def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
+        rows = self._look(_PARTS, (raws(ids),), _PART)
+        return {row[0]: Part(*row) for row in rows}
+
+    def quarantined(self, run: str) -> list[Record]:
+        with _storable():
+            params = (text(run),)
+        return [Record(run, *row) for row in self._look(_QUARANTINED, params, _RECORD)]
+
+    def names(self) -> list[str]:
+        return [run for (run,) in self._look(_NAMES, (), (_words,), slow=True)]
+
+    def part_ids(self) -> list[bytes]:
+        return [name for (name,) in self._look(_PART_IDS, (), (_bytes,), slow=True)]
+
+    def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
+        rows = self._look(_SCAN_PARTS, (integer(after), integer(limit)), (_number, *_PART), slow=True)
+        return [(row[0], Part(*row[1:])) for row in rows]
+
+    def changes(self) -> int:
+        """The highest position among what became visible since this handle last looked: no number comes twice."""
+        with self._looking:
+            if self._looked is None:
+                ((newest, moment),) = self._look(_NEWEST, (), (_number_or_none, _words))
+            else:
+                ((newest, moment),) = self._look(_NEWS, self._looked.params(), (_number_or_none, _words))
+            self._looked = Moment.read(moment)
+            if newest is not None:
+                self._newest = newest
+            self._sightings.note(self._newest, Sighting(self._looked))
+            return self._newest
+
+    def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
+        """Behind a position that this thread got from `changes` or here: all that it cannot have seen by then."""
+        sighting = self._sightings.of(after)
+        if sighting is None:
+            rows = self._look(_SCAN, (integer(after), integer(limit)), _SCANNED, slow=True)
+        elif sighting.until is None:
+            until = Moment.read(self._look(_SNAPSHOT, (), (_words,))[0][0])
+            rows = self._scan_between(sighting.since, until, -1, limit)
+        else:
+            until = sighting.until
+            rows = self._scan_between(sighting.since, until, after, limit)
+        if sighting is not None:
+            is_all = len(rows) < limit
+            seen = Sighting(until) if is_all else Sighting(sighting.since, until)
+            self._sightings.note(rows[-1][0] if rows else after, seen)
+        return [(row[0], Record(*row[1:])) for row in rows]
+
+    def _scan_between(self, since: Moment, until: Moment, after: int, limit: int) -> Rows:
+        end, under_way = until.params()
+        params = (*since.params(), integer(limit), end, under_way, integer(after))
+        return self._look(_SCAN_BETWEEN, params, _SCANNED, slow=True)
+
+    def discard(self, parts: Sequence[bytes], upto: int) -> bool:
+        self._refuse_unless_usable()
+        sighting = self._sightings.of(upto)
+        if sighting is None or sighting.until is not None:
+            return False  # not a position this thread has seen everything before
+        with self._writing:
+            try:
+                rows, _ = self._writer.ask_twice(
+                    _DISCARD, (raws(parts), *sighting.since.params()), (_truth,), silence=self._waits.slow
+                )
+            except Rejected as error:
+                if error.code == _BUSY:
+                    return False
+                raise explain(error, self.url) from error
+        return bool(rows[0][0])
+
+    def runs(self, query: RunQuery) -> list[Listed]:
+        found: list[Listed] = []
+        wanted = query.offset + query.limit
+        before = _NEWEST_FIRST
+        while len(found) < wanted:
+            page = min(wanted - len(found), _ROWS_PER_LOOK) if not query.labels else _ROWS_PER_LOOK
+            with _storable():
+                params = (integer(before), text(query.status or ""), text(query.workflow or ""), integer(page))
+            rows = self._look(_LIST, params, _LISTED)
+            listed = [Listed(row[1], _index_row(row) if row[2] else None) for row in rows]
+            found += [item for item in listed if is_run(item.run) and (item.row is None or matches(query, item.row))]
+            if len(rows) < page:
+                break
+            before = rows[-1][0]
+        return found[query.offset : wanted]
+
+    def tally(self) -> dict[tuple[str, str], int]:
+        rows = self._look(_TALLY, (), (_words, _words, _number))
+        return {(status, reason): count for status, reason, count in rows}
+
+    def vitals(self) -> dict[str, float]:
+        return {
+            "lease_losses": self.lease.losses,
+            "lease_renewals": self.lease.renewals,
+            "clock_difference_seconds": self._clock.difference,
+        }
+
+    def _look(
+        self, statement: bytes, params: Sequence[Param], decoders: Sequence[Decoder], *, slow: bool = False
+    ) -> Rows:
+        return self._ask(self._reader, statement, params, decoders, slow=slow)
+
+    def _ask(
+        self,
+        channel: Channel,
+        statement: bytes,
+        params: Sequence[Param],
+        decoders: Sequence[Decoder],
+        *,
+        slow: bool = False,
+    ) -> Rows:
+        self._refuse_unless_usable()
+        silence = self._waits.slow if slow else self._waits.silence
+        try:
+            return channel.ask(statement, params, decoders, silence=silence)
+        except Rejected as error:
+            raise explain(error, self.url) from error
+        except UnicodeDecodeError as error:
+            raise JournalCorrupt(f"{self.url}: a stored text is not what was written: {error}") from error
+
+    # --- workers -----------------------------------------------------------------------------------
+
+    @property
+    def worker(self) -> str:
+        self._refuse_unless_usable()
+        return self.lease.join()
+
+    def alive(self, worker: str) -> bool:
+        self._refuse_unless_usable()
+        if not _WORKER.match(worker):
+            return False  # no worker of such a store was ever called that
+        return bool(self._look(_ALIVE, (text(worker), self.lease.length), (_truth,))[0][0])
+
+    def holds(self) -> bool:
+        return self.usable and self.lease.holds()
+
+    def now(self) -> int | None:
+        return self._clock.now()
+
+    def reserve(self, wanted: Wanted) -> Reserved:
+        limits = wanted.limits
+        with _storable():
+            params = (
+                text(wanted.worker), texts(wanted.workflows), texts(wanted.queues), texts(wanted.driven),
+                integer(wanted.limit), wire.number(wanted.seconds), self.lease.length,
+                texts([limit.queue for limit in limits]), integers([limit.concurrency for limit in limits]),
+                integers([limit.starts for limit in limits]),
+                integers([round(limit.seconds * 1_000_000) for limit in limits]),
+            )  # fmt: skip
+        ((runs, next_wake),) = self._look(_RESERVE, params, (wire.to_list, _number_or_none))
+        return Reserved([_words(run) for run in runs], next_wake)
+
+    def listen(self, seconds: float) -> None:
+        self._refuse_unless_usable()
+        self._listening.wait(seconds)
+
+    def nudge(self) -> None:
+        self._refuse_unless_usable()
+        self._listening.nudge()
+
+    # --- settings, opening, closing ----------------------------------------------------------------
+
+    def durability(self) -> dict[str, str]:
+        self._refuse_unless_usable()
+        with self._explained():
+            connection = self._dial()
+            try:
+                server = schema.greet(connection, self.url, self._waits.silence)
+            finally:
+                connection.close()
+        commit = server.synchronous_commit
+        return {
+            "backend": "postgresql",
+            "url": self.url,
+            "version": server.version,
+            "fsync": server.fsync,
+            "full_page_writes": server.full_page_writes,
+            "synchronous_commit": "on for our commits (off by default here)" if commit == "off" else commit,
+            "synchronous_standby_names": server.standbys or "none: what a failover loses is noticed by the anchor",
+            "wal_level": server.wal_level,
+            "wal_sync_method": server.wal_sync_method,
+            "lease_seconds": f"{self._waits.lease:g}",
+            "anchor": self._anchoring.path if self._anchoring is not None else "",
+        }
+
+    def close(self) -> None:
+        if not self._refusal:
+            self._refusal = f"{self.url}: this store has been closed; open it again."
+            self._over.set()
+            self._listening.close()
+            with self._writing:
+                self.lease.leave(in_good_order=True)
+                self._writer.close()
+                self._reader.close()
+                if self._anchoring is not None:
+                    self._anchoring.close()
+            _LIVE.discard(self)
+
+    def _enter(self, *, create: bool, announce: Announce | None) -> None:
+        with self._explained():
+            self._reader.connection = self._first(create=create, announce=announce)
+        _LIVE.add(self)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """For what is tried once."""
+        try:
+            yield
+        except Lost as error:
+            raise unreachable(self.url, str(error), 0) from error
+        except Rejected as error:
+            raise explain(error, self.url) from error
+
+    def _first(self, *, create: bool, announce: Announce | None) -> Connection:
+        connection = self._dial()
+        try:
+            if create and schema.bring_up_to_date(connection, self.url, silence=self._waits.silence) and announce:
+                announce(f"created store {self.url} (schema surefoot)")
+            self._check(connection)
+            if create:
+                self._settle_in(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _dial(self) -> Connection:
+        return Connection(self._given)
+
+    def _checked(self) -> Connection:
+        """A new connection, to the same store, which has lost nothing since."""
+        connection = self._dial()
+        try:
+            self._check(connection)
+        except StoreNotDurable as error:
+            connection.close()
+            if error.facts.get("replica"):  # about to be promoted, perhaps: while we change over, patience helps
+                raise Lost(error.summary) from error
+            raise
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: Connection) -> None:
+        server = schema.greet(connection, self.url, self._waits.silence)
+        self._clock.note(server.now)
+        schema.require(server, self.url)
+        found = schema.meta(connection, self.url, self._waits.silence)
+        if self._anchoring is None:
+            self.id = found.store
+            self._anchoring = Anchoring(found.store, self.url)
+        elif found.store != self.id:
+            raise JournalRegressed(f"{self.url}: this is another store than the one that was opened here before.")
+        if not self._adopting:
+            self._anchoring.check(connection, silence=self._waits.silence)
+
+    def _settle_in(self, connection: Connection) -> None:
+        found = schema.timeline(connection, self._waits.silence)
+        noted = schema.meta(connection, self.url, self._waits.silence).timeline
+        if found and found != noted:
+            if noted:
+                log.warning(
+                    "%s: another server has taken over since (timeline %s, before %s). With asynchronous replication the "
+                    "newest records may be missing; what this place saw acknowledged is there.",
+                    self.url, found, noted,
+                )  # fmt: skip
+            connection.ask(_NOTE_TIMELINE, (text(found),), (), silence=self._waits.silence)
+        # Restored from a dump, transactions have numbers of another server's: they are all long over.
+        connection.ask(_FOREIGN_XIDS, (), (), silence=self._waits.slow)
+
+    def _refuse_unless_usable(self) -> None:
+        if self._refusal:
+            raise StoreUnavailable(self._refusal)
+
+
+class _PlaceTaken(Exception):
+    """There is a record already where one was to be put."""
+
+
+class _Wish:
+    """What is to be appended to one run, from one or more items of a batch that continue each other."""
+
+    def __init__(self, item: Append) -> None:
+        self.run = item.run
+        self.head = item.head
+        self.end: Head | None = item.head
+        self.places: list[int] = []
+        self.records: list[Record] = []
+        self.row: IndexRow | None = None
+        self.cuts: list[Cut] = []
+
+    def take(self, place: int, item: Append) -> bool:
+        """Take an item in, if it goes right behind what is here."""
+        if item.head != self.end:
+            return False
+        self.places.append(place)
+        self.records += item.records
+        self.row = item.row or self.row
+        self.cuts += item.cuts
+        if item.records:
+            self.end = Head(item.records[-1].seq, item.records[-1].seal)
+        return True
+
+
+@contextmanager
+def _storable() -> Iterator[None]:
+    """Texts that cannot be sent are the caller's mistake."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise UsageError(f"a run id or an index row cannot be stored: {error}") from error
+
+
+_LIVE: Final[weakref.WeakSet[PostgresStore]] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    # The sockets are the parent's: not even a goodbye may be sent on them.
+    for store in list(_LIVE):
+        store._refusal = (
+            f"{store.url}: opened in another process (this one, {os.getpid()}, is its child). "
+            "Open the store after forking, or start processes with 'spawn' or 'forkserver'."
+        )
+        _INHERITED.append(store)
+    _LIVE.clear()
+
+
+_INHERITED: Final[list[PostgresStore]] = []
+os.register_at_fork(after_in_child=_in_child)
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+
+def _record_params(records: Sequence[Record]) -> list[Param]:
+    return [
+        integers([record.seq for record in records]),
+        integers([record.epoch for record in records]),
+        integers([record.at for record in records]),
+        integers([record.kind for record in records]),
+        integers([record.schema for record in records]),
+        integers([record.codec for record in records]),
+        integers([record.key for record in records]),
+        raws([record.body for record in records]),
+        raws([record.seal for record in records]),
+    ]
+
+
+def _row_params(rows: Sequence[tuple[int, IndexRow]]) -> list[Param]:
+    return [
+        integers([at for at, _ in rows]),
+        texts([row.workflow for _, row in rows]),
+        texts([row.status for _, row in rows]),
+        texts([row.queue for _, row in rows]),
+        texts([_to_json(row.labels).decode() for _, row in rows]),
+        integers([row.created for _, row in rows]),
+        integers([row.seq for _, row in rows]),
+        integers([row.wake for _, row in rows]),
+        texts([row.worker for _, row in rows]),
+        texts([row.reason for _, row in rows]),
+    ]
+
+
+def _rewrite_params(item: Rewrite) -> list[Param]:
+    return [
+        text(item.run),
+        integer(item.found.seq if item.found else None),
+        raw(item.found.seal if item.found else None),
+        integer(item.keep),
+        boolean(item.archive),
+        boolean(item.forget),
+        *_record_params(item.records),
+        *_row_params([(1, item.row)] if item.row is not None else []),
+    ]
+
+
+def _part_params(parts: Sequence[Part]) -> list[Param]:
+    return [
+        raws([part.id for part in parts]),
+        integers([part.kind for part in parts]),
+        integers([part.codec for part in parts]),
+        integers([part.size for part in parts]),
+        raws([part.body for part in parts]),
+    ]
+
+
+def _index_row(row: tuple[Any, ...]) -> IndexRow | None:
+    _, run, _, workflow, status, queue, labels, created, seq, wake, worker, reason = row
+    try:
+        return IndexRow(run, workflow, status, queue, _labels_of(labels), created, seq, wake, worker, reason)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _none_of(ids: Iterable[bytes]) -> dict[bytes, Part]:
+    """The server looks at what it has; here every part counts as missing that this handle has not sent."""
+    return {}

@@ -1,0 +1,366 @@
+"""A worker in this process: what it takes up, what it lets go of, and what it never does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+import surefoot as sf
+import surefoot.aio
+from tests.working import ended, kinds, wait_until
+
+
+@sf.step
+def double(n):
+    return 2 * n
+
+
+@sf.workflow
+def doubling(n):
+    return double(n)
+
+
+@sf.workflow
+async def doubling_async(n):
+    return await double_async(n)
+
+
+@sf.step
+async def double_async(n):
+    await asyncio.sleep(0)
+    return 2 * n
+
+
+def test_queued_runs_of_either_colour_are_driven_to_their_end(store):
+    for n in range(5):
+        doubling.start(f"blocking-{n}", n)
+        asyncio.run(doubling_async.start(f"async-{n}", n))
+
+    with sf.Worker():
+        results = [sf.get_run(f"{colour}-{n}").result(timeout=30) for n in range(5) for colour in ("blocking", "async")]
+
+    assert results == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
+
+
+def test_run_that_is_queued_while_a_worker_waits_is_taken_up(store):
+    """Nobody polls by hand: the worker is woken."""
+    with sf.Worker():
+        run = doubling.start("later", 21)
+        assert run.result(timeout=30) == 42
+
+
+def test_run_id_queued_twice_is_one_run(store):
+    doubling.start("twice", 1)
+    doubling.start("twice", 1)
+    with pytest.raises(sf.RunConflict):
+        doubling.start("twice", 2)
+
+    with sf.Worker():
+        sf.get_run("twice").result(timeout=30)
+
+    assert kinds("twice").count("RunCreated") == 1
+
+
+@sf.workflow
+def napping():
+    sf.sleep("0.2s")
+    before = sf.now()
+    sf.sleep("1h")
+    return before
+
+
+def test_worker_lets_go_of_a_run_that_sleeps_long(store):
+    """It costs nobody anything until its time has come; its short nap was not worth the trouble."""
+    napping.start("nap")
+
+    with sf.Worker() as worker:
+        wait_until(lambda: "RunSuspended" in kinds("nap"))
+        wait_until(lambda: not worker.busy)
+
+    assert sf.get_run("nap").status == "sleeping"
+    assert not sf.get_run("nap").is_driven()
+    assert kinds("nap").count("RunAdopted") == 1
+    assert worker.ended == {"suspended": 1}
+
+
+@sf.workflow
+def short_sleep(seconds):
+    sf.sleep(seconds)
+    return "awake"
+
+
+def test_sleeping_run_goes_on_when_its_time_has_come(store, monkeypatch):
+    """Not before, and only once; the worker may have been away meanwhile."""
+    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    short_sleep.start("sleeper", 0.5)
+    with sf.Worker():
+        assert sf.get_run("sleeper").result(timeout=30) == "awake"
+
+    entries = sf.get_run("sleeper").entries()
+    told = {entry.kind: entry.at for entry in entries}
+    assert (told["TimerFired"] - told["TimerSet"]).total_seconds() >= 0.5
+    assert [entry.kind for entry in entries].count("RunSuspended") == 1
+
+
+def test_run_with_a_delay_is_not_begun_before(store):
+    run = doubling.using(delay="1h").start("in an hour", 1)
+    soon = doubling.using(delay="0.3s").start("soon", 1)
+
+    with sf.Worker():
+        assert soon.result(timeout=30) == 2
+
+    assert run.status == "queued"
+    created, adopted = soon.entries()[:2]
+    assert (adopted.at - created.at).total_seconds() >= 0.3
+
+
+@sf.workflow
+def approved():
+    return bool(sf.approve("go on?"))
+
+
+def test_answered_run_is_woken(store):
+    """The question is answered by another process, and no person starts anything."""
+    run = approved.start("ask")
+    with sf.Worker() as worker:
+        wait_until(lambda: run.status == "waiting")
+        wait_until(lambda: not worker.busy)
+        run.answer("approve#1", value=True, by="ann")
+        assert run.result(timeout=30) is True
+
+
+@sf.workflow
+def told():
+    return sf.wait_event("go")
+
+
+def test_event_wakes_its_run(store):
+    run = told.start("listener")
+    with sf.Worker():
+        wait_until(lambda: run.status == "waiting")
+        sf.send_event("listener", "go", 7)
+        assert run.result(timeout=30) == 7
+
+
+@sf.workflow
+def impatient():
+    try:
+        return sf.wait_event("never", timeout="0.3s")
+    except TimeoutError:
+        return "gave up"
+
+
+def test_question_whose_time_is_over_wakes_its_run(store):
+    run = impatient.start("impatient")
+    with sf.Worker():
+        wait_until(ended("impatient"))
+    assert run.result() == "gave up"
+
+
+_gate = threading.Event()
+_entered = threading.Semaphore(0)
+
+
+@sf.step
+def hold(n):
+    _entered.release()
+    assert _gate.wait(30)
+    return n
+
+
+@sf.workflow
+def holding(n):
+    return hold(n) + double(n)
+
+
+@pytest.fixture
+def gate():
+    _gate.clear()
+    while _entered.acquire(blocking=False):
+        pass
+    yield _gate
+    _gate.set()
+
+
+def test_worker_drives_no_more_runs_at_once_than_it_was_told(store, gate):
+    for n in range(4):
+        holding.start(f"h{n}", n)
+    with sf.Worker(concurrency=2) as worker:
+        assert _entered.acquire(timeout=30)
+        assert _entered.acquire(timeout=30)
+        assert len(worker.busy) == 2
+        assert not _entered.acquire(timeout=0.3)
+        gate.set()
+        wait_until(ended("h0", "h1", "h2", "h3"))
+
+
+def test_queue_allows_no_more_runs_at_once_than_it_says(store, gate):
+    """Over all workers; other queues are not held up."""
+    sf.Queue("narrow", concurrency=1)
+    for n in range(3):
+        holding.using(queue="narrow").start(f"n{n}", n)
+    free = doubling.start("free", 4)
+    with sf.Worker(), sf.Worker():
+        assert _entered.acquire(timeout=30)
+        assert free.result(timeout=30) == 8
+        assert not _entered.acquire(timeout=0.3)
+        gate.set()
+        wait_until(ended("n0", "n1", "n2"))
+
+
+def test_worker_of_one_queue_leaves_the_others_alone(store):
+    mail = doubling.using(queue="mail").start("mail", 1)
+    other = doubling.using(queue="other").start("other", 1)
+    with sf.Worker(queue="mail"):
+        assert mail.result(timeout=30) == 2
+    assert other.status == "queued"
+
+
+def test_rate_of_a_queue_holds_over_time(store):
+    sf.Queue("slow", rate="2/1s")
+    runs = [doubling.using(queue="slow").start(f"s{n}", n) for n in range(5)]
+    with sf.Worker():
+        wait_until(ended(*(run.id for run in runs)))
+    taken = sorted(run.entries()[1].at for run in runs)
+    assert (taken[2] - taken[0]).total_seconds() > 0.9
+    assert (taken[4] - taken[2]).total_seconds() > 0.9
+
+
+def test_worker_that_is_stopped_hands_its_runs_back(store, gate):
+    """The call in flight is recorded; nothing else begins; the next worker goes on at once."""
+    run = holding.start("handed", 5)
+    worker = sf.Worker()
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    assert _entered.acquire(timeout=30)
+    worker.stop()
+    wait_until(lambda: all(session.handed_back for session in worker.runtime.driven()))
+    gate.set()
+    thread.join(30)
+
+    assert kinds("handed")[-2:] == ["StepDone", "RunReleased"]
+    assert run.status == "queued"
+    with sf.Worker():
+        assert run.result(timeout=30) == 15
+    assert kinds("handed").count("StepDone") == 2
+
+
+@sf.workflow
+def broken():
+    raise sf.UsageError("the code is wrong")
+
+
+def test_run_that_gets_nowhere_is_quarantined_and_released_by_a_person(store, monkeypatch):
+    """A run that cannot go on must not keep workers busy for ever, nor be forgotten."""
+    monkeypatch.setattr("surefoot.core.standing.LONGEST_BACK_OFF", 0)
+    run = broken.start("broken")
+    with sf.Worker() as worker:
+        wait_until(lambda: run.status == "stopped")
+        wait_until(lambda: not worker.busy)
+    assert isinstance(run.stop, sf.Quarantined)
+    assert kinds("broken").count("RunAdopted") == 6
+    assert "surefoot runs release broken" in str(run.stop)
+    with pytest.raises(sf.Quarantined):
+        broken.run("broken")
+
+    run.release(by="ann", note="mended")
+
+    assert run.status == "queued"
+    with pytest.raises(sf.UsageError, match="not quarantined"):
+        run.release()
+
+
+@sf.workflow
+def family(n):
+    return sum(sf.map(lambda i: sf.child(doubling, f"{sf.run_id()}/{i}", i), range(n), key=str))
+
+
+def test_children_are_shared_out_and_their_results_come_back(store):
+    """One place is enough: a parent that waits takes none."""
+    family.start("family", 4)
+    with sf.Worker(concurrency=1):
+        assert sf.get_run("family").result(timeout=30) == 12
+    assert sf.get_run("family/3").result() == 6
+    assert kinds("family").count("StepDone") == 4
+
+
+def test_child_of_an_embedded_run_is_driven_by_its_parent(store):
+    assert family.run("alone", 3) == 6
+    assert sf.get_run("alone/2").result() == 4
+
+
+@sf.workflow
+def failing_child():
+    raise ValueError("no")
+
+
+@sf.workflow
+async def parent_of_failure():
+    try:
+        await surefoot.aio.child(failing_child, "bad")
+    except ValueError as error:
+        return f"it said {error}"
+
+
+def test_failure_of_a_child_is_its_parents_to_handle(store):
+    asyncio.run(parent_of_failure.start("parent"))
+    with sf.Worker():
+        assert sf.get_run("parent").result(timeout=30) == "it said no"
+
+
+@sf.workflow
+def parent_of_sleeper():
+    return sf.child(napping, "asleep")
+
+
+def test_cancelled_parent_cancels_its_child(store):
+    run = parent_of_sleeper.start("cancelling")
+    with sf.Worker():
+        wait_until(lambda: run.status == "waiting")
+        wait_until(lambda: sf.get_run("asleep").status == "sleeping")
+        run.cancel(by="ann")
+        wait_until(ended("cancelling", "asleep"))
+    assert sf.get_run("asleep").status == "cancelled"
+
+
+@sf.workflow
+def mixed():
+    slept, answer = sf.gather(lambda: sf.sleep("0.4s"), lambda: bool(sf.approve("well?")))
+    return slept, answer
+
+
+def test_branch_that_sleeps_goes_on_while_another_waits_for_a_person(store, monkeypatch):
+    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    run = mixed.start("mixed")
+    with sf.Worker():
+        wait_until(lambda: "TimerFired" in kinds("mixed"))
+        wait_until(lambda: run.status == "waiting")
+        run.answer("gather#1.1/approve#1", value=True)
+        assert run.result(timeout=30) == (None, True)
+
+
+def test_worker_that_knows_no_workflow_says_so(store):
+    with pytest.raises(sf.UsageError, match="not a workflow"):
+        sf.Worker(workflows=[double])
+    with pytest.raises(sf.UsageError, match="knows no workflow"):
+        sf.Worker(workflows=[]).run()
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "2", True])
+def test_concurrency_must_be_a_whole_number(store, bad):
+    with pytest.raises(sf.UsageError, match="whole number"):
+        sf.Worker(concurrency=bad)
+
+
+@pytest.mark.parametrize("rate", ["", "10", "0/s", "10/fortnight", "x/s", 10])
+def test_rate_must_be_understood(rate):
+    with pytest.raises(sf.UsageError, match="how many in which time"):
+        sf.Queue("q", rate=rate)
+
+
+def test_time_of_entries_is_the_stores(store):
+    run = doubling.start("clock", 1)
+    assert abs((run.entries()[0].at - datetime.now(UTC)).total_seconds()) < 3600

@@ -14,7 +14,7 @@ from msgspec import Raw
 from surefoot.core import values
 from surefoot.core.entry import Kept, RunRewound, Value
 from surefoot.core.history import Past, PastState
-from surefoot.core.state import DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
+from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
 from surefoot.view.standing import Asked, Cure, Reason
 
@@ -133,7 +133,9 @@ def _headline(state: RunState, stands: str, error: tuple[str, str] | None) -> st
     asked = ", asked to cancel" if state.cancel is not None and state.status not in ENDED else ""
     back = [entry for _, entry in state.fallbacks]
     fell = f"; fell back to entry {back[-1].after} ({back[-1].why})" if back else ""
-    return text.shorten(_HEADLINES.get(stands, stands) + asked + fell, VALUE_WIDTH)
+    doubts = len(state.in_doubt()) if state.status == CANCELLED else 0
+    left = f"; what became of {doubts} effect{'s' if doubts > 1 else ''} is not known" if doubts else ""
+    return text.shorten(_HEADLINES.get(stands, stands) + asked + left + fell, VALUE_WIDTH)
 
 
 def _asked(state: RunState, whole: Whole | None) -> dict[str, Asked]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sqlite3
+
 import pytest
 
 import surefoot as sf
@@ -137,6 +140,57 @@ def test_a_witness_that_only_the_code_can_look_at_needs_the_code(shell, app):
     assert ended.code == 0
     assert "go on with: surefoot runs resume t --app own" in ended.out
     assert shell("run", "own:wf", "--id", "t").out == '"went on"\n'
+
+
+@pytest.fixture
+def blind(own_folder):
+    """A run that watches a database which is gone."""
+    database = own_folder / "gone.db"
+    sqlite3.connect(database).close()
+
+    @sf.workflow(watch=[witness.db_schema("sqlite:///gone.db"), witness.file("a.txt")])
+    def wf() -> str:
+        sf.approve("Go?")
+        return "went on"
+
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("t")
+    sf.get_run("t").answer("approve#1", True)
+    database.unlink()
+    with pytest.raises(sf.Drifted) as stop:
+        wf.run("t")
+    return wf, stop.value
+
+
+def test_the_cure_for_what_cannot_be_observed_is_said_in_plain_words_and_works(cli, blind):
+    """A tired person agrees to exactly one thing: that this run does not look there any more."""
+    wf, stop = blind
+    [command] = [shlex.split(do) for when, do in stop.cures if when == "no longer watch it?"]
+
+    unasked = cli(*command[1:])
+    assert (unasked.code, recorded()) == (2, [])
+    assert "whatever happens there from now on, the run does not notice" in unasked.err
+    assert "--yes" in unasked.err
+
+    ended = cli(*command[1:], "--yes", "--by", "ann", "--note", "retired")
+
+    assert ended.code == 0
+    assert "recorded: run t no longer watches db_schema(sqlite:///gone.db), said by ann: retired" in ended.out
+    [data] = recorded()
+    assert (data["by"], data["note"], list(data["unwatched"])) == ("ann", "retired", ["db_schema(sqlite:///gone.db)"])
+    assert "no longer watched" in cli("runs", "tail", "t", "--no-follow").out
+    assert wf.run("t") == "went on"
+
+
+def test_accepting_everything_does_not_accept_blindness(cli, blind, own_folder):
+    (own_folder / "a.txt").write_text("theirs")
+
+    ended = cli("accept", "t", "--yes")
+
+    assert ended.code == 0
+    assert "takes file(a.txt) as found" in ended.out
+    assert "not accepted: db_schema(sqlite:///gone.db): cannot be observed" in ended.err
+    assert recorded()[0].get("unwatched") is None
 
 
 def test_a_part_with_control_characters_in_its_name_cannot_act_on_the_terminal(cli, own_folder, hostile):

@@ -129,3 +129,26 @@ def test_the_story_tells_who_sent_it_back(cli, failed):
 
     assert "sent back" in (story := cli("runs", "tail", "t", "--no-follow").out)
     assert "to before send#2; by ann" in story
+
+
+def test_an_effect_that_was_undone_since_is_listed_as_one_to_settle(cli, own_folder):
+    """Under its used key the other side would do nothing: whoever agrees shall know that before."""
+
+    @sf.effect(on_crash="retry")
+    def book() -> None: ...
+
+    @book.undo
+    def _(result: None) -> None: ...
+
+    @sf.workflow
+    def failing_trip() -> None:
+        with sf.saga():
+            book()
+            raise ValueError("no")
+
+    with pytest.raises(ValueError):
+        failing_trip.run("t")
+
+    told = cli("runs", "rewind", "t", "--at", "book#1").err
+
+    assert "book#1: it happened or may have; then a person has to settle it: book.undo#1 may have undone it" in told

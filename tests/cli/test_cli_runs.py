@@ -304,10 +304,77 @@ def test_cancelling_ends_a_run_at_once_and_records_who_and_why(cli, runs):
     assert (again.code, again.err) == (2, "UsageError: run waiting-1 has ended already: cancelled\n")
 
 
+def test_cancelling_names_what_is_in_doubt_and_so_does_show_afterwards(shell):
+    """It may have happened, and nothing undid it: a person has to look outside."""
+    in_doubt(shell)
+
+    ended = shell("runs", "cancel", "tick-81", "--by", "ada", "--yes")
+    shown = shell("runs", "show", "tick-81")
+
+    assert "InDoubt: run tick-81, send#2: " in ended.out
+    assert "If it happened, it is not undone." in ended.out
+    assert "what became of 1 effect is not known" in shown.out
+    assert "see outside what became of it" in shown.out
+    assert shell("settle", "tick-81", "send#2", "--happened", "null", "--by", "ada").code == 0
+    assert "is not known" not in shell("runs", "show", "tick-81").out
+
+
 def test_cancelling_names_the_operating_system_user_by_default(cli, runs, monkeypatch):
     monkeypatch.setenv("LOGNAME", "grace")
 
     assert cli("runs", "cancel", "queued-1", "--json").json["recorded"]["by"] == "grace"
+
+
+UNDOING = """
+import surefoot as sf
+
+def log(line):
+    with open("ledger", "a") as ledger:
+        ledger.write(line + "\\n")
+
+@sf.effect
+def book():
+    log("book")
+
+@book.undo
+def _(result):
+    log("undo")
+
+@sf.workflow
+def trip():
+    with sf.saga():
+        book()
+        sf.approve("Pay?")
+"""
+
+
+@pytest.fixture
+def trip(shell, app):
+    (app / "travel.py").write_text(UNDOING)
+    assert shell("run", "travel:trip", "--id", "x").code == 3
+    return app
+
+
+def test_cancelling_with_the_code_at_hand_undoes(shell, trip):
+    ended = shell("runs", "cancel", "x", "--app", "travel", "--by", "ada")
+
+    assert (ended.code, ended.out) == (0, "recorded: run x cancelled, said by ada\n")
+    assert (trip / "ledger").read_text().split() == ["book", "undo"]
+
+
+def test_cancelling_without_the_code_says_what_stays_done_and_how_to_undo_it(shell, trip):
+    """Nothing can be undone afterwards, so it is said before."""
+    unasked = shell("runs", "cancel", "x")
+    assert unasked.code == 2
+    assert "Done, and left as it is: book#1" in unasked.err
+    assert "surefoot runs cancel x --app MODULE" in unasked.err
+    assert shell("runs", "show", "x", "--json").json["status"] == "waiting"
+
+    ended = shell("runs", "cancel", "x", "--yes", "--json")
+
+    assert ended.json["recorded"]["left_done"] == ["book#1"]
+    assert "nothing of it was undone: its code is not at hand. Done, and left as it is: book#1" in ended.err
+    assert (trip / "ledger").read_text().split() == ["book"]
 
 
 def test_a_run_that_is_driven_is_asked_and_ends_by_itself(child, shell):

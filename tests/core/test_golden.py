@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from surefoot.core import values
+from surefoot.core.entry import KINDS, VISITORS
 from surefoot.core.seal import Record, Sealer, verify
 from surefoot.core.state import RunState
 
@@ -45,3 +47,17 @@ def test_a_step_value_of_format_1_comes_back_with_its_types():
 
     assert value["tuple"] == (1, 2.5, None)
     assert (value["bytes"], value["set"], value["$key"]) == (b"\x00\xff", {1, 2}, "escaped")
+
+
+def test_the_description_of_the_format_names_every_kind_with_its_fields():
+    """It is for a stranger who has nothing else."""
+    text = (GOLDEN.parents[1] / "docs" / "JOURNAL_FORMAT.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (\w+)( †)?(?: ‡)? \| (.*)\|$", text, re.MULTILINE)
+
+    told = {int(number): (name, bool(mark), re.sub(r" \(.*?\)", "", what).strip()) for number, name, mark, what in rows}
+
+    assert told == {number: (cls.__name__, cls in VISITORS, ", ".join(_fields(cls))) for number, cls in KINDS.items()}
+
+
+def _fields(cls):
+    return [name for name in cls.__struct_fields__ if name != "large"]

@@ -108,7 +108,7 @@ def test_every_kind_round_trips_and_has_its_number_for_ever():
         17: "RunSuspended", 18: "QuarantineLifted",
         20: "StepStarted", 21: "StepDone", 22: "StepRaised", 23: "EffectIntended", 24: "EffectDone",
         25: "EffectRaised", 26: "EffectDoubted", 27: "EffectSettled", 28: "EffectUnstorable",
-        29: "EffectSuspected", 30: "EffectRecovered",
+        29: "EffectSuspected", 30: "EffectRecovered", 31: "SagaCancelled",
         40: "ValueNoted", 41: "Progressed", 42: "Published", 43: "TimerSet", 44: "TimerFired",
         45: "WaitStarted", 46: "EventSent", 47: "EventTaken", 48: "WaitExpired", 49: "ChildEnded",
         50: "WorldSeen", 51: "DriftAccepted", 52: "QuestionAsked", 53: "AnswerGiven", 54: "QuestionExpired",

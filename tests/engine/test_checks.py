@@ -587,6 +587,92 @@ def test_an_old_key_is_looked_up_if_there_is_a_check(world, clock):
     assert (len(world.done), world.looks) == (1, 1)
 
 
+def test_a_key_that_grows_too_old_while_it_is_retried_is_asked_about(world, clock):
+    """Judged before every attempt, not only when the call begins: the back-off may be long."""
+
+    @sf.effect(on_crash="retry", key_ttl="24h", retries=5, backoff=sf.Backoff("10h", 1, "10h", jitter=False))
+    def pay() -> str:
+        return world.do(1)
+
+    @sf.workflow
+    def wf() -> str:
+        return pay()
+
+    world.mood = ["lost"] * 5
+    with pytest.raises(sf.InDoubt, match="its key is older than key_ttl"):
+        wf.run("r")
+    assert len(world.done) == 3, "after 0, 10 and 20 hours; 30 is too late"
+    before = entries()
+    with pytest.raises(sf.InDoubt, match="its key is older than key_ttl"):
+        wf.run("r")
+    assert entries() == before
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_key_that_grows_too_old_while_the_other_side_is_busy_is_asked_about(world, clock, crash):
+    """The second attempt did nothing, but the first one may have: in doubt, and a person can settle it."""
+    calls = []
+
+    @sf.effect(on_crash="retry", key_ttl="24h", backoff=FAST)
+    def pay() -> str:
+        calls.append(sf.attempt())
+        if len(calls) == 1:
+            raise ConnectionError("lost")
+        raise sf.RetryAfter(25 * 3600, "busy")
+
+    @sf.workflow
+    def wf() -> str:
+        return pay()
+
+    if crash:
+        nap = clock.nap
+        clock.nap = lambda left: (_ for _ in ()).throw(KeyboardInterrupt) if left > 3600 else nap(left)
+        with pytest.raises(KeyboardInterrupt):
+            wf.run("r")
+        clock.nap = nap
+    with pytest.raises(
+        sf.InDoubt, match=r"did nothing \(.*busy\), but an earlier one may have happened \(its key is older"
+    ):
+        wf.run("r")
+    assert calls == [1, 2]
+    sf.get_run("r").settle("pay#1", happened="by hand")
+    assert wf.run("r") == "by hand"
+
+
+def test_a_key_that_was_certainly_not_used_does_not_grow_old(world, clock):
+    """Nothing was sent under it, so nothing can be done twice."""
+    calls = []
+
+    @sf.effect(on_crash="retry", key_ttl="1h")
+    def pay() -> str:
+        calls.append(1)
+        if len(calls) == 1:
+            raise sf.RetryAfter(2 * 3600, "busy")
+        return "paid"
+
+    @sf.workflow
+    def wf() -> str:
+        return pay()
+
+    assert wf.run("r") == "paid"
+
+
+def test_a_check_decides_about_a_key_that_grew_too_old_while_it_was_retried(world, clock):
+    @sf.effect(on_crash="retry", key_ttl="1h", retries=3, backoff=sf.Backoff("2h", 1, "2h", jitter=False))
+    def pay() -> str:
+        return world.do(1)
+
+    pay.check(lambda: world.look(1))
+
+    @sf.workflow
+    def wf() -> str:
+        return pay()
+
+    world.mood = ["down", "lost"]
+    assert wf.run("r") == "did 1"
+    assert (len(world.keys), world.looks) == (2, 2)
+
+
 @pytest.mark.parametrize("days", [-10, 10])
 def test_a_wrong_wall_clock_makes_no_key_old_and_none_new(world, clock, days):
     """Within one boot the boot clock decides."""

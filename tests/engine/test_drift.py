@@ -267,10 +267,119 @@ def test_a_database_that_cannot_be_reached_is_a_stop_whatever_on_drift_says(monk
 
     with pytest.raises(sf.Drifted, match="cannot be observed"):
         migrate.run("r")
-    with pytest.raises(sf.UsageError, match="cannot be observed cannot be accepted"):
+    with pytest.raises(sf.UsageError, match="Name the witness, if the run shall no longer watch it"):
         sf.get_run("r").accept_drift()
     os.rename("away.db", "app.db")
     assert migrate.run("r") == "done"
+
+
+class Prices:
+    """A database that is looked at from inside a run, and goes away."""
+
+    witness = "db_schema(sqlite:///prices.db)"
+
+    def __init__(self):
+        self.cut, self.watches = True, True
+        sqlite3.connect("prices.db").close()
+        prices = witness.db_schema("sqlite:///prices.db")
+
+        @sf.step
+        def first() -> int:
+            return 1
+
+        @sf.effect(touches=[prices])
+        def pay() -> str:
+            return "paid"
+
+        @sf.workflow(name="buy")
+        def wf() -> str:
+            first()
+            if self.watches:
+                sf.watch(prices)
+            if self.cut:
+                raise STOP_HERE
+            return pay()
+
+        self.wf = wf
+        with pytest.raises(STOP_HERE):
+            wf.run("r")
+        self.cut = False
+
+    def go_away(self):
+        os.rename("prices.db", "away.db")
+        with pytest.raises(sf.Drifted, match="cannot be observed") as stop:
+            self.wf.run("r")
+        return stop.value
+
+
+def test_what_can_no_longer_be_observed_can_be_given_up_on_record():
+    """A service that is gone for good must leave another way than to cancel, and the one that is offered works."""
+    task = Prices()
+    stop, run = task.go_away(), sf.get_run("r")
+    assert [do for _, do in stop.cures] == [
+        "surefoot runs resume r --app MODULE", f"surefoot accept r '{task.witness}'", "surefoot runs cancel r",
+    ]  # fmt: skip
+    with pytest.raises(sf.UsageError, match="Name the witness"):
+        run.accept_drift()
+
+    assert run.accept_drift(task.witness, by="ann", note="shut down") == [task.witness]
+
+    [entry] = [entry.data for entry in run.entries() if entry.kind == "DriftAccepted"]
+    assert (entry["by"], entry["note"], list(entry["unwatched"])) == ("ann", "shut down", [task.witness])
+    assert run.drift() == []
+    assert task.wf.run("r") == "paid", "also the effect that touches it runs: nobody looks there any more"
+
+
+def test_what_the_workflow_names_and_nobody_can_observe_is_given_up_too():
+    gone = []
+
+    def look():
+        if gone:
+            raise ConnectionError("refused")
+        return 1
+
+    @sf.workflow(name="shop", watch=[witness.observe("prices", look), witness.file("a.txt")])
+    def wf() -> str:
+        if not gone:
+            raise STOP_HERE
+        return "done"
+
+    with pytest.raises(STOP_HERE):
+        wf.run("r")
+    gone.append(1)
+    Path("a.txt").write_text("theirs")
+    run = sf.get_run("r")
+    assert run.accept_drift() == ["file(a.txt)"], "what can be observed is accepted, and no more"
+    with pytest.raises(sf.Drifted, match="prices"):
+        wf.run("r")
+    run.accept_drift("prices")
+    assert run.plan().stops == []
+
+    assert wf.run("r") == "done"
+
+
+@pytest.mark.parametrize("at", ["first#1", "watch#1"])
+def test_a_run_sent_back_to_before_it_watched_does_not_watch(at):
+    """What was seen later is set aside, also that it was looked at."""
+    task = Prices()
+    task.go_away()
+    task.watches = False
+
+    sf.get_run("r").rewind(at)
+
+    assert sf.get_run("r").drift() == []
+    with pytest.raises(sf.Drifted, match="what it touches cannot be observed"):
+        task.wf.run("r")
+    os.rename("away.db", "prices.db")
+    assert task.wf.run("r") == "paid"
+
+
+def test_a_run_sent_back_to_after_it_began_to_watch_still_watches():
+    task = Prices()
+    assert task.wf.run("r") == "paid"
+    sf.get_run("r").rewind("pay#1")
+
+    assert "not as the run left it" in task.go_away().summary
 
 
 def test_git_head_moved():

@@ -183,6 +183,94 @@ def test_in_an_async_workflow_they_are_handed_to_a_thread():
     assert Path("b.txt").read_text() == "b.txt"
 
 
+def sent_back(change, at, meanwhile=lambda: None):
+    """Runs `change`, goes back to `at`, and runs it again in a saga that fails: everything is undone."""
+    mended = []
+
+    @sf.workflow
+    def wf():
+        with sf.saga():
+            change()
+            if mended:
+                raise ValueError("no")
+
+    wf.run("r")
+    sf.get_run("r").rewind(at)
+    meanwhile()
+    mended.append(1)
+    with pytest.raises(ValueError):
+        wf.run("r")
+
+
+@pytest.mark.parametrize("at", ["write_file.before#1", "write_file#1"])
+def test_undo_after_a_rewind_brings_back_what_was_there_before_the_first_attempt(at):
+    """To read the file anew would find our own content, and bring back that."""
+    Path("a.txt").write_text("old")
+    Path("b.txt").write_text("gone")
+
+    def change():
+        effects.write_file("a.txt", "new")
+        assert effects.delete_file("b.txt")
+
+    sent_back(change, at)
+
+    assert (Path("a.txt").read_text(), Path("b.txt").read_text()) == ("old", "gone")
+
+
+def test_a_file_that_was_written_twice_goes_back_to_what_was_there_before_both():
+    Path("a.txt").write_text("old")
+
+    def change():
+        effects.write_file(Path("a.txt"), "one")
+        effects.write_file("a.txt", "two" * 1000)
+
+    sent_back(change, "write_file.before#1")
+
+    assert Path("a.txt").read_text() == "old"
+
+
+def test_what_somebody_else_wrote_after_the_rewind_is_what_was_there_before():
+    """Their content is not ours, so it is what an undo brings back."""
+    Path("a.txt").write_text("old")
+
+    sent_back(
+        lambda: effects.write_file("a.txt", "new"),
+        "write_file.before#1",
+        meanwhile=lambda: Path("a.txt").write_text("theirs"),
+    )
+
+    assert Path("a.txt").read_text() == "theirs"
+
+
+def test_what_was_too_large_to_keep_is_not_mistaken_for_our_own_content_after_a_rewind(monkeypatch):
+    monkeypatch.setattr(ready_files, "KEPT_BYTES", 3)
+    Path("a.txt").write_text("long")
+
+    with pytest.raises(sf.Fatal, match="was not kept"):
+        sent_back(lambda: effects.write_file("a.txt", "longer"), "write_file.before#1")
+    assert Path("a.txt").read_text() == "longer"
+
+
+def test_a_small_file_that_a_large_one_replaced_comes_back_after_a_rewind(monkeypatch):
+    monkeypatch.setattr(ready_files, "KEPT_BYTES", 3)
+    Path("a.txt").write_text("old")
+
+    sent_back(lambda: effects.write_file("a.txt", "larger"), "write_file.before#1")
+
+    assert Path("a.txt").read_text() == "old"
+
+
+def test_another_path_under_the_same_name_has_its_own_past():
+    """Sent back, the code writes another file: what was in the first one is no business of it."""
+    names = ["a.txt", "b.txt"]
+    Path("a.txt").write_text("old a")
+    Path("b.txt").write_text("new")
+
+    sent_back(lambda: effects.write_file(names.pop(0), "new"), "write_file.before#1")
+
+    assert (Path("a.txt").read_text(), Path("b.txt").read_text()) == ("new", "new")
+
+
 # -- HTTP -------------------------------------------------------------------------------------------
 
 

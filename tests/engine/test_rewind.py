@@ -624,3 +624,120 @@ def test_a_cancelled_run_that_is_sent_back_is_not_cancelled_any_more():
     sf.get_run("r").rewind("work#1", by="ann")
 
     assert wf.run("r") == 2
+
+
+class Hotel:
+    """Knows keys: a second request under a key is answered like the first, and does nothing."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.booked: set[str] = set()
+
+    def request(self, act) -> None:
+        if sf.key() not in self.seen:
+            self.seen.add(sf.key())
+            act()
+
+
+def undone_trip(hotel, *, check=False, **options):
+    """A run that booked, failed, and undid the booking."""
+    mended: list[int] = []
+
+    @sf.effect(on_crash="retry", **options)
+    def book(what: str) -> str:
+        hotel.request(lambda: hotel.booked.add(what))
+        return what
+
+    @book.undo
+    def _(what: str, result: str) -> None:
+        hotel.request(lambda: hotel.booked.discard(what))
+
+    if check:
+        book.check(lambda what: sf.happened(what) if what in hotel.booked else sf.not_happened())
+
+    @sf.step
+    def look() -> None:
+        if not mended:
+            raise ValueError("no")
+
+    @sf.workflow
+    def wf() -> str:
+        with sf.saga():
+            book("room")
+            look()
+        return "booked"
+
+    with pytest.raises(ValueError):
+        wf.run("r")
+    assert not hotel.booked
+    mended.append(1)
+    wf.mended = mended
+    return wf
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_an_effect_that_was_undone_is_not_sent_again_under_its_used_key(check):
+    """The other side would answer as it did then and do nothing, and the run would take that for a booking."""
+    hotel = Hotel()
+    wf = undone_trip(hotel, check=check)
+    sf.get_run("r").rewind("book#1")
+    assert "stop" in dict(sf.get_run("r").plan().in_doubt)["book#1"]
+
+    for _ in range(2):
+        with pytest.raises(sf.InDoubt, match=r"book\.undo#1 may have undone it") as stop:
+            wf.run("r")
+    assert any("surefoot runs fork r --at 'book#1'" in do for _, do in stop.value.cures)
+
+    sf.get_run("r").fork("again", at="book#1")
+    assert wf.run("again") == "booked"
+    assert hotel.booked == {"room"}
+
+
+def test_a_check_that_finds_it_settles_an_effect_that_was_undone():
+    """Somebody has booked it by hand meanwhile."""
+    hotel = Hotel()
+    wf = undone_trip(hotel, check=True)
+    sf.get_run("r").rewind("book#1")
+    hotel.booked.add("room")
+
+    assert wf.run("r") == "booked"
+
+
+def test_an_undo_is_not_sent_again_under_its_used_key_after_its_effect_was_made_good():
+    """The booking is there again, by hand: the old cancellation would be answered, and not cancel it."""
+    hotel = Hotel()
+    wf = undone_trip(hotel)
+    sf.get_run("r").rewind("book#1")
+    hotel.booked.add("room")
+    sf.get_run("r").settle("book#1", happened="room")
+    wf.mended.clear()
+
+    with pytest.raises(sf.InDoubt, match=r"book\.undo#1: .* what it undid may have been done again"):
+        wf.run("r")
+
+
+def test_an_effect_that_nobody_undid_is_retried_as_ever():
+    """Only earlier ones of the same name count as undone."""
+    hotel = Hotel()
+    wf = undone_trip(hotel)
+    with pytest.raises(ValueError):
+        wf.run("r")
+    sf.get_run("r").rewind("look#1")
+
+    assert wf.run("r") == "booked"
+
+
+def test_an_undone_effect_that_needs_a_yes_is_not_asked_about_before_it_may_run():
+    """A yes is for one execution, and there is none."""
+    hotel = Hotel()
+    with pytest.raises(sf.WaitingForAnswer):
+        undone_trip(hotel, approve=True)
+    sf.get_run("r").answer("book#1.approval", True)
+    wf = undone_trip(hotel, approve=True)
+    sf.get_run("r").rewind("book#1")
+
+    with pytest.raises(sf.InDoubt, match="may have undone it"):
+        wf.run("r")
+    sf.get_run("r").settle("book#1", not_happened=True)
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
 
 import surefoot as sf
+from surefoot import aio
 
 
 def test_a_finished_run_returns_its_recorded_result_without_running(ledger):
@@ -284,6 +286,40 @@ def test_cancelling_a_living_run_ends_it_at_its_next_verb(ledger):
         wf.run("r")
     assert ledger.lines == []
     assert sf.get_run("r").status == "cancelled"
+
+
+@pytest.mark.parametrize("verb", ["resume", "cancel"])
+def test_an_async_run_is_driven_from_async_code_only_by_an_awaitable_handle(verb):
+    """To block the loop that has to drive it would wait for ever; nothing is recorded before that is said."""
+    cut = [True]
+
+    @sf.effect
+    async def book() -> None: ...
+
+    @book.undo
+    async def _(result: None) -> None: ...
+
+    @sf.workflow(name="async trip")
+    async def wf() -> str:
+        async with sf.saga():
+            await book()
+            if cut:
+                raise KeyboardInterrupt
+        return "done"
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(wf.run("r"))
+    cut.clear()
+    before = len(sf.get_run("r").entries())
+
+    async def main() -> None:
+        with pytest.raises(sf.UsageError, match=rf"await \(await surefoot\.aio\.get_run\('r'\)\)\.{verb}\(\)"):
+            getattr(sf.get_run("r"), verb)()
+        assert len(sf.get_run("r").entries()) == before
+        await getattr(await aio.get_run("r"), verb)()
+
+    asyncio.run(main())
+    assert sf.get_run("r").status == ("done" if verb == "resume" else "cancelled")
 
 
 def test_a_run_asleep_notices_its_cancellation():

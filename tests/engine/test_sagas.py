@@ -640,30 +640,3 @@ def test_blocking_words_for_async_sagas_are_refused():
         asyncio.run(with_saga.run("r1"))
     with pytest.raises(sf.UsageError, match=r"await sf\.undo"):
         asyncio.run(with_undo.run("r2"))
-
-
-def test_cancelling_the_task_undoes_nothing():
-    """The loop is shutting down: that is an interruption, and the run goes on later."""
-    log = []
-
-    @aio.effect
-    async def book(n: int) -> None:
-        log.append(n)
-
-    @book.undo
-    async def _(n, result):
-        log.append(-n)
-
-    @aio.workflow
-    async def trip() -> str:
-        async with aio.saga():
-            await book(1)
-            if len(log) == 1:
-                log.append(0)
-                raise asyncio.CancelledError
-        return "done"
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(trip.run("r"))
-    assert asyncio.run(trip.run("r")) == "done"
-    assert log == [1, 0]

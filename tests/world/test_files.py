@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -212,6 +213,22 @@ def test_files_in_proc_are_read():
 
 
 # --- change while reading ---------------------------------------------------------------------------
+
+
+def test_a_borrowed_number_that_became_a_folder_meanwhile_is_read_anew(monkeypatch):
+    """Another thread closed the file, and the next folder that was listed got its number."""
+    Path("a").write_text("x")
+    real, numbers = os.pread, []
+
+    def pread(number, size, offset):
+        numbers.append(number)
+        if len(numbers) == 1:
+            raise IsADirectoryError(errno.EISDIR, "is a directory")
+        return real(number, size, offset)
+
+    monkeypatch.setattr(os, "pread", pread)
+
+    assert seen("a") == hashing.of_content(b"x")
 
 
 def change_while_reading(monkeypatch, times, change):

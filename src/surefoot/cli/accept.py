@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, output
+from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, app_option, common, operator
+from surefoot.core.expectation import UNSEEN
 from surefoot.errors import UsageError
 from surefoot.view import text
 
@@ -20,14 +21,20 @@ if TYPE_CHECKING:
 @click.argument("run_id", metavar="ID")
 @click.argument("witness", metavar="[WITNESS]", required=False)
 @app_option
+@asking.yes_option
 @operator
 @common
 @click.pass_obj
-def accept(settings: Settings, run_id: str, witness: str | None, app: str | None, by: str | None, note: str) -> None:
+def accept(
+    settings: Settings, run_id: str, witness: str | None, app: str | None, yes: bool, by: str | None, note: str
+) -> int:
     """Accept what has changed outside since a run left it: all of it, or what one WITNESS sees.
 
     It is looked at again, and what is found now is accepted and listed. The code is needed (--app) only for what cannot
     be looked at without it. Recorded with your name and note; nothing is executed.
+
+    A WITNESS that cannot be observed has to be named. To accept that means that the run no longer watches it; this is
+    asked first.
     """
     from surefoot.cli import code, driving
     from surefoot.engine.handle import whoami
@@ -36,26 +43,50 @@ def accept(settings: Settings, run_id: str, witness: str | None, app: str | None
         code.load_app(app)
         run = acting.open_run(settings, run_id)
         who = by or whoami()
-        accepted = _accepted(run, witness, who, note, app)
+        unseen = [found for found in run.drift() if found.what == UNSEEN]
+        _require_code(run_id, unseen, witness, app)
+    named = [found for found in unseen if found.witness == witness]
+    if named:
+        output.tell(*(text.visible(line) for line in _outlook(run_id, named[0])))
+        if not asking.agreed("no longer watch it?", yes=yes):
+            return asking.DECLINED
+    with driving.answers_only():
+        accepted = run.take_as_found(witness, by=who, note=note)
+    _report(settings, run, accepted, who, note, app)
+    if witness is None:
+        output.tell(*(text.visible(f"not accepted: {found.line()}") for found in unseen))
+    return 0
+
+
+def _outlook(run_id: str, unseen: Drift) -> tuple[str, ...]:
+    return (
+        unseen.line(),
+        f"run {run_id} would no longer watch it: whatever happens there from now on, the run does not notice.",
+    )
+
+
+def _require_code(run_id: str, unseen: list[Drift], witness: str | None, app: str | None) -> None:
+    """A look that only lacks the code is no reason to stop looking."""
+    from surefoot.engine.worldview import CODE_NEEDED
+
+    for found in unseen:
+        if app is None and found.actual == CODE_NEEDED and witness in (None, found.witness):
+            raise UsageError(f"run {run_id}: {found.line()}. Where it does so already, name its module: --app MODULE.")
+
+
+def _report(settings: Settings, run: Run, accepted: list[Drift], who: str, note: str, app: str | None) -> None:
     facts = [{"witness": one.witness, "part": one.part, "what": one.what, "expected": one.expected,
               "found": one.actual} for one in accepted]  # fmt: skip
     if not settings.json:
         for line in (one.line() for one in accepted):
             output.say(text.visible(line))
     names = ", ".join(sorted({one.witness for one in accepted}))
+    unwatched = any(one.what == UNSEEN for one in accepted)
+    how = f"no longer watches {names}" if unwatched else f"takes {names} as found"
     acting.report(
         settings,
         run,
-        {"run": run_id, "accepted": facts, "by": who, "note": note},
-        f"recorded: run {run_id} takes {names} as found, said by {who}",
+        {"run": run.id, "accepted": facts, "by": who, "note": note},
+        f"recorded: run {run.id} {how}, said by {who}",
         app=app,
     )
-
-
-def _accepted(run: Run, witness: str | None, who: str, note: str, app: str | None) -> list[Drift]:
-    try:
-        return run.take_as_found(witness, by=who, note=note)
-    except UsageError as error:
-        if "only the code" in str(error) and app is None:
-            raise UsageError(f"{error}. Where it does so already, name its module: --app MODULE.") from None
-        raise

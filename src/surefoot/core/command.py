@@ -71,6 +71,8 @@ class Returned(Struct, frozen=True):
 class Raised(Struct, frozen=True):
     error: BaseException
     raw: Raw
+    runs_in: str = ""
+    """The worker in whose process the call goes on all the same, after its time was over."""
 
 
 class Unstorable(Struct, frozen=True):
@@ -97,5 +99,9 @@ class Halted(Struct, frozen=True):
     stop: Stop
 
 
-Ending = Done | Failed | Halted
+class CalledOff(Struct, frozen=True):
+    """The run was cancelled: the call is not made (again)."""
+
+
+Ending = Done | Failed | Halted | CalledOff
 Program = Generator[Wish, Any, Ending]

@@ -6,11 +6,12 @@ import shlex
 from datetime import UTC, datetime
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
-from surefoot.core.state import ENDED, RunState
+from surefoot.core.state import CANCELLED, ENDED, RunState
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import StepFailed
 
@@ -29,6 +30,14 @@ class Question(Struct, frozen=True):
         message = f"run {self.run}, {self.address}: {self.known}, and {why_now}."
         return Stop("InDoubt", message, self.address, {"known": self.known}, _answers(self.run, self.address))
 
+    def spent(self) -> Stop:
+        """Only a fork has another key: a yes to "it did not happen" sends the same one."""
+        stop = self.stop("under the same key the other side would do nothing, and answer as it did then")
+        fork = f"surefoot runs fork {shlex.quote(self.run)} --at {shlex.quote(self.address)} --id NEW"
+        (yes, settled), (_, same_key) = stop.cures
+        cures = ((yes, settled), ("did not, and do it under a new key?", fork), ("send the same key?", same_key))
+        return replace(stop, cures=cures)
+
     def because(self, why: str) -> Question:
         return Question(self.run, self.address, f"{self.known} ({why})")
 
@@ -42,7 +51,8 @@ def recorded(run: str, past: Past) -> Question:
     if past.suspected:
         return lost(run, past.address)
     if past.rewound:
-        return Question(run, past.address, "it may have been executed before the run was sent back to before it")
+        known = "it may have been executed before the run was sent back to before it"
+        return Question(run, past.address, known + (f", and {past.spent} since" if past.spent else ""))
     started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     known = f"started {started} by {past.claimant}, "
     if past.outcome_lost:
@@ -60,16 +70,32 @@ def lost(run: str, address: str) -> Question:
 
 def open_questions(state: RunState) -> tuple[Stop, ...]:
     """What a person has to answer before the run can go on, also if no process has met it yet."""
+    if state.status == CANCELLED:
+        return tuple(left_behind(state.run, past) for past in state.in_doubt())
     if state.stops or state.status in ENDED:
         return state.stops
     doubts = (
-        unstorable(state.run, past.address, past.why)
-        if past.state is PastState.UNSTORABLE
-        else recorded(state.run, past).stop("it has no check")
+        open_question(state.run, past, "it has no check")
         for past in state.in_doubt()
         if past.state is PastState.UNSTORABLE or past.policy == "ask"
     )
     return (*doubts, *(unanswered(state.run, past) for past in state.questions()))
+
+
+def open_question(run: str, past: Past, why_now: str) -> Stop:
+    if past.state is PastState.UNSTORABLE:
+        return unstorable(run, past.address, past.why)
+    return recorded(run, past).stop(why_now)
+
+
+def left_behind(run: str, past: Past) -> Stop:
+    """An effect of a cancelled run that nothing undid, since nobody knows whether, or with which result, it happened."""
+    if past.state is PastState.UNSTORABLE:
+        stop = unstorable(run, past.address, f"{past.why.rstrip('.')}, and the run was cancelled. It is not undone")
+    else:
+        stop = recorded(run, past).stop("the run was cancelled. If it happened, it is not undone")
+    look = ("look:", "see outside what became of it, and put that right by hand")
+    return replace(stop, cures=(look, *((f"then note it, {when}", do) for when, do in stop.cures)))
 
 
 def unanswered(run: str, past: Past) -> Stop:
@@ -86,6 +112,11 @@ def unanswered(run: str, past: Past) -> Stop:
     message = f"run {run}, {past.address}: waiting for an answer{who}: {shorten(past.question, QUESTION_WIDTH)}"
     facts = {"question": past.question, "form": past.form, "shown": past.shown}
     return Stop("WaitingForAnswer", message, past.address, facts, cures)
+
+
+def did_nothing(run: str, address: str, error: object) -> Question:
+    known = f"its last attempt did nothing ({error}), but an earlier one may have happened"
+    return Question(run, address, known)
 
 
 def raised(run: str, address: str, error: BaseException) -> Question:

@@ -290,6 +290,8 @@ class EffectDoubted(Entry, frozen=True, kw_only=False):
     address: str
     error: Raw
     attempt: int = 1
+    runs_in: str = ""
+    """The worker in whose process it was still running, after its time was over; empty: it had ended."""
 
 
 class EffectUnstorable(Entry, frozen=True, kw_only=False):
@@ -333,6 +335,17 @@ class EffectRecovered(Entry, frozen=True, kw_only=False):
     policy: str
     value: Value
     attempt: int = 1
+
+
+class SagaCancelled(Entry, frozen=True, kw_only=False):
+    """A saga was left by a cancellation (a time-out, a failing sibling), and from here on what it did is undone.
+
+    Durable before the first undo: a time-out need not strike at the same place when the code is replayed.
+    """
+
+    address: str
+    seconds: float = 0.0
+    """How long the code had been running in its process by then: so long it may take until the same cancels it again."""
 
 
 # --- recorded values, time, waiting ---------------------------------------------------------------
@@ -416,6 +429,8 @@ class DriftAccepted(Entry, frozen=True, kw_only=False):
     sights: tuple[Sight, ...]
     by: str
     note: str = ""
+    unwatched: dict[str, str] = {}
+    """Witness -> why it could not be observed. From here on the run does not look there any more."""
 
 
 # --- people ----------------------------------------------------------------------------------------
@@ -511,6 +526,7 @@ KINDS: Final[dict[int, type[Entry]]] = {
     28: EffectUnstorable,
     29: EffectSuspected,
     30: EffectRecovered,
+    31: SagaCancelled,
     40: ValueNoted,
     41: Progressed,
     42: Published,

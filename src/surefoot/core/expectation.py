@@ -38,6 +38,9 @@ class Unseen(Struct, frozen=True):
     why: str
 
 
+UNSEEN = "not observable"
+
+
 class Drift(Struct, frozen=True):
     """One part of the world that is not as the run left it."""
 
@@ -51,7 +54,7 @@ class Drift(Struct, frozen=True):
     """Which call recorded what was expected."""
 
     def line(self) -> str:
-        if self.what == "not observable":
+        if self.what == UNSEEN:
             return f"{self.witness}: cannot be observed: {self.actual}"
         expected, actual = _short(self.expected), _short(self.actual)
         return f"{self.part}: {self.what} (expected {expected}, recorded by {self.by}; found {actual})"
@@ -74,6 +77,8 @@ class Expectation:
     def __init__(self) -> None:
         self.sights: dict[str, Sight] = {}
         """The newest sight of each witness, by its name."""
+        self.unwatched: set[str] = set()
+        """Witnesses that a person has told the run to look at no more."""
         self.parts: dict[str, Expected] = {}
         self.fresh: set[str] = set()
         """Parts that are to be taken as they are found next."""
@@ -83,6 +88,8 @@ class Expectation:
         """The working folder of the process that saw it last: relative paths mean nothing without it."""
         self.version = 0
         """Counts what was learned, so that a look can tell whether it was overtaken."""
+        self._begun: dict[str, int] = {}
+        """Witness -> the entry in which `sf.watch` saw it first, for those that nothing else has looked at."""
         self._open: dict[str, tuple[Sight, ...]] = {}
         """Effect in flight or in doubt -> what it touches, as it was before."""
 
@@ -91,7 +98,7 @@ class Expectation:
         twin = Expectation()
         twin.sights, twin.parts, twin.fresh = dict(self.sights), dict(self.parts), set(self.fresh)
         twin.fresh_witnesses, twin.version, twin._open = set(self.fresh_witnesses), self.version, dict(self._open)
-        twin.folder = self.folder
+        twin.folder, twin.unwatched, twin._begun = self.folder, set(self.unwatched), dict(self._begun)
         return twin
 
     def learn(self, entry: Entry, seq: int) -> None:
@@ -107,7 +114,7 @@ class Expectation:
             case EffectSettled():
                 self.end(entry.address, as_found=entry.happened)
             case WorldSeen():
-                self.see(entry.sights, entry.address or entry.why or START, seq)
+                self.found(entry, seq)
             case _:
                 pass
 
@@ -115,6 +122,7 @@ class Expectation:
         self.version += 1
         for sight in sights:
             self.fresh_witnesses.discard(sight.witness)
+            self.unwatched.discard(sight.witness)
             before = self.sights.get(sight.witness)
             for part in before.parts if before is not None else ():
                 if part not in sight.parts:
@@ -124,10 +132,17 @@ class Expectation:
                 self.parts[part] = Expected(value, by, seq)
                 self.fresh.discard(part)
 
+    def found(self, entry: WorldSeen, seq: int) -> None:
+        if entry.address:
+            self._begun.update({sight.witness: seq for sight in entry.sights if sight.witness not in self.sights})
+        self.see(entry.sights, entry.address or entry.why or START, seq)
+
     def begin(self, address: str, sights: Iterable[Sight], seq: int) -> None:
         """An effect is about to touch these parts."""
         sights = tuple(sights)
         self.see(sights, f"{address}, before it ran", seq)
+        for sight in sights:
+            self._begun.pop(sight.witness, None)  # What an effect touched is relied on, whoever looked first.
         self._open[address] = sights
 
     def end(self, address: str, *, as_found: bool = False) -> None:
@@ -139,13 +154,35 @@ class Expectation:
             self.fresh_witnesses.update(sight.witness for sight in touched)
 
     def forget_since(self, seq: int, calls: Iterable[str]) -> None:
-        """What was recorded from there on, by these calls, is set aside: take those parts as they are found."""
+        """What was recorded from there on, by these calls, is set aside: take those parts as they are found.
+
+        What is watched only since then is not watched any more, until the code asks for it again.
+        """
         for part, expected in list(self.parts.items()):
             if expected.seq >= seq:
                 del self.parts[part]
                 self.fresh.add(part)
         for address in calls:
             self.end(address, as_found=True)
+        for witness in [witness for witness, begun in self._begun.items() if begun >= seq]:
+            self._drop(witness)
+
+    def unwatch(self, witnesses: Iterable[str]) -> None:
+        """A person says that the run does not rely on these any more."""
+        for witness in witnesses:
+            self.version += 1
+            self.unwatched.add(witness)
+            self._drop(witness)
+
+    def _drop(self, witness: str) -> None:
+        """Nothing is expected of what only this witness sees."""
+        self.fresh_witnesses.discard(witness)
+        self._begun.pop(witness, None)
+        seen = self.sights.pop(witness, None)
+        others = {part for sight in self.sights.values() for part in sight.parts}
+        for part in seen.parts.keys() - others if seen is not None else ():
+            self.parts.pop(part, None)
+            self.fresh.discard(part)
 
     def unsettled(self, actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
         """Parts that an effect in doubt touches: those it was seen to touch before, and those it may have made."""
@@ -159,7 +196,7 @@ class Expectation:
         found: dict[str, Drift] = {}
         for witness, seen in actual.items():
             if isinstance(seen, Unseen):
-                found[f"\0{witness}"] = Drift(witness, "", "not observable", "", seen.why, "")
+                found[f"\0{witness}"] = Drift(witness, "", UNSEEN, "", seen.why, "")
                 continue
             known = self.sights[witness].parts if witness in self.sights else {}
             for part in {**known, **seen}:

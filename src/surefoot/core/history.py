@@ -42,7 +42,11 @@ class Past:
     due: Due | None = None
     deadline: Due | None = None
     """Of an effect: when its attempt has used up its time."""
+    runs_in = ""
+    """Of an effect in doubt: the worker in whose process its last attempt may still be running."""
     ended = 0
+    seconds = 0.0
+    """Of a saga: how long the code had been running when the saga was cancelled."""
     key = ""
     expires: Due | None = None
     """Until when a retry under its key is safe."""
@@ -60,6 +64,10 @@ class Past:
     """An effect that was executed before a person sent the run back to before it: in doubt, with the same key."""
     executed_with = ""
     """Of a rewound effect: the digest of the arguments it was executed with."""
+    spent = ""
+    """Of a rewound effect: how what it did was reversed since, in words. Under its key it would not be done again."""
+    before: Value | None = None
+    """Of a rewound effect: what it had noted as being there before it (`X.before#1` belongs to `X#1`)."""
     gave_up = False
     """An effect that failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
     form = ""
@@ -81,7 +89,7 @@ class Past:
     def __init__(self, address: str, kind: str, state: PastState, at: int) -> None:
         self.address = address
         self.kind = kind
-        """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight` or `note`."""
+        """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight`, `saga` or `note`."""
         self.state = state
         self.at = at
         """When it started, microseconds since 1970."""

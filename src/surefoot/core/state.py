@@ -6,7 +6,8 @@ entries; only this file may say what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msgspec import Raw
@@ -49,6 +50,7 @@ from surefoot.core.entry import (
     RunRewound,
     RunStopped,
     RunSuspended,
+    SagaCancelled,
     StepDone,
     StepRaised,
     StepStarted,
@@ -60,12 +62,15 @@ from surefoot.core.entry import (
     WaitStarted,
     WorldSeen,
 )
-from surefoot.core.expectation import START, Expectation
+from surefoot.core.expectation import Expectation
 from surefoot.core.history import Past, PastState
 from surefoot.core.seal import Record, from_record
 from surefoot.core.standing import HANDED_BACK, NOBODY, Standing, moved, ready
 from surefoot.errors import JournalCorrupt
 
+_UNDO: Final = ".undo"
+_NUMBERED: Final = re.compile(r"(?:.*/)?([^/]*)#\d+")
+"""The name of a call without its scopes; not what is part of a call (`pay#1.repair1`)."""
 NONE: Final = ""
 QUEUED: Final = "queued"
 RUNNING: Final = "running"
@@ -418,8 +423,11 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     if past.rewound:
         past.first = record.seq  # It runs again here: what comes before it now came before it.
     past.suspected = past.rewound = past.gave_up = past.outcome_lost = False
+    past.spent, past.before = "", None
     past.unproven = unproven
     past.deadline = entry.deadline
+    # What has a time-out may run in a thread of its own, which goes on when its caller is interrupted.
+    past.runs_in = "" if entry.deadline is None or state.claimant is None else state.claimant.worker
     past.expires = past.expires or entry.expires
     if entry.before:
         state.world.begin(entry.address, entry.before, record.seq)
@@ -442,9 +450,12 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
 
 
 def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
+    before = state.calls.get(entry.address)
+    counted = before is not None and before.state is PastState.RETRYING  # It failed, and then its key grew too old.
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.error = entry.error
-    past.failures += 1
+    past.failures += not counted
+    past.runs_in = entry.runs_in
 
 
 def _effect_unstorable(state: RunState, entry: EffectUnstorable, record: Record) -> None:
@@ -459,7 +470,7 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
     if past.state not in (PastState.IN_DOUBT, PastState.UNSTORABLE):
         return
     past.learned_by = entry.learned_by + (f" {entry.by}" if entry.by else "")
-    past.ended = record.at
+    past.ended, past.runs_in = record.at, ""
     if past.rewound:
         past.first = record.seq
     state.world.end(entry.address, as_found=entry.happened)
@@ -491,6 +502,11 @@ def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -
     past.digest, past.args, past.attempt = entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.value, past.ended = entry.key, entry.policy, entry.value, record.at
     past.learned_by = "an intact record that was set aside"
+
+
+def _saga_cancelled(state: RunState, entry: SagaCancelled, record: Record) -> None:
+    past = state._past(entry.address, "saga", PastState.DONE, record)
+    past.seconds, past.ended, past.why = entry.seconds, record.at, "cancelled: what was done in it is undone"
 
 
 def _value_noted(state: RunState, entry: ValueNoted, record: Record) -> None:
@@ -546,14 +562,17 @@ def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
 def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
     """Steps run again. Effects were executed, and that cannot be undone by looking away: they are in doubt."""
     aside = {address: past for address, past in state.calls.items() if past.first >= entry.seq}
+    spent = reversed_since(aside.values())
     for address, past in aside.items():
         if past.kind == "effect" and _may_have_happened(past):
             again = state.calls[address] = Past(address, "effect", PastState.IN_DOUBT, past.at)
             again.rewound, again.attempt, again.key, again.policy = True, past.attempt, past.key, past.policy
             again.claimant, again.first, again.seq = past.claimant, past.first, record.seq
-            again.expires = past.expires
+            again.expires, again.spent = past.expires, spent.get(address, "")
+            noted = aside.get(_note_of(address)) or state.calls.get(_note_of(address))
+            again.before = noted.value if noted is not None and noted.kind == "value" else past.before
             if past.state is PastState.IN_DOUBT:
-                again.deadline = past.deadline  # It may still be on its way.
+                again.deadline, again.runs_in = past.deadline, past.runs_in  # It may still be on its way.
             # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
             again.args, again.executed_with = past.args, past.digest or past.executed_with
         else:
@@ -565,6 +584,40 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
     state.world.forget_since(entry.seq, aside)
     state.rewinds.append(entry)
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
+
+
+def reversed_since(aside: Iterable[Past]) -> dict[str, str]:
+    """Effects that a rewind sets aside and that were undone, and their undos: how each was reversed, in words.
+
+    An undo does not name the call it belongs to, so all earlier ones of that name count: they are asked about.
+    """
+    effects, undos = _by_name(aside)
+    found: dict[str, str] = {}
+    for name, last in ((name, pasts[-1]) for name, pasts in undos.items()):
+        undone = [past for past in effects.get(name, ()) if past.first < last.first]
+        found.update({past.address: f"{last.address} may have undone it" for past in undone})
+        if undone:
+            again = (past.address for past in undos[name] if past.first > undone[0].first)
+            found.update(dict.fromkeys(again, "what it undid may have been done again"))
+    return found
+
+
+def _by_name(calls: Iterable[Past]) -> tuple[dict[str, list[Past]], dict[str, list[Past]]]:
+    """Effects that may have happened, and undos that may have, in order, by the name of the effect."""
+    effects: dict[str, list[Past]] = {}
+    undos: dict[str, list[Past]] = {}
+    for past in sorted(calls, key=lambda past: past.first):
+        numbered = _NUMBERED.fullmatch(past.address) if past.kind == "effect" and _may_have_happened(past) else None
+        if numbered is not None:
+            kind = undos if numbered[1].endswith(_UNDO) else effects
+            kind.setdefault(numbered[1].removesuffix(_UNDO), []).append(past)
+    return effects, undos
+
+
+def _note_of(address: str) -> str:
+    """Where an effect notes what is there before it."""
+    name, _, number = address.rpartition("#")
+    return f"{name}.before#{number}"
 
 
 def _was_in_doubt(error: Raw) -> bool:
@@ -581,13 +634,14 @@ def _may_have_happened(past: Past) -> bool:
 
 
 def _world_seen(state: RunState, entry: WorldSeen, record: Record) -> None:
-    state.world.see(entry.sights, entry.address or entry.why or START, record.seq)
+    state.world.found(entry, record.seq)
     if entry.address:
         state._past(entry.address, "sight", PastState.DONE, record).value = entry.value
 
 
 def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> None:
     state.world.see(entry.sights, f"accepted by {entry.by}", record.seq)
+    state.world.unwatch(entry.unwatched)
     state.stops = tuple(stop for stop in state.stops if stop.reason != "Drifted")
     _answered(state, record)
 
@@ -650,6 +704,7 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     EffectUnstorable: _effect_unstorable,
     EffectSuspected: _effect_suspected,
     EffectRecovered: _effect_recovered,
+    SagaCancelled: _saga_cancelled,
     ValueNoted: _value_noted,
     Progressed: _progressed,
     Published: _published,

@@ -40,7 +40,6 @@ class Ends:
 
     def join(self, place: Place) -> None:
         """Pass on what unwinds the run: first anything that is not an ordinary exception."""
-        place.line.join()
         session = place.session
         session.check_trouble()
         for error in self.errors:

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from surefoot.core import values
 from surefoot.core.entry import Sight
-from surefoot.core.expectation import Drift, Expectation
+from surefoot.core.expectation import UNSEEN, Drift, Expectation
 from surefoot.core.generation import FEWEST, Saved, Seen, Shelved, Watch, retained
 from surefoot.engine import rehearsal, worldview
 from surefoot.engine.clock import SystemClock
@@ -289,7 +289,7 @@ class Checkpoint:
             raise UsageError(f"checkpoint {self.name}: {witness or 'nothing'} has not drifted. Drifted: {listed}.")
         wanted = names if witness is None else {witness}
         for found in drift:
-            if found.what == "not observable" and found.witness in wanted:
+            if found.what == UNSEEN and found.witness in wanted:
                 raise UsageError(f"checkpoint {self.name}: what cannot be observed cannot be accepted: {found.line()}")
         return wanted
 

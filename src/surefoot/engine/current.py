@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -36,22 +37,24 @@ class Inside:
 class Line:
     """One line of control, and what it did. What branches did counts for their parent once they are joined."""
 
-    __slots__ = ("_forks", "deeds", "strays")
+    __slots__ = ("_forks", "deeds", "leaving", "strays")
 
-    def __init__(self) -> None:
+    def __init__(self, leaving: Callable[[], BaseException] | None = None) -> None:
         self._forks: list[Line] = []
+        self.leaving = leaving
+        """In a saga that was cancelled before this process: what the first call that is not on record meets."""
         self.deeds: list[Any] = []
         """The effects that were done in this line and can be undone, in order."""
         self.strays: dict[str, list[Any]] = {}
         """The same for tasks that opened a scope of their own in it, by the scope: nobody joins those."""
 
     def stray(self, path: str) -> Line:
-        line = Line()
+        line = Line(self.leaving)
         line.strays, line.deeds = self.strays, self.strays.setdefault(path, [])
         return line
 
     def fork(self) -> Line:
-        line = Line()
+        line = Line(self.leaving)
         self._forks.append(line)
         return line
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from surefoot.core.command import Ending
+from surefoot.engine.current import Place
 from surefoot.engine.spec import CallSpec
 
 
@@ -25,3 +27,11 @@ class Deed:
             raise AssertionError(self.spec.name)
         self.undone = True
         return self.spec.undo, *self.spec.undoing(self.args, self.kwargs, self.result)
+
+
+def note(
+    place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], ending: Ending, result: Any
+) -> None:
+    """A call was done. If it can be undone, and was this run's own doing, its line of control remembers it."""
+    if spec.undo is not None and place.session.did(ending):
+        place.line.deeds.append(Deed(spec, args, kwargs, result))

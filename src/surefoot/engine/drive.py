@@ -26,7 +26,7 @@ from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current
 from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Place
-from surefoot.engine.deeds import Deed
+from surefoot.engine.deeds import note
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.signals import CancelSignal
 from surefoot.engine.spec import CallSpec
@@ -51,8 +51,7 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             finally:
                 place.lent_to = None
     result = session.finish(place, begun)
-    if spec.undo is not None and session.did(begun):
-        place.line.deeds.append(Deed(spec, args, kwargs, result))
+    note(place, spec, args, kwargs, begun, result)
     return result
 
 
@@ -151,9 +150,14 @@ def in_time(attempt: Attempt) -> Any:
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), name="surefoot-timed", daemon=True)
-    thread.start()
-    if not ready.wait(seconds):
-        attempt.abandon(thread.is_alive)
+    returned = False
+    try:
+        thread.start()
+        returned = ready.wait(seconds)
+    finally:
+        if not returned:  # Ctrl-C, too, ends the waiting and not the thread.
+            attempt.abandon(lambda: thread.ident is not None and not ready.is_set())
+    if not returned:
         raise TimeoutError(f"did not return within {seconds:g} s")
     value, error = box[0]
     if error is not None:

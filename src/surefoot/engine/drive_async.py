@@ -35,13 +35,19 @@ from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, drive
 from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Place
-from surefoot.engine.deeds import Deed
+from surefoot.engine.deeds import note
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Attempt, Session
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError, UsageError
 
 T = TypeVar("T")
+
+
+class CancelledAgain(asyncio.CancelledError):
+    """Replayed: this part of the run was cancelled here before."""
+
+
 LAST_SECONDS = 1.0
 """How long an effect that has used up its time may take to end when it is cancelled."""
 
@@ -63,16 +69,21 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         )
     begun = session.begin(place, spec, args, kwargs)
     if type(begun) is Attempt:
-        begun = await run_attempt(begun)
+        attempt = begun
+        try:
+            begun = await run_attempt(attempt)
+        except asyncio.CancelledError:
+            session.cut_short(attempt)
+            raise
     result = session.finish(place, begun)
-    if spec.undo is not None and session.did(begun):
-        place.line.deeds.append(Deed(spec, args, kwargs, result))
+    note(place, spec, args, kwargs, begun, result)
     return result
 
 
 async def run_attempt(attempt: Attempt) -> Ending:
     session = attempt.session
     answer: Any = None
+    executed = False
     cancelled: asyncio.CancelledError | None = None
     try:
         session.call_begins(attempt.call.address)
@@ -91,6 +102,7 @@ async def run_attempt(attempt: Attempt) -> Ending:
                     program = attempt.program
                     continue
             if isinstance(wish, Execute):
+                executed = True
                 try:
                     answer = await execute(attempt, wish.attempt)
                 except EffectCancelled as late:
@@ -109,18 +121,14 @@ async def run_attempt(attempt: Attempt) -> Ending:
                     raise cancelled  # noqa: TRY301 - handled below like any other cancellation
                 session.say_why(wish)
                 await pause(attempt.place, wish.due)
-            elif isinstance(wish, Look):
-                answer = await look(attempt)
-            elif isinstance(wish, Repair):
-                begun = attempt.repair(wish.attempt)
-                answer = await _repaired(begun) if isinstance(begun, Attempt) else begun
-            elif isinstance(wish, Observe):
-                answer = await hop(attempt.sights)
-            elif isinstance(wish, Verify):
-                answer = await verify(session)
+            elif not executed:
+                answer = await _look_around(attempt, wish)
             else:
-                assert_never(wish)
+                # The call has been made: how it ended is found out and recorded before a cancellation is passed on.
+                answer, late_cancel = await to_the_end(_look_around(attempt, wish))
+                cancelled = late_cancel or cancelled
     except StopIteration as end:
+        attempt.ending = end.value
         if cancelled is not None:
             raise cancelled from None
         return end.value  # type: ignore[no-any-return]
@@ -131,6 +139,36 @@ async def run_attempt(attempt: Attempt) -> Ending:
         raise
     finally:
         session.call_ended(attempt.call.address)
+
+
+async def _look_around(attempt: Attempt, wish: Look | Repair | Observe | Verify) -> Any:
+    """What the world is like, before the call or after it."""
+    if isinstance(wish, Look):
+        return await look(attempt)
+    if isinstance(wish, Repair):
+        begun = attempt.repair(wish.attempt)
+        return await _repaired(begun) if isinstance(begun, Attempt) else begun
+    if isinstance(wish, Observe):
+        return await hop(attempt.sights)
+    if isinstance(wish, Verify):
+        return await verify(attempt.session)
+    assert_never(wish)
+
+
+async def to_the_end(
+    body: Coroutine[Any, Any, T], on_cancel: Callable[[asyncio.Task[T], asyncio.CancelledError], None] | None = None
+) -> tuple[T, asyncio.CancelledError | None]:
+    """Await this even if we are cancelled meanwhile; what it gave, and the cancellation that is yet to be passed on."""
+    task = asyncio.get_running_loop().create_task(body)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if on_cancel is not None:
+                on_cancel(task, error)
+    return task.result(), cancelled
 
 
 async def _repaired(undo: Attempt) -> Ending:
@@ -239,14 +277,7 @@ async def go_live(session: Session) -> None:
     """Claim the run, under the same lock as blocking calls of it. Not cut short by a cancellation."""
     if session.live:
         return
-    claiming = asyncio.ensure_future(hop(drive.go_live, session))
-    cancelled: asyncio.CancelledError | None = None
-    while not claiming.done():
-        try:
-            await asyncio.wait({claiming})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    claiming.result()
+    _, cancelled = await to_the_end(hop(drive.go_live, session))
     if cancelled is not None:
         raise cancelled
 
@@ -301,7 +332,31 @@ async def pause(place: Place, due: Due) -> None:
 
 
 async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
-    """Run the workflow function itself, at the root of a run."""
+    """Run the workflow function itself, at the root of a run, in a task of its own.
+
+    So it is known who is cancelled: a part of the run from inside (a time-out, a failing sibling), which is a failure of
+    that part; or whoever waits for the run (the end of the loop, an impatient caller), who gives it up for now.
+    """
+    outer = asyncio.current_task()
+    if outer is None:
+        raise AssertionError(session.run)
+    before = outer.cancelling()
+    session.is_given_up = lambda: outer.cancelling() > before
+    session.invoked = asyncio.get_running_loop().time()
+    missed = False
+
+    def pass_on(inner: asyncio.Task[Any], _: asyncio.CancelledError) -> None:
+        nonlocal missed
+        missed = not inner.cancel()
+
+    outcome, _ = await to_the_end(_invoked(session, fn), pass_on)
+    if missed:  # It had ended already, so the cancellation is still to be met here.
+        outer.uncancel()
+        outer.cancel()
+    return outcome
+
+
+async def _invoked(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
     token = current.set_place(session.root_place(asyncio.current_task()))
     try:
         with current.driven:

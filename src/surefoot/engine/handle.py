@@ -25,7 +25,7 @@ from surefoot.core.entry import (
     RunRewound,
     Value,
 )
-from surefoot.core.expectation import Drift
+from surefoot.core.expectation import UNSEEN, Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.core.timer import remaining
@@ -239,7 +239,7 @@ class Run:
         drift = self._findings(state).drift
         if not drift:
             return [], ""
-        if any(found.what == "not observable" for found in drift):
+        if any(found.what == UNSEEN for found in drift):
             return drift, worldview.STOP
         on_drift = worldview.STOP if definition is None else definition.on_drift
         return drift, on_drift if isinstance(on_drift, str) else "decide"
@@ -255,6 +255,7 @@ class Run:
 
             from surefoot.engine import start_async
 
+            self._require_no_loop("resume")
             return asyncio.run(start_async.run_async(self.runtime, definition.resume_plan(), self.id, start.Options()))
         return start.run_blocking(self.runtime, definition.resume_plan(), self.id, start.Options())
 
@@ -296,22 +297,65 @@ class Run:
     def cancel(self, *, by: str | None = None, note: str = "") -> None:
         """Ask the run to end. Without a living process it ends at once, after its sagas were undone.
 
-        That takes the code: where it is not at hand, what the run did stays done.
+        That takes the code: where it is not at hand, what the run did stays done. What is in doubt is looked at by its
+        check; what nobody can tell is alerted of, and named by `surefoot runs show`.
         """
 
         def decide(state: RunState) -> CancelRequested | None:
             if state.status in ENDED:
                 raise UsageError(f"run {self.id} has ended already: {state.status}")
+            if (definition := self._undoes_here(state)) is not None and definition.is_async:
+                self._require_no_loop("cancel")
             return None if state.cancel is not None else CancelRequested(by or whoami(), note)
 
         state = self._visit(decide)
         if start.driven_elsewhere(self.runtime, state):
             return
-        known = state.created is not None and registry.known(state.created.workflow) is not None
-        if known and any(is_undoable(past.address) for past in state.calls.values() if past.kind == "effect"):
+        if self._undoes_here(state) is not None:
             self._undo_and_end()
-        else:
-            self._end_cancelled()
+            return
+        self._end_cancelled()
+        if left := self._left_done(state):
+            config.loud(
+                f"run {self.id} was cancelled, and nothing of it was undone: its code is not at hand. "
+                f"Done, and left as it is: {', '.join(left)}",
+                run=self.id,
+                kind="cancel",
+            )
+
+    def _undoes_here(self, state: RunState) -> Definition | None:
+        """The code, if a cancellation has to run it in this process."""
+        definition = registry.known(state.created.workflow) if state.created else None
+        if definition is None or start.driven_elsewhere(self.runtime, state):
+            return None
+        effects = [past for past in state.calls.values() if past.kind == "effect"]
+        undoes = state.in_doubt() or any(is_undoable(past.address) for past in effects)
+        return definition if undoes else None
+
+    def left_done_by_cancel(self) -> list[str]:
+        """Effects that a cancellation from here would leave done, because only the code knows whether to undo them."""
+        state = self.state()
+        over = state.status in ENDED or start.driven_elsewhere(self.runtime, state)
+        return [] if over else self._left_done(state)
+
+    def _left_done(self, state: RunState) -> list[str]:
+        if state.created is None or registry.known(state.created.workflow) is not None:
+            return []
+        done = (past.address for past in state.calls.values() if past.kind == "effect" and past.state is PastState.DONE)
+        return [address for address in done if not address.rpartition("#")[0].endswith(".undo")]
+
+    def _require_no_loop(self, verb: str) -> None:
+        """It drives an async workflow to its end, and a loop that runs already cannot wait for that."""
+        import asyncio
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        raise UsageError(
+            f"run {self.id}: its workflow is async, and run.{verb}() would block the loop that calls it. In async code: "
+            f"await (await surefoot.aio.get_run({self.id!r})).{verb}()"
+        )
 
     def _undo_and_end(self) -> None:
         """Replay up to where the cancellation strikes: sagas are undone on the way out."""
@@ -333,6 +377,7 @@ class Run:
         try:
             drive.go_live(session)
             session.journal.append(RunCancelled())
+            session.tell_what_is_left()
             if (created := session.state.created) is not None and created.child_of:
                 parents.tell(self.runtime, self.id, created.child_of)
             for child in found[0].children:
@@ -386,7 +431,10 @@ class Run:
         return worldview.look(state.world, definition.watch if definition is not None else ())
 
     def accept_drift(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[str]:
-        """Accept the world as it is found now, for this witness or for all that have drifted. What was accepted."""
+        """Accept the world as it is found now, for this witness or for all that have drifted. What was accepted.
+
+        A witness that cannot be observed has to be named: to accept that means that the run no longer watches it.
+        """
         return sorted({found.witness for found in self.take_as_found(witness, by=by, note=note)})
 
     def take_as_found(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[Drift]:
@@ -400,23 +448,33 @@ class Run:
                 raise UsageError(f"run {self.id} has ended already: {state.status}")
             # Looked at here, so that it is held against the very state that the entry follows.
             findings = self._findings(state)
-            accepted[:] = self._acceptable(findings.drift, witness)
+            accepted[:] = self._acceptable(state, findings.drift, witness)
             wanted = {found.witness for found in accepted}
             sights = tuple(sight for sight in findings.sights if sight.witness in wanted)
-            return DriftAccepted(sights, by or whoami(), note)
+            unwatched = {found.witness: found.actual for found in accepted if found.what == UNSEEN}
+            return DriftAccepted(sights, by or whoami(), note, unwatched)
 
         self._visit(decide)
         return accepted
 
-    def _acceptable(self, drift: list[Drift], witness: str | None) -> list[Drift]:
+    def _acceptable(self, state: RunState, drift: list[Drift], witness: str | None) -> list[Drift]:
         wanted = [found for found in drift if witness in (None, found.witness)]
         if not wanted:
             drifted = ", ".join(sorted({found.witness for found in drift})) or "nothing"
             what = "nothing" if witness is None else witness
             raise UsageError(f"run {self.id}: {what} has{' not' if witness else ''} drifted. Drifted: {drifted}.")
-        for found in wanted:
-            if found.what == "not observable":
-                raise UsageError(f"run {self.id}: what cannot be observed cannot be accepted: {found.line()}")
+        seen = [found for found in wanted if found.what != UNSEEN]
+        if seen:
+            return seen
+        lines = "; ".join(found.line() for found in wanted)
+        if any(found.actual == worldview.CODE_NEEDED for found in wanted):
+            try:
+                registry.find(state.created.workflow if state.created else "")
+            except UsageError as error:
+                # A look that only lacks the code is no reason to stop looking.
+                raise UsageError(f"run {self.id}: {lines}. {error}") from None
+        if witness is None:
+            raise UsageError(f"run {self.id}: {lines}. Name the witness, if the run shall no longer watch it")
         return wanted
 
     def rewind(self, address: str, *, by: str | None = None, note: str = "") -> list[str]:
@@ -559,6 +617,8 @@ def _recorded(past: Past, args: Raw | None, result: Raw | None) -> RecordedCall:
 def _would_settle(past: Past) -> str:
     if past.state is PastState.UNSTORABLE:
         return "stop: its value must be given by a person"
+    if past.spent and past.policy == "retry":
+        return f"stop and ask a person, unless its check finds it: {past.spent}"
     return _by_policy(past.policy)
 
 

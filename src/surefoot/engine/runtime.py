@@ -39,16 +39,20 @@ class Runtime:
         self.committer = Committer(store)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """For each event loop, what its current turn waits for (`drive_async`)."""
-        self.left_running: list[tuple[str, Callable[[], bool]]] = []
-        """(key, is it alive?) of effects that used up their time and could not be ended."""
         self._lock = threading.Lock()
         self._live: WeakSet[Driving] = WeakSet()
         self._ticker: threading.Thread | None = None
 
+    def leave_running(self, key: str, is_alive: Callable[[], bool]) -> None:
+        """An effect has used up its time, or its caller was interrupted, and it could not be ended."""
+        with _driving_lock:
+            _left_running.append((self.store.id, key, is_alive))
+
     def still_running(self, key: str) -> bool:
         """Whether an earlier attempt under this key is under way in this process, after it was given up."""
-        self.left_running = [(each, is_alive) for each, is_alive in self.left_running if is_alive()]
-        return any(each == key for each, _ in self.left_running)
+        with _driving_lock:
+            _left_running[:] = [left for left in _left_running if left[2]()]
+            return any(left[:2] == (self.store.id, key) for left in _left_running)
 
     def enlist(self, session: Driving) -> bool:
         """Whether this process was not driving the run already."""
@@ -99,6 +103,8 @@ def _clock_of(store: Store) -> Clock:
 # Of the whole process, not of one handle: a handle that was given up may still have calls in flight.
 # Weak: a session that was cut off even while it let go (Ctrl-C, twice) must not bar its run for ever.
 _driving: WeakValueDictionary[tuple[bytes, str], Driving] = WeakValueDictionary()
+_left_running: list[tuple[bytes, str, Callable[[], bool]]] = []
+"""(store, key, is it alive?) of effects that go on although nobody waits for them any more."""
 _driving_lock = threading.Lock()
 
 

@@ -23,7 +23,9 @@ from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.blindness import Blindness
 from surefoot.core.command import (
+    After,
     Append,
+    CalledOff,
     Done,
     Ending,
     Failed,
@@ -38,14 +40,19 @@ from surefoot.core.command import (
     Unstorable,
     Wish,
 )
+from surefoot.core.doubt import Question, left_behind, open_question
 from surefoot.core.entry import (
     NOTHING,
     CallsUnclaimed,
     Due,
     EffectDone,
+    EffectDoubted,
     EffectIntended,
     EffectRaised,
+    EffectRecovered,
     EffectSettled,
+    EffectSuspected,
+    EffectUnstorable,
     Entry,
     RunAdopted,
     RunCancelled,
@@ -65,7 +72,7 @@ from surefoot.core.entry import (
 from surefoot.core.evidence import Evidence
 from surefoot.core.history import Past, PastState, changed, located, mismatch, no_longer_asked
 from surefoot.core.key import idempotency_key
-from surefoot.core.programs.calls import Call, effect, recovered, step, suspected
+from surefoot.core.programs.calls import Call, called_off, effect, recovered, step, suspected
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RUNNING, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
@@ -75,7 +82,8 @@ from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
 from surefoot.engine.config import alert, loud
 from surefoot.engine.current import Inside, Place
-from surefoot.engine.journal import Journal, evidence, whole
+from surefoot.engine.deeds import note
+from surefoot.engine.journal import Journal, evidence, load, whole
 from surefoot.engine.meters import meters
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.signals import (
@@ -104,20 +112,26 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.store.contract import Head
+from surefoot.store.liveness import is_ours
 
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
 REGAIN_SECONDS, REGAIN_LOOK_SECONDS = 30.0, 0.05
 WORLDLY = frozenset({EffectIntended, EffectDone, EffectRaised, EffectSettled, WorldSeen})
 """Entries of our own that say something about the world."""
+_OPEN: dict[type[Entry], bool] = {
+    EffectIntended: True, EffectDoubted: True, EffectSuspected: True, EffectUnstorable: True,
+    EffectDone: False, EffectRaised: False, EffectSettled: False, EffectRecovered: False,
+}  # fmt: skip
+"""Entries of our own that leave the outcome of an effect open, or settle it."""
 
 
 class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
     __slots__ = (
-        "_begun", "_touched", "args", "call", "inside", "kwargs", "past", "place", "program", "session", "spec",
-        "supervised",
+        "_begun", "_touched", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
+        "session", "spec", "supervised",
     )  # fmt: skip
 
     def __init__(
@@ -136,6 +150,8 @@ class Attempt:
         self.program = program
         self._begun = None if past is None else past.state
         self._touched: tuple[Any, ...] | None = None
+        self.ending: Ending | None = None
+        """How the call ended, for a caller that was cancelled meanwhile."""
 
     def settled_meanwhile(self) -> Ending | None:
         """While the run was being claimed, somebody may have settled the very effect that is in doubt here."""
@@ -143,7 +159,9 @@ class Attempt:
         if past is None or past.state is self._begun:
             return None
         self._begun = past.state
-        if (ending := recorded_ending(past)) is None:
+        if (ending := recorded_ending(past)) is None and self.session.is_called_off(self.place):
+            self.program = called_off(self.call, past)
+        elif ending is None:
             self.program = effect(self.call, past)  # Their word came first: what our check saw does not count.
             if self.session.needs_approval(self.spec, past):
                 self.program = people.supervised(self.place, self.call, self.spec.name, self.program)
@@ -171,7 +189,7 @@ class Attempt:
 
     def needs_claim(self, wish: Wish) -> bool:
         """Whether this wish changes something. Whoever only looks, or waits for an answer, need not drive the run."""
-        return not isinstance(wish, Look | Pause) and not (self.supervised and isinstance(wish, Observe))
+        return not isinstance(wish, Look | Pause | After) and not (self.supervised and isinstance(wish, Observe))
 
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
@@ -196,25 +214,39 @@ class Attempt:
         return None
 
     def abandon(self, is_alive: Callable[[], bool]) -> None:
-        """An attempt has used up its time and did not end: for as long as it runs, nobody in this process checks."""
-        self.session.runtime.left_running.append((self.call.key, is_alive))
+        """An attempt goes on although nobody waits for it any more: for as long, nobody in this process checks."""
+        self.session.runtime.leave_running(self.call.key, is_alive)
 
     def judged(self, returned: object) -> Verdict:
         """What the check said, its value encoded."""
         self._check_misuse()
         verdict = judged(returned)
         if not isinstance(verdict, Happened):
-            return verdict
+            on_its_way = "" if isinstance(verdict, Unknown) else self._on_its_way()
+            return Unknown(on_its_way) if on_its_way else verdict
         try:
             return Happened(Raw(values.encode(verdict.value)))
         except ValueRejected as error:
             return Unknown(f"the value that its check gave cannot be stored: {error}")
 
+    def _on_its_way(self) -> str:
+        """Why what is not there yet may still come: the attempt of an earlier process has not ended for certain."""
+        past = self.past
+        if past is None or past.state is not PastState.IN_DOUBT:
+            return ""
+        if past.deadline is not None and remaining(past.deadline, self.session.now()) > 0:
+            return "the call was given more time than has passed, and may still be on its way"
+        worker, store = past.runs_in, self.session.runtime.store
+        if not worker or worker == store.worker or is_ours(worker) or not store.alive(worker):
+            return ""  # Those of this process are known one by one (`busy`).
+        return f"the call may still be running in {past.claimant}, which is alive; end that process and resume"
+
     def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
         """What the effect touches, as it is now; and what of it could not be observed."""
         if self._touched is None:  # Asked for once: what is looked at afterwards is what was looked at before.
             self._touched = self._witnesses()
-        return observe(self._touched)
+        unwatched = self.session.state.world.unwatched
+        return observe([witness for witness in self._touched if witness.name not in unwatched])
 
     def _witnesses(self) -> tuple[Any, ...]:
         try:
@@ -226,12 +258,16 @@ class Attempt:
 
     def repair(self, attempt: int) -> Ending | Attempt:
         """The undo of what this effect did in part, as an effect with an address of its own."""
-        undo = self.spec.undo
+        undo, place = self.spec.undo, self.place
         if undo is None:
             raise AssertionError(self.call.address)
         address = f"{self.call.address}.repair{attempt}"
         args, kwargs = self.spec.undoing(self.args, self.kwargs, None)
-        return self.session.begin_at(self.place, address, undo, args, kwargs)
+        before, place.undoing = place.undoing, True  # Also in a cancelled run.
+        try:
+            return self.session.begin_at(place, address, undo, args, kwargs)
+        finally:
+            place.undoing = before
 
     def returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
@@ -248,7 +284,9 @@ class Attempt:
         if isinstance(error, Stopped | StoreUnavailable | Fenced):
             # Another run's stop, or a store's trouble: it says nothing about this call, and is not its outcome.
             raise self.session.misused(error)
-        return Raised(error, Raw(values.encode_error(error)))
+        runtime = self.session.runtime
+        runs_in = runtime.store.worker if runtime.still_running(self.call.key) else ""
+        return Raised(error, Raw(values.encode_error(error)), runs_in)
 
     def _check_misuse(self) -> None:
         """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""
@@ -303,6 +341,12 @@ class Session:
         self.interruption: BaseException | None = None
         """Ctrl-C and the like, once it has cut off a call: user code may catch it, the run does not go on."""
         self.ended = False
+        self.is_given_up: Callable[[], bool] = _never
+        """Whether whoever waits for this run has been cancelled: then it is released, and goes on another time."""
+        self.invoked = 0.0
+        """In tasks: when the code was called, by the clock of their loop."""
+        self._open: dict[str, bool] = {}
+        """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
         self._earlier_stops = state.stops
         self._lock = threading.Lock()
 
@@ -345,10 +389,19 @@ class Session:
     def learn(self, entries: tuple[Entry, ...]) -> None:
         """What this process has just recorded is what the run expects of the world from here on."""
         for entry in entries:
+            is_open = _OPEN.get(type(entry))
+            if is_open is not None:
+                self._mark(entry.address, is_open=is_open)  # type: ignore[attr-defined]
             if type(entry) in WORLDLY:
                 with self._lock:
                     self.state.world.learn(entry, self.state.seq)
                     self.state.world.folder = worldview.here()
+
+    def _mark(self, address: str, *, is_open: bool) -> None:
+        if is_open or address in self.state.calls:
+            self._open[address] = is_open
+        else:
+            self._open.pop(address, None)
 
     def look_at_world(self) -> worldview.Findings:
         """Observe everything again. What branches of this run change meanwhile is theirs to record."""
@@ -423,16 +476,22 @@ class Session:
             answer = self._from_journal(past, spec.kind, digest, raw_args)
             if answer is not None:
                 return answer
-        self.meet_cancel(place, past)
+        undecided = past is not None and past.state is PastState.IN_DOUBT and spec.check is not None
+        if not (undecided and self.is_called_off(place)):
+            self.meet_cancel(place, past)
+            undecided = False
         key = ""
         if spec.kind == "effect":
             key = self._key(address)
         call = Call(
             self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure,
-            bool(spec.touches), spec.check is not None, spec.undo is not None, self._is_stale(spec, past), spec.key_ttl,
+            bool(spec.touches), spec.check is not None, spec.undo is not None, spec.key_ttl,
         )  # fmt: skip
-        if past is not None and past.rewound and spec.on_crash == "check" and self._supervises(spec):
+        looked_up = past is not None and past.rewound and (spec.on_crash == "check" or bool(past.spent))
+        if looked_up and self._supervises(spec):
             call = msgspec.structs.replace(call, consent=partial(people.consent, place, call, spec.name))
+        if past is not None and undecided:
+            return Attempt(self, place, spec, call, args, kwargs, past, called_off(call, past))
         program = step(call, past) if spec.kind == "step" else effect(call, past)
         proven = None
         if self.state.fallbacks:
@@ -452,12 +511,9 @@ class Session:
         """One that is under way was approved. Sent back to before it, the run needs a new yes to run it again."""
         if not self._supervises(spec):
             return False
-        return past is None or (past.rewound and (past.state is PastState.CLEARED or spec.on_crash == "retry"))
-
-    def _is_stale(self, spec: CallSpec, past: Past | None) -> bool:
-        if spec.key_ttl is None or past is None:
-            return False
-        return past.expires is None or remaining(past.expires, self.now()) <= 0
+        if past is None or not past.rewound:
+            return past is None
+        return past.state is PastState.CLEARED or (spec.on_crash == "retry" and not past.spent)
 
     def _after_fallback(self, call: Call, past: Past | None) -> tuple[Program | None, Program | None]:
         """Entries of this run were lost. Was this effect, or a further attempt of it, recorded there: is it proven, or
@@ -474,8 +530,7 @@ class Session:
         if not known and not self.blindness.covers(call.address, recorded=past is not None):
             return None, None
         self.suspects.append((call.address, call.policy))
-        # How old its key is, nobody knows.
-        return None, suspected(msgspec.structs.replace(call, stale=call.key_ttl is not None), attempt)
+        return None, suspected(call, attempt)
 
     def _may_be_behind(self, past: Past) -> bool:
         """A call that was to run again when the run fell back may have done so in what is lost."""
@@ -527,7 +582,42 @@ class Session:
             raise self.revive(ending)
         if type(ending) is Halted:
             raise self.stopped(place, ending.stop)
+        if type(ending) is CalledOff:
+            raise self._felt(place, CancelSignal())
         raise AssertionError(ending)
+
+    def cut_short(self, attempt: Attempt) -> None:
+        """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
+        place, past = attempt.place, attempt.past
+        if isinstance(attempt.ending, Done):
+            note(place, attempt.spec, attempt.args, attempt.kwargs, attempt.ending, self.decoded(attempt.ending.raw))
+        elif isinstance(attempt.ending, Halted):
+            self.stopped(place, attempt.ending.stop)
+        elif attempt.ending is None and not self.is_given_up():
+            was_open = past is not None and past.kind == "effect" and past.state is PastState.IN_DOUBT
+            if self._open.get(attempt.call.address, was_open):
+                question = Question(self.run, attempt.call.address, "it may have happened")
+                self.stopped(place, question.stop("its caller was cancelled before that was found out"))
+
+    def while_undoing(self, task: Any, error: BaseException) -> None:
+        """What is being undone is undone to the end; unless the run is given up for now. Then it goes on another time."""
+        if self.is_given_up():
+            self.cut_off(error)
+            task.cancel()
+
+    def breaks_off(self, place: Place, error: BaseException) -> bool:
+        """Whether a task is cancelled because the run ends here for now. Then it is intact, and nothing is undone; but
+        nothing more is called in this branch either, whatever its code makes of the cancellation.
+        """
+        if self.is_given_up():
+            self.cut_off(error)
+        elif self.stops:
+            self._felt(place, StopSignal(self.stops[0]))
+        elif self.continuation is not None:
+            self._felt(place, self.continuation)
+        else:
+            return self.trouble is not None or self.interruption is not None
+        return True
 
     def did(self, ending: Any) -> bool:
         """Whether this run did it. What a fork has from its parent is the parent's deed, and not the fork's to undo."""
@@ -585,10 +675,16 @@ class Session:
 
     def meet_cancel(self, place: Place, past: Past | None) -> None:
         """A cancelled run begins nothing new. What is on record is replayed first, so that sagas know what to undo."""
-        if self.state.cancel is None or self.dry or place.undoing:
+        if past is not None and past.state in (PastState.DONE, PastState.FAILED):
             return
-        if past is None or past.state not in (PastState.DONE, PastState.FAILED):
+        if self.is_called_off(place):
             raise self._felt(place, CancelSignal())
+        if place.line.leaving is not None and not place.undoing:
+            raise place.line.leaving()
+
+    def is_called_off(self, place: Place) -> bool:
+        """Whether the run was cancelled; what undoes is still done."""
+        return self.state.cancel is not None and not self.dry and not place.undoing
 
     def call_begins(self, address: str) -> None:
         with self._lock:
@@ -623,6 +719,11 @@ class Session:
         except UsageError as error:
             raise self.misused(error) from None
         return values.decode(raw)
+
+    def sent_back(self) -> list[Past]:
+        """Effects that were executed before the run was sent back to before them, newest first."""
+        effects = [past for past in list(self.state.calls.values()) if past.rewound]
+        return sorted(effects, key=lambda past: past.first, reverse=True)
 
     def unasked_below(self, scope: Scope) -> bool:
         """Whether earlier processes recorded calls in this scope which the code has not asked for yet."""
@@ -752,6 +853,7 @@ class Session:
             return Suspended()
         if self.state.cancel is not None or isinstance(outcome, CancelSignal):
             yield Append(RunCancelled())
+            self.tell_what_is_left()
             return Cancelled(f"run {self.run} was cancelled{_by(self.state)}")
         outcome = self.continuation or outcome
         if not isinstance(outcome, Returned | Exception | ContinueSignal):
@@ -763,6 +865,10 @@ class Session:
             return outcome
         if missing := [past for past in unasked if past.kind == "effect" and past.address not in given_up]:
             self.stops.append(no_longer_asked(self.run, missing))
+            return (yield from self._stop())
+        if doubtful := [past for past in self._in_doubt() if past.address not in given_up]:
+            # Code that was cancelled, or that caught what it must not, went on without them.
+            self.stops += [open_question(self.run, past, "the code came to its end without it") for past in doubtful]
             return (yield from self._stop())
         if unclaimed := tuple(past.address for past in unasked if past.kind == "step" or past.address in given_up):
             if not self.dry:
@@ -782,6 +888,21 @@ class Session:
         raw = Raw(values.encode_error(outcome))
         yield Append(RunFailed(raw))
         return Failed(raw, outcome)
+
+    def _in_doubt(self) -> list[Past]:
+        """Effects of this segment whose outcome is not known, as the journal tells it."""
+        known = (past.address for past in self.state.in_doubt() if past.address not in self._open)
+        if not any(self._open.values()) and next(known, None) is None:
+            return []
+        found = load(self.runtime.store, self.run)
+        return [] if found is None else found[0].in_doubt()
+
+    def tell_what_is_left(self) -> None:
+        """A cancelled run is over, but what may have happened outside is not: a person should look."""
+        for past in () if self.dry else self._in_doubt():
+            stop = left_behind(self.run, past)
+            _log.warning("%s", stop.message)
+            alert(f"{stop.reason}: {stop.message}", stop.cures, run=self.run, kind=stop.reason)
 
     def _warn_unclaimed(self, unclaimed: tuple[str, ...], given_up: set[str]) -> None:
         steps = [address for address in unclaimed if address not in given_up]
@@ -830,6 +951,7 @@ class Session:
         """Begin the next segment: nothing of the last one is replayed into it."""
         self.ended = False
         self.continuation = None
+        self._open.clear()
         self.state.segment += 1
         self.state.calls = {}
         self.state.args, self.state.digest = Raw(raw_args), digest
@@ -875,6 +997,10 @@ def recorded_ending(past: Past) -> Ending | None:
     if past.state is PastState.FAILED and past.error is not None:
         return Failed(past.error)
     return None
+
+
+def _never() -> bool:
+    return False
 
 
 def _by(state: RunState) -> str:

@@ -4,22 +4,34 @@ Every line of control notes the effects that were done in it, whether they ran n
 comes in the order of the branches. So after a crash in the middle of undoing the same undos are asked for in the same
 order, and those on record are not repeated. A saga undoes when it is left by a failure or by cancellation, never by a
 stop or an interruption: such a run is intact and goes on.
+
+A task that is cancelled inside the run (a time-out, a failing sibling) has failed too. But that need not strike again,
+or not there, when the code is replayed. So it is recorded before the first undo (`SagaCancelled`); from then on the block
+goes no further than what is on record, is undone to the end, and waits for what cancelled it before.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from surefoot.core.entry import SagaCancelled, Stop
+from surefoot.core.history import Past, changed
+from surefoot.core.timer import after
 from surefoot.engine import current, drive
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
-from surefoot.engine.signals import CancelSignal, RunSignal
+from surefoot.engine.signals import CancelSignal, PlanSignal, RunSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError
+
+SLACK_SECONDS = 1.0
+log = logging.getLogger("surefoot")
 
 
 class Saga:
@@ -28,28 +40,40 @@ class Saga:
     def __init__(self) -> None:
         self._place: Place | None = None
         self._begin: dict[str, int] = {}
+        self._address = ""
+        self._cancelled: Past | None = None
+        """On record: an earlier process began to undo it because it was cancelled."""
+        self._outer: Any = None
 
-    def _enter(self) -> None:
+    def _enter(self) -> Place:
         place = self._place = current.require_branch("saga")
-        place.session.enter_verb(place)
+        session = place.session
+        session.enter_verb(place)
+        self._address = place.scope.take("saga")
+        self._cancelled = session.state.calls.get(self._address)
+        if self._cancelled is not None:
+            self._cancelled.asked = True
+            if self._cancelled.kind != "saga":
+                raise session.stopped(
+                    place, changed(session.run, self._address, f"a {self._cancelled.kind}", "sf.saga()")
+                )
         self._begin = {path: len(deeds) for path, deeds in _lists(place)}
+        return place
 
-    def _to_undo(self, error: BaseException | None) -> list[Deed]:
+    def _to_undo(self) -> list[Deed]:
         place = self._place
-        if place is None or not _compensates(error):
-            return []
-        return [deed for deed in _deeds(place, self._begin) if not deed.undone][::-1]
+        return [] if place is None else [deed for deed in _deeds(place, self._begin) if not deed.undone][::-1]
 
     def __enter__(self) -> Self:
-        self._enter()
-        if self._place is not None and not isinstance(self._place.owner, int):
-            raise self._place.session.misused(UsageError("in an async workflow a saga is entered with `async with`"))
+        place = self._enter()
+        if not isinstance(place.owner, int):
+            raise place.session.misused(UsageError("in an async workflow a saga is entered with `async with`"))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._place is not None and (deeds := self._to_undo(error)):
+        if self._place is not None and _compensates(error) and (deeds := self._to_undo()):
             with _still_allowed(self._place) as failures:
                 for deed in deeds:
                     with failures:
@@ -57,18 +81,63 @@ class Saga:
             failures.tell()
 
     async def __aenter__(self) -> Self:
-        self._enter()
+        from surefoot.engine import drive_async
+
+        place = self._enter()
+        self._outer = place.line.leaving
+        if self._cancelled is not None:
+            place.line.leaving = drive_async.CancelledAgain
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._place is not None and (deeds := self._to_undo(error)):
-            with _still_allowed(self._place) as failures:
+        from asyncio import CancelledError
+
+        from surefoot.engine.drive_async import CancelledAgain, to_the_end
+
+        place = self._place
+        if place is None:
+            return
+        place.line.leaving = self._outer
+        cancelled = isinstance(error, CancelledError)
+        again = self._cancelled is not None and (error is None or isinstance(error, CancelledAgain))
+        if isinstance(error, CancelledError) and not again and self._breaks_off(place, error):
+            return
+        deeds = self._to_undo() if cancelled or again or _compensates(error) else []
+        if deeds:
+            marked = cancelled and self._cancelled is None
+            _, late = await to_the_end(self._undone(place, deeds, marked=marked), place.session.while_undoing)
+            if late is not None:
+                raise late
+        if again and self._cancelled is not None:
+            await _cancelled_as_before(place, self._address, self._cancelled)
+
+    def _breaks_off(self, place: Place, error: BaseException) -> bool:
+        """Also in a dry replay, where a task is cancelled because another has come to what would be executed."""
+        unknown = place.session.dry and self._cancelled is None
+        return unknown or bool(place.session.breaks_off(place, error))
+
+    async def _undone(self, place: Place, deeds: list[Deed], *, marked: bool) -> None:
+        """In a task of its own, so that no further cancellation reaches it: what has begun to be undone is undone."""
+        from asyncio import current_task, get_running_loop
+
+        from surefoot.engine import drive_async
+
+        session = place.session
+        owner, place.owner = place.owner, current_task()
+        try:
+            if marked:
+                seconds = round(get_running_loop().time() - session.invoked, 3)
+                await drive_async.go_live(session)
+                await drive_async.append(session, SagaCancelled(self._address, seconds))
+            with _still_allowed(place) as failures:
                 for deed in deeds:
                     with failures:
                         await _undo_async(deed)
             failures.tell()
+        finally:
+            place.owner = owner
 
 
 class _Failures:
@@ -156,6 +225,27 @@ def _compensates(error: BaseException | None) -> bool:
     if error is None or isinstance(error, RunSignal):
         return isinstance(error, CancelSignal)
     return isinstance(error, Exception) and not isinstance(error, UsageError | Stopped | StoreUnavailable | Fenced)
+
+
+async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
+    """All is undone. What cancelled the block before, a time-out or a sibling, decides how the code goes on."""
+    from surefoot.engine import drive_async
+
+    session = place.session
+    if place.line.leaving is not None:
+        raise place.line.leaving()  # So was the saga around it, which is undone first.
+    if session.dry:
+        raise PlanSignal
+    wait = past.seconds + SLACK_SECONDS
+    known = f"run {session.run}, {address}: the block was cancelled before, and what it did is undone"
+    log.warning("%s; waiting at most %.0f s for the same to happen again", known, wait)
+    await drive_async.pause(session, after(session.now(), wait))
+    message = f"{known}. This time nothing cancelled it, so that nobody knows how the run goes on."
+    cures = (
+        ("once more:", "run it again, with what cancels the block (a time-out, a failing sibling)"),
+        ("give up:", f"surefoot runs cancel {shlex.quote(session.run)}"),
+    )
+    raise session.stopped(place, Stop("CodeChanged", message, address, {"recorded": "cancelled"}, cures))
 
 
 @contextmanager

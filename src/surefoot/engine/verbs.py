@@ -234,6 +234,7 @@ def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Sc
         for _ in range(min(width, len(thunks)))
     ]
     _run_all(place.session, threads)
+    place.line.join()
     ends.join(place)
     return ends
 

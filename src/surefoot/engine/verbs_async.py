@@ -108,11 +108,15 @@ async def _side_by_side(
     async def work() -> None:
         for index in numbers:
             await branch(index)
-            if isinstance(ends.errors[index], asyncio.CancelledError):
-                return
+            error = ends.errors[index]
+            if isinstance(error, asyncio.CancelledError) and not isinstance(error, drive_async.CancelledAgain):
+                return  # A replayed one ends its own branch only: what others did has to be known to be undone.
 
     tasks = [asyncio.create_task(work()) for _ in range(min(width, len(thunks)))]
-    await _join(tasks)
+    try:
+        await _join(tasks)
+    finally:
+        place.line.join()  # Also if we are cancelled: what the branches did is done.
     ends.join(place)
     return ends
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surefoot.core.command import Verify
 from surefoot.core.entry import Sight, Stop
-from surefoot.core.expectation import Drift, Expectation, Unseen
+from surefoot.core.expectation import UNSEEN, Drift, Expectation, Unseen
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.errors import UsageError
 from surefoot.world.base import sight
@@ -27,6 +27,8 @@ VERDICTS: Final = (STOP, WARN, ACCEPT)
 SHOWN: Final = 20
 LONG_WAIT_SECONDS: Final = 60.0
 """After a longer wait the world is looked at again."""
+
+CODE_NEEDED: Final = "only the code that watched it can look; name it in watch= of the workflow"
 
 OnDrift = str | Callable[[list[Drift]], str]
 
@@ -61,12 +63,17 @@ def watch(witness: Any) -> tuple[Any, Sight | str]:
 
 
 def unobservable(run: str, address: str, why: str) -> Stop:
-    return Stop("Drifted", f"run {run}, {address}: cannot be observed: {why}", address, {"unseen": why})
+    message = f"run {run}, {address}: cannot be observed: {why}. Once it can be, or the code no longer asks, resume"
+    return Stop("Drifted", message, address, {"unseen": why}, give_up(run))
+
+
+def give_up(run: str) -> tuple[tuple[str, str], ...]:
+    return (("give up?", f"surefoot runs cancel {shlex.quote(run)}"),)
 
 
 def look(world: Expectation, at_hand: Sequence[Any]) -> Findings:
     """Observe every witness that the run knows or the code names. A new one is no drift: it begins now."""
-    given = {witness.name: witness for witness in at_hand}
+    given = {witness.name: witness for witness in at_hand if witness.name not in world.unwatched}
     actual = _again(world, given)
     judged = dict(actual)
     for name, seen in observe_all([witness for name, witness in given.items() if name not in actual]).items():
@@ -102,7 +109,7 @@ def _again(world: Expectation, given: dict[str, Any]) -> dict[str, dict[str, str
     for name, seen in world.sights.items():
         witness = given.get(name) or (from_spec(seen.spec) if seen.spec else None)
         if witness is None:
-            found[name] = Unseen("only the code that watched it can look; name it in watch= of the workflow")
+            found[name] = Unseen(CODE_NEEDED)
         else:
             witnesses.append(witness)
     return {**found, **observe_all(witnesses)}
@@ -121,7 +128,7 @@ def _as_expected(world: Expectation, sight: Sight) -> bool:
 
 def verdict(drift: list[Drift], on_drift: OnDrift) -> str:
     """What the workflow wants done about it. What cannot be observed is a stop, whatever it says."""
-    if any(found.what == "not observable" for found in drift):
+    if any(found.what == UNSEEN for found in drift):
         return STOP
     if not drift or isinstance(on_drift, str):
         return on_drift if isinstance(on_drift, str) else ACCEPT
@@ -170,6 +177,7 @@ def drifted(run: str, drift: Sequence[Drift], folder: str = "") -> Stop:
     moved = [f"relative paths: recorded in {folder}, looked for in {here()}"] if folder not in ("", here()) else []
     told = "\n  ".join([*lines[:SHOWN], *more, *moved])
     quoted = shlex.quote(run)
+    unseen = [found.witness for found in drift if found.what == UNSEEN]
     call = next((found.by.split(",")[0] for found in drift if "#" in found.by), "")
     again = (("do it again?", f"surefoot runs rewind {quoted} --at {shlex.quote(call)}"),) if call else ()
     return Stop(
@@ -178,8 +186,10 @@ def drifted(run: str, drift: Sequence[Drift], folder: str = "") -> Stop:
         "",
         {found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift[:SHOWN]},
         (
-            ("it is all right?", f"surefoot accept {quoted}"),
+            *((("it is all right?", f"surefoot accept {quoted}"),) if len(unseen) < len(drift) else ()),
             *again,
-            ("give up?", f"surefoot runs cancel {quoted}"),
+            *((("can be observed again?", f"surefoot runs resume {quoted} --app MODULE"),) if unseen else ()),
+            *(("no longer watch it?", f"surefoot accept {quoted} {shlex.quote(name)}") for name in unseen[:SHOWN]),
+            *give_up(run),
         ),
     )

@@ -14,7 +14,7 @@ from msgspec import Raw
 from surefoot.core import values
 from surefoot.core.entry import Kept, RunRewound, Value
 from surefoot.core.history import Past, PastState
-from surefoot.core.state import DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
+from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
 from surefoot.view.standing import Asked, Cure, Reason, Stands
 
@@ -140,8 +140,10 @@ def _headline(state: RunState, how: Stands, error: tuple[str, str] | None) -> st
     asked = ", asked to cancel" if state.cancel is not None and state.status not in ENDED else ""
     back = [entry for _, entry in state.fallbacks]
     fell = f"; fell back to entry {back[-1].after} ({back[-1].why})" if back else ""
+    doubts = len(state.in_doubt()) if state.status == CANCELLED else 0
+    left = f"; what became of {doubts} effect{'s' if doubts > 1 else ''} is not known" if doubts else ""
     told = _HEADLINES.get(how.status, how.status) if how.wait is None else str(how.wait)
-    return text.shorten(told + asked + fell, VALUE_WIDTH)
+    return text.shorten(told + asked + left + fell, VALUE_WIDTH)
 
 
 def _asked(state: RunState, whole: Whole | None) -> dict[str, Asked]:

@@ -150,6 +150,11 @@ def _sights(data: Data) -> str:
     return ", ".join(told) + (f": {data['why']}" if data.get("why") else "")
 
 
+def _accepted(data: Data) -> str:
+    unwatched = [f"{witness} no longer watched ({why})" for witness, why in data.get("unwatched", {}).items()]
+    return f"{', '.join([*unwatched, *filter(None, [_sights(data)])])}; {_by(data)}"
+
+
 def _asked(data: Data) -> str:
     who = f"for {', '.join(data['by'])}: " if data.get("by") else ""
     return f"{who}{data.get('question')} {_due(data)}".rstrip()
@@ -182,6 +187,7 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "EffectDone": ("effect done", _value),
     "EffectRaised": ("effect raised", _error),
     "EffectDoubted": ("effect IN DOUBT", _error),
+    "SagaCancelled": ("saga cancelled", lambda _: "what was done in it is undone"),
     "EffectUnstorable": ("effect done, value not stored", lambda data: str(data.get("why", ""))),
     "EffectSettled": ("effect settled", _settled),
     "EffectSuspected": ("effect IN DOUBT", lambda _: "its record may be among those that were lost"),
@@ -197,7 +203,7 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "WaitExpired": ("wait expired", _nothing),
     "ChildEnded": ("child ended", lambda data: f"run {data.get('child')}"),
     "WorldSeen": ("world seen", _sights),
-    "DriftAccepted": ("drift accepted", lambda data: f"{_sights(data)}; {_by(data)}"),
+    "DriftAccepted": ("drift accepted", _accepted),
     "QuestionAsked": ("question asked", _asked),
     "AnswerGiven": ("answered", lambda data: f"{_value(data)} {_by(data)}"),
     "QuestionExpired": ("question expired", lambda _: "nobody answered in time"),

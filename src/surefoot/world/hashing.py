@@ -221,7 +221,8 @@ def _read(number: int, count: int, offset: int) -> bytes:
     try:
         return os.pread(number, count, offset)
     except OSError as error:
-        if error.errno in (errno.EBADF, errno.ESPIPE):  # borrowed, and its owner has closed it
+        if error.errno in (errno.EBADF, errno.ESPIPE, errno.EISDIR):
+            # Borrowed, and its owner has closed it; by now the number may be that of something else.
             raise _Unrest from None
         raise
 

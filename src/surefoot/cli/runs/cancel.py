@@ -2,33 +2,56 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
-from surefoot.cli import acting
-from surefoot.cli.options import Settings, common, operator
+from surefoot.cli import acting, asking, output
+from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.core.state import CANCELLED
+from surefoot.view import text
 
 
 @click.command()
 @click.argument("run_id", metavar="ID")
+@app_option
+@asking.yes_option
 @operator
 @common
 @click.pass_obj
-def cancel(settings: Settings, run_id: str, by: str | None, note: str) -> None:
+def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str | None, note: str) -> int:
     """Ask a run to end. A process that drives it ends it at its next call; without one it ends at once.
 
-    Nothing is undone. Effects that are in doubt stay on record as such.
+    With the code (--app) what its sagas did is undone first. Without it nothing is: if effects are done, they are
+    listed, and you are asked. Effects that are in doubt stay on record as such; look at them outside.
     """
+    from surefoot.cli import code, driving
     from surefoot.engine.handle import whoami
 
-    run = acting.open_run(settings, run_id)
+    with driving.answers_only():
+        code.load_app(app)
+        run = acting.open_run(settings, run_id)
     who = by or whoami()
-    run.cancel(by=who, note=note)
+    left = run.left_done_by_cancel()
+    if left:
+        output.tell(*(text.visible(line) for line in _outlook(run_id, left, acting.where(settings))))
+        if not asking.agreed("cancel it, and undo nothing?", yes=yes):
+            return asking.DECLINED
+    with driving.answers_only():
+        run.cancel(by=who, note=note)
     ended = run.status == CANCELLED
     how = "cancelled" if ended else "asked to cancel; its process ends it at the next call"
     acting.report(
         settings,
         run,
-        {"run": run_id, "cancelled": ended, "by": who, "note": note},
+        {"run": run_id, "cancelled": ended, "left_done": left, "by": who, "note": note},
         f"recorded: run {run_id} {how}, said by {who}",
+    )
+    return 0
+
+
+def _outlook(run_id: str, left: list[str], where: str) -> tuple[str, ...]:
+    return (
+        f"run {run_id}: its code is not at hand, so nothing is undone. Done, and left as it is: {', '.join(left)}",
+        f"  with the code, its sagas are undone: surefoot runs cancel {shlex.quote(run_id)} --app MODULE{where}",
     )

@@ -9,6 +9,7 @@ import click
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, common, operator
 from surefoot.core.address import as_recorded
+from surefoot.core.state import reversed_since
 from surefoot.view import text
 
 if TYPE_CHECKING:
@@ -49,12 +50,18 @@ def _outlook(run_id: str, address: str, aside: list[Past], executed: list[Past])
     steps = sum(past.kind == "step" for past in aside)
     kept = f"{len(aside)} recorded calls are set aside and kept, {steps} of them steps that run again."
     told = [f"run {run_id} would go back to before {address}: {kept}"]
-    told += [f"  in doubt   {past.address}: it happened or may have; then {_policy(past)}" for past in executed]
+    spent = reversed_since(aside)
+    told += [
+        f"  in doubt   {past.address}: it happened or may have; then {_policy(past, spent.get(past.address, ''))}"
+        for past in executed
+    ]
     if not executed:
         told.append("  no effect was executed from there on.")
     return [text.visible(line) for line in told]
 
 
-def _policy(past: Past) -> str:
+def _policy(past: Past, spent: str) -> str:
+    if spent and past.policy == "retry":
+        return f"a person has to settle it: {spent}"
     words = {"retry": "run again with the same key", "check": "looked up by its check", "fail": "the call fails"}
     return words.get(past.policy, "a person has to settle it")

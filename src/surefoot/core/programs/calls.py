@@ -11,10 +11,11 @@ from typing import Any, assert_never
 
 from msgspec import Raw, Struct
 
-from surefoot.core import doubt
+from surefoot.core import doubt, values
 from surefoot.core.command import (
     After,
     Append,
+    CalledOff,
     Done,
     Ending,
     Execute,
@@ -32,6 +33,7 @@ from surefoot.core.command import (
     Wish,
 )
 from surefoot.core.entry import (
+    Due,
     EffectDone,
     EffectDoubted,
     EffectIntended,
@@ -48,6 +50,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import Past, PastState
 from surefoot.core.retry import RetryPolicy, Wait, after_doubt, next_try, proves_nothing_happened
+from surefoot.core.timer import Moment, remaining
 from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
 
 Part = Generator[Wish, Any, Ending | None]
@@ -69,9 +72,8 @@ class Call(Struct, frozen=True):
     """Whether it names what it touches."""
     checkable: bool = False
     undoable: bool = False
-    stale: bool = False
-    """Whether its key is too old for a retry to be safe."""
     key_ttl: float | None = None
+    """For how many seconds after its first use a retry under its key is safe; None: for ever."""
     consent: Callable[[], Part] | None = None
     """Asks a person for a yes, where one is needed after the doubt is cleared and before it runs again."""
 
@@ -106,8 +108,13 @@ def effect(call: Call, past: Past | None) -> Program:
             ending = yield from call.consent()
         if ending is not None:
             return ending
-    unproven = past is not None and (past.unproven or (past.state is PastState.IN_DOUBT and _retries(call)))
+    unproven = None if past is None else _Unproven.by(call, past)
     while True:
+        if unproven is not None and (yield from _is_stale(call, expires)):
+            ending = yield from _too_late(call, unproven, attempt)
+            if ending is not None:
+                return ending
+            unproven = None
         attempt += 1
         deadline = None if call.timeout is None else (yield After(call.timeout))
         before, unseen = (yield Observe()) if call.touches else ((), ())
@@ -135,31 +142,80 @@ def effect(call: Call, past: Past | None) -> Program:
                 failures += 1
                 wait = next_try(call.retry, error, failures, harmless=call.policy in ("retry", "check"))
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
-                if due is None and unproven:
+                if due is None and unproven is not None:
                     # This attempt did nothing; an earlier one may have. To call that failed would be a guess.
-                    yield Append(EffectDoubted(call.address, raw, attempt))
-                    question = doubt.Question(call.run, call.address, f"its last attempt did nothing ({error})")
-                    return Halted(question.stop("an earlier one may have happened"))
+                    yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in))
+                    question = doubt.did_nothing(call.run, call.address, error)
+                    return Halted(question.stop("it is not tried again"))
                 yield from _left_behind(call, before, "which failed")
                 yield Append(EffectRaised(call.address, raw, attempt, due))
                 if due is None:
                     return Failed(raw, error)
+                if unproven is not None:
+                    unproven = _Unproven(doubt.did_nothing(call.run, call.address, error), raw)
                 yield Pause(due)
             case Raised(error, raw):
                 failures += 1
-                yield Append(EffectDoubted(call.address, raw, attempt))
+                yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in))
                 question = doubt.raised(call.run, call.address, error)
                 ending = yield from _in_doubt(call, question, attempt, failures, outcome)
                 if ending is not None:
                     return ending
-                unproven = _retries(call)
+                unproven = _Unproven(question) if _retries(call) else None
             case _:
                 assert_never(outcome)
 
 
+class _Unproven(Struct, frozen=True):
+    """An attempt may have happened: nothing but its key makes another one safe."""
+
+    question: doubt.Question
+    failure: Raw | None = None
+    """The last one is on record as having done nothing; an earlier one may have."""
+    deadline: Due | None = None
+    """Until when it may still be on its way."""
+
+    @classmethod
+    def by(cls, call: Call, past: Past) -> _Unproven | None:
+        """What earlier processes left behind, once the policy has let it pass."""
+        if past.state is PastState.IN_DOUBT:
+            return cls(doubt.recorded(call.run, past), None, past.deadline) if _retries(call) else None
+        if not past.unproven or past.error is None:
+            return None
+        kind, text = values.error_summary(past.error)
+        return cls(doubt.did_nothing(call.run, call.address, f"{kind}: {text}"), past.error)
+
+
 def _retries(call: Call) -> bool:
     """Whether an attempt in doubt is followed by another one without a look at the world."""
-    return call.policy == "retry" and not call.stale
+    return call.policy == "retry"
+
+
+def _is_stale(call: Call, expires: Due | None) -> Generator[Wish, Any, bool]:
+    """Whether its key is too old for a retry to be safe; also if nobody knows how old it is."""
+    if call.key_ttl is None:
+        return False
+    if expires is None:
+        return True
+    now: Due = yield After(0.0)
+    return remaining(expires, Moment(now.at, now.boot, now.boot_at)) <= 0
+
+
+def _too_late(call: Call, last: _Unproven, attempt: int) -> Part:
+    """It may have happened, and the other side may have forgotten its key by now. None: it did not happen."""
+    question = last.question.because("its key is older than key_ttl, so that a retry is no longer safe")
+    if last.failure is not None:
+        yield Append(EffectDoubted(call.address, last.failure, attempt))
+    if not call.checkable:
+        return Halted(question.stop("it has no check"))
+    if last.deadline is not None:
+        yield _not_yet(call, last.deadline)
+    return (yield from _looked(call, question, attempt, 0, None))
+
+
+def _not_yet(call: Call, deadline: Due) -> Pause:
+    """A call that was given this long may still be on its way: "not happened" is believed only then."""
+    return Pause(deadline, f"{call.address} was given until then, and may still be on its way")
 
 
 def recovered(call: Call, value: Raw, attempt: int) -> Program:
@@ -176,6 +232,15 @@ def suspected(call: Call, attempt: int) -> Program:
     return (yield from effect(call, past))
 
 
+def called_off(call: Call, past: Past) -> Program:
+    """The run was cancelled while this was in doubt. It does not run again; but if it happened, it can be undone."""
+    if past.state is PastState.IN_DOUBT and call.checkable:
+        ending = yield from _looked(call, doubt.recorded(call.run, past), past.attempt, 0, None)
+        if isinstance(ending, Done):
+            return ending
+    return CalledOff()
+
+
 def _take_up(call: Call, past: Past) -> Part:
     """Go on with an effect that was begun before. None: run it (again)."""
     match past.state:
@@ -185,12 +250,13 @@ def _take_up(call: Call, past: Past) -> Part:
             return Halted(doubt.unstorable(call.run, call.address, past.why))
         case PastState.IN_DOUBT:
             question = doubt.recorded(call.run, past)
-            if past.deadline is not None and (call.policy == "check" or (call.stale and call.checkable)):
-                # A call that was given this long may still be on its way: "not happened" is believed only then.
-                yield Pause(past.deadline, f"{call.address} was given until then, and may still be on its way")
+            if past.deadline is not None and call.policy == "check":
+                yield _not_yet(call, past.deadline)
             if call.policy == "retry" and past.rewound and not _is_same(call, past):
                 # The key stands for what was asked then: with it, something else would be done, or not be done.
                 return Halted(question.stop("to run it now would be no retry: other arguments, or another run's key"))
+            if call.policy == "retry" and past.spent and not (yield from _is_stale(call, past.expires)):
+                return (yield from _spent(call, question, past))
             crashed = past.error is None
             return (yield from _in_doubt(call, question, past.attempt, 0 if crashed else past.failures, None))
         case PastState.CLEARED:
@@ -210,11 +276,7 @@ def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int,
 
     `failed`: how it ended, if it did so in this process; else it was cut off.
     """
-    policy = call.policy
-    if policy == "retry" and call.stale:
-        policy = "check" if call.checkable else "ask"
-        question = question.because("its key is older than key_ttl, so that a retry is no longer safe")
-    match policy:
+    match call.policy:
         case "retry":
             wait = Wait(0.0, False) if not failures else after_doubt(call.retry, failures)
             if wait is None:
@@ -233,22 +295,39 @@ def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int,
             return Halted(question.stop("it has no check"))
 
 
+def _spent(call: Call, question: doubt.Question, past: Past) -> Part:
+    """Its key was used, and what it did was reversed. The other side would answer as it did then, and do nothing."""
+    if call.checkable:
+        if past.deadline is not None:
+            yield _not_yet(call, past.deadline)
+        verdict = yield Look()
+        if isinstance(verdict, Happened):
+            return (yield from _found(call, past.attempt, verdict.value))
+        question = question.because("its check does not find it")
+    return Halted(question.spent())
+
+
+def _found(call: Call, attempt: int, raw: Raw) -> Part:
+    """A check says that it happened."""
+    after, _ = (yield Observe()) if call.touches else ((), ())
+    yield Append(EffectSettled(call.address, True, attempt, raw, "check"))
+    if after:
+        yield Append(WorldSeen(after, why=f"{call.address}, found by its check"))
+    return Done(raw)
+
+
 def _looked(call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None) -> Part:
     """A check looks at the world. What it learns is on record before anything is done about it."""
     verdict = yield Look()
     match verdict:
         case Happened(raw):
-            after, _ = (yield Observe()) if call.touches else ((), ())
-            yield Append(EffectSettled(call.address, True, attempt, raw, "check"))
-            if after:
-                yield Append(WorldSeen(after, why=f"{call.address}, found by its check"))
-            return Done(raw)
+            return (yield from _found(call, attempt, raw))
         case NotHappened():
             yield Append(EffectSettled(call.address, False, attempt, learned_by="check"))
             return (yield from _as_before(call)) or (yield from _try_again(call, attempt, failures, failed))
         case Partial(why) if call.undoable:
             ending = yield Repair(attempt)
-            if isinstance(ending, Halted):
+            if isinstance(ending, Halted | CalledOff):
                 return ending
             if isinstance(ending, Failed):
                 return Halted(question.stop(f"it happened in part ({why}), and undoing that failed"))
@@ -278,7 +357,8 @@ def _as_before(call: Call) -> Part:
 
 def unobservable(call: Call, unseen: tuple[str, ...]) -> Stop:
     message = (
-        f"run {call.run}, {call.address}: what it touches cannot be observed, so it was not run: {'; '.join(unseen)}"
+        f"run {call.run}, {call.address}: what it touches cannot be observed, so it was not run: {'; '.join(unseen)}. "
+        "Once it can be, or the code no longer names it in touches=, resume"
     )
     return Stop("Drifted", message, call.address, {"unseen": "; ".join(unseen)})
 

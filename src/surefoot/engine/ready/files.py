@@ -15,11 +15,13 @@ from contextlib import suppress
 from hashlib import sha256
 from os import PathLike
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 from surefoot.core import values
 from surefoot.core.entry import ValueNoted
+from surefoot.core.history import Past
 from surefoot.core.verdict import Verdict, happened, not_happened
 from surefoot.engine import current
 from surefoot.engine.workflow import effect
@@ -59,7 +61,7 @@ def write_file(path: Path, content: str | bytes) -> str:
     _require(path)
     if not isinstance(content, str | bytes):
         raise UsageError(f"write_file: content is a str or bytes, not {type(content).__name__}")
-    return _write_file(path, content, _noted("write_file", _target(path)))
+    return _write_file(path, content, _noted("write_file", path, _target(path)))
 
 
 def delete_file(path: Path) -> bool:
@@ -68,7 +70,7 @@ def delete_file(path: Path) -> bool:
     Undo: it comes back, with its permissions, up to 1 MiB, unless something else is there by now.
     """
     _require(path)
-    return _delete_file(path, _noted("delete_file", os.fspath(path)))
+    return _delete_file(path, _noted("delete_file", path, os.fspath(path)))
 
 
 def _witness(path: Path, *_: Any) -> Witness:
@@ -161,12 +163,50 @@ def _require(path: Path) -> None:
         raise UsageError(f"{os.fspath(path)!a:.200} belongs to a surefoot store; it is not yours to change") from None
 
 
-def _noted(name: str, target: str) -> Before:
+def _noted(name: str, path: Path, target: str) -> Before:
     """In a run: read once, before the first attempt, and recorded with the intent. Outside: as it is now."""
     place = current.get()
     if place is None or place is current.OUTSIDE or place.inside is not None:
         return _before(target)
-    return place.session.note(place, f"{name}.before", lambda: _before(target), ValueNoted)  # type: ignore[no-any-return]
+    session = place.session
+    return session.note(place, f"{name}.before", lambda: _before_this_run(session, path, target), ValueNoted)  # type: ignore[no-any-return]
+
+
+def _before_this_run(session: Any, path: Path, target: str) -> Before:
+    """What is there; or, if the run itself has left it so and was sent back since, what was there before that."""
+    found = _before(target)
+    changes = _own_changes(session).get(os.fspath(path), ())
+    content = _content(target) if found.kind == "large" and changes else found.content
+    for past, left in changes:
+        if not past.asked and left == _fingerprint(found.kind, content or b""):
+            # What was replaced is on record; where it is not, no wrong content shall be brought back.
+            found = Before("unreadable") if past.before is None else session.decoded(past.before)
+            content = found.content
+            if found.kind in ("large", "unreadable"):
+                break
+    return found
+
+
+_changes: WeakKeyDictionary[Any, dict[str, list[tuple[Past, str]]]] = WeakKeyDictionary()
+
+
+def _own_changes(session: Any) -> dict[str, list[tuple[Past, str]]]:
+    """Path -> effects of ours that were executed before the run was sent back, newest first, and what each has left."""
+    found = _changes.get(session)
+    if found is None:
+        found = _changes[session] = {}
+        for past in session.sent_back():
+            name = past.address.rpartition("#")[0].rpartition("/")[2]
+            args = session.decoded(past.args) if name in ("write_file", "delete_file") else None
+            path, content = (args.get("path"), args.get("content", b"")) if isinstance(args, dict) else (None, None)
+            if isinstance(path, str | PathLike) and isinstance(content, str | bytes):
+                left = _fingerprint("absent" if name == "delete_file" else "file", _bytes(content))
+                found.setdefault(os.fspath(path), []).append((past, left))
+    return found
+
+
+def _fingerprint(kind: str, content: bytes) -> str:
+    return sha256(content).hexdigest() if kind in ("file", "large") else kind
 
 
 def _before(target: str) -> Before:

@@ -92,6 +92,10 @@ class Server:
             if not db.execute("SELECT FROM pg_database WHERE datname = %s", [database]).fetchall():
                 db.execute(f"CREATE DATABASE {database}")
         with psycopg.connect(self.url_of(database), autocommit=True) as db:
+            db.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
             db.execute("SET client_min_messages = warning")
             db.execute("DROP SCHEMA IF EXISTS surefoot CASCADE")
         return self.url_of(database)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Self
 
 PASS = "pass"
 CUT_BEFORE = "cut before"
@@ -67,7 +68,7 @@ class Proxy:
         for line in self._lines:
             line.close()
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

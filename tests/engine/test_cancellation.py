@@ -562,12 +562,12 @@ def test_what_nobody_can_tell_is_named_when_the_run_is_cancelled(desk, told, ale
     assert [(alert.run, alert.kind) for alert in alerts] == [("r", "InDoubt")]
     assert told in alerts[0]
     assert told in caplog.text
-    seen = page.page(sf.get_run("r").state(), driven=False)
+    seen = page.page(sf.get_run("r").state(), driven=False, now=0)
     assert told in seen.reasons[0].message
     assert "look:" in [cure.when for cure in seen.reasons[0].cures]
     assert "what became of 1 effect is not known" in seen.headline
     sf.get_run("r").settle("pay#1", happened="paid", by="ann", note="refunded by hand")
-    assert page.page(sf.get_run("r").state(), driven=False).reasons == ()
+    assert page.page(sf.get_run("r").state(), driven=False, now=0).reasons == ()
 
 
 def test_what_is_in_doubt_is_named_where_the_code_is_not_at_hand(program, alerts):

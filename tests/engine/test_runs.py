@@ -9,6 +9,8 @@ import pytest
 
 import surefoot as sf
 from surefoot import aio
+from surefoot.engine import config, drive, journal
+from surefoot.engine.session import Session
 
 
 def test_a_finished_run_returns_its_recorded_result_without_running(ledger):
@@ -388,3 +390,24 @@ def test_a_call_with_a_missing_argument_does_not_use_up_the_id():
             wf.run("r", *args, **kwargs)
 
     assert wf.run("r", 1, b=2) == 3
+
+
+def test_a_claim_fails_if_the_claimant_before_goes_on():
+    """Whoever looked dead, or let go for a moment, and then wrote on: their run is not taken from under their feet."""
+
+    @sf.step
+    def one() -> int:
+        return 1
+
+    @sf.workflow
+    def wf() -> int:
+        late = Session(runtime, *journal.load(runtime.store, "r"))
+        one()
+        with pytest.raises(sf.Fenced, match="taken over"):
+            drive.go_live(late)
+        return 2
+
+    runtime = config.runtime(create=True)
+
+    assert wf.run("r") == 2
+    assert [entry.kind for entry in sf.get_run("r").entries()].count("RunAdopted") == 1

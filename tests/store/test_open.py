@@ -144,12 +144,6 @@ def test_anything_else_is_refused_with_the_forms(url, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_postgres_is_said_to_be_missing():
-    """People will try it."""
-    with pytest.raises(UsageError, match="not available in this version"):
-        open_store("postgresql://localhost/x", create=True)
-
-
 def test_forked_child_does_not_get_the_parents_memory():
     """A copy that goes its own way would look like the store and silently not be it."""
     store = open_store("memory:", create=True)

@@ -143,7 +143,10 @@ def test_isolation_that_would_hide_what_others_wrote_is_refused(server, opened):
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
 def test_server_that_does_not_keep_its_word_is_refused(tmp_path, setting):
     """What was acknowledged must survive a power cut; the settings are read back, not assumed."""
-    with serving(tmp_path, f"{setting}=off") as careless, pytest.raises(StoreNotDurable, match=f"{setting}=off") as found:
+    with (
+        serving(tmp_path, f"{setting}=off") as careless,
+        pytest.raises(StoreNotDurable, match=f"{setting}=off") as found,
+    ):
         PostgresStore.open(parse(careless.url, ["postgresql"]), create=True)
 
     assert "postgresql.conf" in str(found.value)

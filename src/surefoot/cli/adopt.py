@@ -30,7 +30,7 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
     from surefoot.engine.clock import SystemClock
     from surefoot.engine.handle import whoami
     from surefoot.store.generation_journal import checkpoints
-    from surefoot.store.open import open_regressed
+    from surefoot.store.open import open_regressed, shown
 
     if not reason.strip():
         raise UsageError("--reason must say why: somebody will read it.")
@@ -40,7 +40,7 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
     except JournalRegressed as why:
         output.tell(text.visible(why.summary))
     else:
-        raise UsageError(f"{url} has lost nothing: there is nothing to adopt.")
+        raise UsageError(f"{shown(url)} has lost nothing: there is nothing to adopt.")
     store = open_regressed(url)
     try:
         found = adoption.look(store)

@@ -28,13 +28,14 @@ def doctor(settings: Settings) -> int:
     from surefoot import __version__
     from surefoot.engine import config
     from surefoot.store import probe
+    from surefoot.store.open import shown
 
     url = config.store_url(settings.store)
     found = _in_memory() if url.startswith("memory:") else _examined(url)
     if settings.json:
-        output.say_json({"surefoot": __version__, "store": url, "findings": [_facts(one) for one in found]})
+        output.say_json({"surefoot": __version__, "store": shown(url), "findings": [_facts(one) for one in found]})
     else:
-        output.say(text.visible(f"surefoot {__version__}, store {url}"))
+        output.say(text.visible(f"surefoot {__version__}, store {shown(url)}"))
         rows = [(one.level, one.what, text.visible(_told(one))) for one in found]
         paint.draw(paint.console(), ("VERDICT", "ABOUT", "FOUND"), rows, flexible=())
     return Damaged.exit_code if any(one.level == probe.BAD for one in found) else 0
@@ -49,9 +50,10 @@ def _in_memory() -> list[Finding]:
 def _examined(url: str) -> list[Finding]:
     from surefoot.engine import config
     from surefoot.store import probe
+    from surefoot.store.open import is_postgres
 
-    path = probe.path_of(url)
-    found = probe.before_opening(path)
+    path = "" if is_postgres(url) else probe.path_of(url)
+    found = probe.before_opening(path) if path else []
     store: Any = None
     try:
         store = config.runtime(url, create=False).store
@@ -62,7 +64,8 @@ def _examined(url: str) -> list[Finding]:
         summary = error.summary if isinstance(error, Stopped) else str(error)
         cures = "; ".join(f"{when} {do}" for when, do in getattr(error, "cures", ()))
         found.append(probe.Finding(probe.BAD, "store", f"{type(error).__name__}: {summary}", cures))
-    return [*found, *probe.examine(path, store, now=time.time_ns() // 1000)]
+    more = probe.examine(path, store, now=time.time_ns() // 1000) if path else probe.in_postgres(store)
+    return [*found, *more]
 
 
 def _told(one: Finding) -> str:

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 CUT_OFF = 1
 """Not everything in flight came to its end."""
+LOOK_SECONDS = 0.2
 LOOPBACK = "127.0.0.1"
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -143,13 +144,20 @@ def _serve(working: Worker) -> BaseException | None:
 
 def _watch(working: Worker, inbox: SimpleQueue[int | None]) -> None:
     stopping = False
-    while (number := inbox.get()) is not None:
+    while (number := _next(inbox)) is not None:
         if stopping:
             output.tell(f"worker: told twice to stop.{_lost(working.busy)}")
             _leave(128 + number)
         stopping = True
         output.tell(f"worker: {signal.Signals(number).name}: taking up nothing more{_finishing(working)}.")
         working.stop()
+
+
+def _next(inbox: SimpleQueue[int | None]) -> int | None:
+    """Looks now and then: the system may deliver a signal to any thread, and Python's handler waits for this one."""
+    while True:
+        with contextlib.suppress(Empty):
+            return inbox.get(timeout=LOOK_SECONDS)
 
 
 def _finishing(working: Worker) -> str:

@@ -19,8 +19,8 @@ from surefoot.engine import config, fallback, journal
 from surefoot.engine.clock import Clock
 from surefoot.errors import JournalCorrupt, StoreUnavailable
 from surefoot.store.contract import RESERVED, Head, Rewrite
+from surefoot.store.open import Regressed
 from surefoot.store.rules import is_run
-from surefoot.store.sqlite import SqliteStore
 
 AUDIT = RESERVED + "store"
 """The journal of what was done to the store as a whole."""
@@ -37,37 +37,37 @@ class Adoption(Struct, frozen=True):
     """Runs with no valid entry: they stay refused."""
 
 
-def look(store: SqliteStore) -> Adoption:
+def look(store: Regressed) -> Adoption:
     return _prepared(store, "", "", None)[0]
 
 
-def adopt(store: SqliteStore, clock: Clock, *, reason: str, by: str) -> Adoption:
-    """Accept the store as it is. `store` was opened with `SqliteStore.open_regressed`."""
+def adopt(store: Regressed, clock: Clock, *, reason: str, by: str) -> Adoption:
+    """Accept the store as it is. `store` was opened with `open_regressed`."""
     _refuse_if_in_use(store)
     adoption, items = _prepared(store, reason, by, clock)
     if not store.rewrite_together(items):
-        raise JournalCorrupt(f"{store.path}: it changed while it was looked at. Nothing was done; try again.")
+        raise JournalCorrupt(f"{store.url}: it changed while it was looked at. Nothing was done; try again.")
     config.loud(
-        f"store {store.path}: an older state was adopted by {by}: {reason}. {len(adoption.unfinished)} unfinished runs "
+        f"store {store.url}: an older state was adopted by {by}: {reason}. {len(adoption.unfinished)} unfinished runs "
         "fell back to it, with every effect that has no record in doubt.",
         kind="adopted",
     )
     return adoption
 
 
-def _refuse_if_in_use(store: SqliteStore) -> None:
+def _refuse_if_in_use(store: Regressed) -> None:
     """A living claimant would write on, from what it has in memory."""
     for name in filter(is_run, store.names()):
         with suppress(JournalCorrupt):
             holder = fallback.survey(store, name).state.claimant
             if holder is not None and store.alive(holder.worker):
                 raise StoreUnavailable(
-                    f"{store.path}: process {holder.pid} on host {holder.host} is alive and drives run {name}. "
+                    f"{store.url}: process {holder.pid} on host {holder.host} is alive and drives run {name}. "
                     "End every process that uses the store, then adopt it."
                 )
 
 
-def _prepared(store: SqliteStore, reason: str, by: str, clock: Clock | None) -> tuple[Adoption, list[Rewrite]]:
+def _prepared(store: Regressed, reason: str, by: str, clock: Clock | None) -> tuple[Adoption, list[Rewrite]]:
     at = 0 if clock is None else clock.now()
     items: list[Rewrite] = []
     hopeless: list[str] = []
@@ -85,7 +85,7 @@ def _prepared(store: SqliteStore, reason: str, by: str, clock: Clock | None) -> 
     return Adoption(expected, reached, runs, hopeless), items
 
 
-def _fallen_back(store: SqliteStore, found: fallback.Survey, at: int, reason: str, by: str) -> Rewrite:
+def _fallen_back(store: Regressed, found: fallback.Survey, at: int, reason: str, by: str) -> Rewrite:
     keep = found.state.seq
     behind = len(found.records) - keep
     in_doubt = found.evidence.open
@@ -96,12 +96,12 @@ def _fallen_back(store: SqliteStore, found: fallback.Survey, at: int, reason: st
     return Rewrite(found.state.run, found.head, keep, [record], journal.index_row(found.state))
 
 
-def _audited(store: SqliteStore, entry: StoreAdopted, at: int) -> Rewrite:
+def _audited(store: Regressed, entry: StoreAdopted, at: int) -> Rewrite:
     head = store.read(AUDIT).head
     before = head or Head(0, GENESIS)
     return Rewrite(AUDIT, head, before.seq, [_sealed(store, AUDIT, before.seq, before.seal, 0, entry, at)])
 
 
-def _sealed(store: SqliteStore, name: str, seq: int, seal: bytes, epoch: int, entry: Entry, at: int) -> Record:
+def _sealed(store: Regressed, name: str, seq: int, seal: bytes, epoch: int, entry: Entry, at: int) -> Record:
     kind, body, _ = checked_body(entry)
     return Sealer(store.id, name).seal(seq=seq + 1, epoch=epoch, at=at, kind=kind, body=body, previous=seal)

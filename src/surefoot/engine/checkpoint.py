@@ -44,6 +44,7 @@ from surefoot.errors import (
 from surefoot.store.contract import RESERVED
 from surefoot.store.generation_files import FileShelf, folder_of
 from surefoot.store.generation_journal import JournalShelf
+from surefoot.store.open import shown
 
 log: Final = logging.getLogger("surefoot")
 
@@ -151,7 +152,7 @@ class Checkpoint:
         """A save of ours that broke off: whether it was written is not known."""
 
     def __repr__(self) -> str:
-        return f"Checkpoint({self.name!r}, schema={self.schema}, keep={self.keep}, store={store_url(self._store)!r})"
+        return f"Checkpoint({self.name!r}, schema={self.schema}, keep={self.keep}, store={shown(store_url(self._store))!r})"
 
     def migration(self, schema: int) -> Callable[[Migration], Migration]:
         """Register the function that turns a state of that schema into one of the next: it returns the new state."""
@@ -383,7 +384,7 @@ class Checkpoint:
             self._know(witnesses)
             shelf = self._shelf(create=self._known is None)
             if shelf is None:
-                raise self._vanished(store_url(self._store))
+                raise self._vanished(shown(store_url(self._store)))
             with shelf.held():
                 found = self._look(shelf)
                 self._require_ours(shelf, found)

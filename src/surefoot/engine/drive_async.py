@@ -326,6 +326,11 @@ async def pause(place: Place, due: Due) -> None:
     session: Session = place.session
     if session.outlasts(due):
         raise session.suspended(place, due)
+    await stay(session, due)
+
+
+async def stay(session: Session, due: Due) -> None:
+    """Wait in the process, however long it takes."""
     while (left := remaining(due, session.now())) > 0:
         await asyncio.sleep(session.clock.nap(left))
         await hop(drive.notice, session)

@@ -89,6 +89,10 @@ class Registry:
         """Those that name just one workflow."""
         return tuple(name for name in self._known if self.known(name) is not None)
 
+    def ambiguous(self) -> dict[str, list[str]]:
+        """Names that several workflows share, and where these are."""
+        return {name: sorted(found) for name, found in self._known.items() if len(found) > 1}
+
     def find(self, name: str) -> Definition:
         found = self._known.get(name, {})
         if not found:

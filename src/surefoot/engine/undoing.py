@@ -239,7 +239,7 @@ async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
     wait = past.seconds + SLACK_SECONDS
     known = f"run {session.run}, {address}: the block was cancelled before, and what it did is undone"
     log.warning("%s; waiting at most %.0f s for the same to happen again", known, wait)
-    await drive_async.pause(session, after(session.now(), wait))
+    await drive_async.stay(session, after(session.now(), wait))
     message = f"{known}. This time nothing cancelled it, so that nobody knows how the run goes on."
     cures = (
         ("once more:", "run it again, with what cancels the block (a time-out, a failing sibling)"),

@@ -70,6 +70,7 @@ class Worker:
         self._idle = threading.Condition(self._lock)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._looping: threading.Thread | None = None
         self._swept = 0.0
@@ -80,9 +81,14 @@ class Worker:
     # -- from outside -----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Work until `stop` is called. True to its word only in the thread that calls it."""
+        """Work in this thread until `stop` is called."""
         if not self._known():
             raise UsageError("this worker knows no workflow: import the modules that define them first")
+        for name, where in registry.ambiguous().items():
+            log.warning(
+                "worker: several workflows are called %r (%s): it drives none of them. Give each a name= of its own.",
+                name, ", ".join(where),
+            )  # fmt: skip
         try:
             while not self._stopping.is_set():
                 self._survive(self._round)
@@ -98,7 +104,7 @@ class Worker:
             self.runtime.store.nudge()
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self.run, name="surefoot-worker", daemon=True)
+        self._thread = threading.Thread(target=self._in_background, name="surefoot-worker", daemon=True)
         self._thread.start()
         return self
 
@@ -106,6 +112,15 @@ class Worker:
         self.stop()
         if self._thread is not None:
             self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _in_background(self) -> None:
+        try:
+            self.run()
+        except BaseException as error:  # noqa: BLE001 - raised where the worker is waited for
+            self._failure = error
+            log.warning("worker: it has ended: %s: %s", type(error).__name__, error)
 
     @property
     def busy(self) -> tuple[str, ...]:

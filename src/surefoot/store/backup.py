@@ -27,6 +27,7 @@ from msgspec import Struct
 from surefoot.errors import JournalCorrupt, StoreFull, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable
 from surefoot.store.contract import Store
+from surefoot.store.open import no_file
 from surefoot.store.sqlite import SqliteStore
 from surefoot.store.sqlite_file import anchor_path, connect, disconnect, explain, snapshot
 
@@ -57,7 +58,7 @@ class Backup(Struct, frozen=True):
 def back_up(store: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
     """Copy an open store into a folder (named by time, the newest three are kept) or to a file that is not there."""
     if not isinstance(store, SqliteStore):
-        raise UsageError(f"{store.url}: only a store in a file can be backed up.")
+        raise no_file(store.url)
     into_folder = os.path.isdir(path) or path.endswith(os.sep)
     folder = os.path.realpath(path if into_folder else os.path.dirname(path) or ".")
     target = os.path.join(folder, _name(store, now) if into_folder else os.path.basename(path))

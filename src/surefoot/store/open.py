@@ -11,13 +11,13 @@ import atexit
 import os
 import re
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import unquote
 
 from surefoot.core.urls import Url, parse
 from surefoot.errors import UsageError
-from surefoot.store.contract import Store
+from surefoot.store.contract import Rewrite, Store
 from surefoot.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -76,18 +76,38 @@ def shown(url: str) -> str:
 
 def path_of(url: str) -> str:
     """The database file of a SQLite store."""
-    if is_postgres(url):
-        raise UsageError(
-            f"{shown(url)}: this is for stores in a SQLite file. In PostgreSQL, copies are made with pg_dump "
-            "or a base backup, damage is found with pg_amcheck, and a restored copy is accepted with surefoot adopt."
-        )
     if not url.lower().startswith("sqlite:"):
-        raise UsageError(f"{url!r}: this is for stores in a SQLite file ({FORMS}).")
+        raise no_file(url)
     return os.path.realpath(_sqlite_path(url[len("sqlite:") :], url))
 
 
-def open_regressed(url: str) -> SqliteStore:
+def no_file(url: str) -> UsageError:
+    """What is for stores in a file was asked of another one."""
+    instead = (
+        " In PostgreSQL, copies are made with pg_dump or a base backup, damage is found with pg_amcheck, and a restored "
+        "copy is accepted with surefoot adopt."
+    )
+    more = instead if is_postgres(url) else f" ({FORMS})"
+    return UsageError(f"{shown(url)!r}: this is for stores in a SQLite file.{more}")
+
+
+class Regressed(Store, Protocol):
+    """A store that is older than it once was, and can be made whole again."""
+
+    @property
+    def expected(self) -> int | None:
+        """Up to which record the store is known to have reached."""
+
+    def rewrite_together(self, items: Sequence[Rewrite]) -> bool:
+        """All of them in one transaction, or none: False if a journal is not as it was found."""
+
+
+def open_regressed(url: str) -> Regressed:
     """A store that is refused because it is older than it once was, opened all the same, to be adopted."""
+    if is_postgres(url):
+        from surefoot.store.postgres.store import PostgresStore
+
+        return PostgresStore.open_regressed(parse(url, POSTGRES))
     from surefoot.store.sqlite import SqliteStore
 
     return SqliteStore.open_regressed(path_of(url), url=url)

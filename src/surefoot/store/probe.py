@@ -150,6 +150,30 @@ def in_memory() -> Iterator[Finding]:
     yield versions()
 
 
+def in_postgres(store: Store | None) -> Iterator[Finding]:
+    """What the server says; opening the store has refused the settings that lose what was acknowledged."""
+    if store is not None:
+        found = store.durability()
+        told = ", ".join(f"{name}={found[name]}" for name in found if name not in ("backend", "url", "anchor"))
+        yield Finding(OK, "settings", f"{told} (read back)")
+        yield _anchor_of(found["anchor"])
+        yield clocks(store.vitals()["clock_difference_seconds"])
+    yield versions()
+
+
+def _anchor_of(path: str) -> Finding:
+    if os.path.exists(path):
+        return Finding(OK, "anchor", f"{path}: the server has what this place saw acknowledged")
+    return Finding(OK, "anchor", f"{path}: not there: nothing was written from here yet")
+
+
+def clocks(difference: float) -> Finding:
+    told = f"this machine's clock and the server's differ by {abs(difference):.1f} s"
+    if abs(difference) > _CLOCK_SECONDS:
+        return Finding(WARN, "clock", f"{told}; timers and leases go by the server's", "set the clocks (NTP)")
+    return Finding(OK, "clock", told)
+
+
 def _settings(store: SqliteStore) -> Iterator[Finding]:
     try:
         found = store.durability()

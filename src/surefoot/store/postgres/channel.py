@@ -27,6 +27,8 @@ _ROUNDS: Final = 20
 class Waits(Struct, frozen=True):
     """How long things may take."""
 
+    connect: int = 5
+    """A connection; whole seconds, for libpq takes no others, unless the URL says so itself."""
     silence: float = 10.0
     """An answer, before the connection is given up."""
     slow: float = 300.0

@@ -18,10 +18,8 @@ from surefoot.core.urls import Url
 from surefoot.errors import UsageError
 from surefoot.store.postgres.wire import Param
 
-CONNECT_SECONDS: Final = 5
 _DEFAULTS: Final = {
     "application_name": "surefoot",
-    "connect_timeout": CONNECT_SECONDS,
     "keepalives": 1,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -57,8 +55,8 @@ def driver() -> Any:
 class Connection:
     """Used by one thread at a time."""
 
-    def __init__(self, url: Url) -> None:
-        """Connect. `Lost`, if that fails."""
+    def __init__(self, url: Url, *, seconds: int) -> None:
+        """Connect. `Lost`, if that fails, or takes longer than so many seconds."""
         psycopg = driver()
         self._url = url
         try:
@@ -67,7 +65,8 @@ class Connection:
             raise UsageError(f"{url.shown}: {self._said(error)}") from None
         try:
             # Not to be set by the URL: texts are sent and read as UTF-8.
-            self._owner = psycopg.Connection.connect(**(_DEFAULTS | given | {"client_encoding": "utf8"}))
+            given = {**_DEFAULTS, "connect_timeout": seconds, **given, "client_encoding": "utf8"}
+            self._owner = psycopg.Connection.connect(**given)
         except psycopg.Error as error:
             raise Lost(self._said(error)) from None
         self._pg = self._owner.pgconn

@@ -122,11 +122,11 @@ _FOREIGN_XIDS: Final = b"UPDATE surefoot.entries SET xid = '1' WHERE xid >= pg_s
 
 _REGRESSED: Final = "SF001"
 _UNIQUE: Final = "23505"
-_BUSY: Final = "55P03"
 _WORKER: Final = re.compile(r"[0-9a-f]{32}\Z")
 _ROWS_PER_LOOK: Final = 512
 _SOUND_LIMIT: Final = 100_000
 _TRIES: Final = 5
+_QUICK_SECONDS: Final = 2
 _NEWEST_FIRST: Final = 2**63 - 1
 
 _to_json: Final = msgspec.json.encode
@@ -148,7 +148,7 @@ class PostgresStore:
         self._over = threading.Event()
         self._clock = ServerClock(self.url)
         self._waits = waits
-        self.lease = Lease(self._dial, self.url, self._clock, waits.lease)
+        self.lease = Lease(self._dial_quickly, self.url, self._clock, waits.lease)
         self._writer = Channel(self._checked, self.url, waits, self._over)
         self._reader = Channel(self._checked, self.url, waits, self._over)
         self._listening = Listening(self._dial)
@@ -455,15 +455,9 @@ class PostgresStore:
         sighting = self._sightings.of(upto)
         if sighting is None or sighting.until is not None:
             return False  # not a position this thread has seen everything before
+        params = (raws(parts), *sighting.since.params())
         with self._writing:
-            try:
-                rows, _ = self._writer.ask_twice(
-                    _DISCARD, (raws(parts), *sighting.since.params()), (_truth,), silence=self._waits.slow
-                )
-            except Rejected as error:
-                if error.code == _BUSY:
-                    return False
-                raise explain(error, self.url) from error
+            rows = self._ask(self._writer, _DISCARD, params, (_truth,), slow=True)
         return bool(rows[0][0])
 
     def runs(self, query: RunQuery) -> list[Listed]:
@@ -623,7 +617,11 @@ class PostgresStore:
         return connection
 
     def _dial(self) -> Connection:
-        return Connection(self._given)
+        return Connection(self._given, seconds=self._waits.connect)
+
+    def _dial_quickly(self) -> Connection:
+        """For the lease, which runs meanwhile."""
+        return Connection(self._given, seconds=min(self._waits.connect, _QUICK_SECONDS))
 
     def _checked(self) -> Connection:
         """A new connection, to the same store, which has lost nothing since."""

@@ -327,14 +327,18 @@ SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 $$;
 
 -- Delete parts, unless there is an entry that was not there at that moment (the transactions from `since` on, and those
--- that were under way). Appends wait meanwhile; those that wait longer than we may are let go first.
+-- that were under way). Appends have to wait meanwhile, so we do not wait long for them to end, either.
 CREATE FUNCTION surefoot.discard_1(ids bytea[], since xid8, under_way xid8[]) RETURNS boolean LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s' AS $$
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    LOCK TABLE surefoot.entries IN SHARE ROW EXCLUSIVE MODE;
+    BEGIN
+        LOCK TABLE surefoot.entries IN SHARE ROW EXCLUSIVE MODE;
+    EXCEPTION WHEN lock_not_available THEN
+        RETURN false;
+    END;
     IF EXISTS (SELECT FROM surefoot.entries WHERE xid >= since)
         OR EXISTS (SELECT FROM surefoot.entries WHERE xid = ANY (under_way)) THEN
         RETURN false;

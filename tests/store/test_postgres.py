@@ -370,19 +370,20 @@ def test_parts_are_not_discarded_while_a_late_record_may_need_them(url, opened):
     writer = Writer(store, "r")
     store.append([writer.append(b"1", cuts=[value])])
     slow = Slow(url, store, "slow")
+    store.append([writer.append(b"2")])
     upto = store.changes()
-    answers: list[bool] = []
 
-    thread = threading.Thread(target=lambda: answers.append(store.discard(store.part_ids(), upto)))
-    thread.start()  # another thread has looked at nothing
-    thread.join()
-    assert answers == [False]
     assert not store.discard(store.part_ids(), upto), "the lock cannot be had while it is under way"
     slow.commit()
     assert not store.discard(store.part_ids(), upto), "it was not there when the position was handed out"
 
     (late,) = store.scan(upto, 10)
     assert store.scan(late[0], 10) == []
+    answers: list[bool] = []
+    thread = threading.Thread(target=lambda: answers.append(store.discard(store.part_ids(), late[0])))
+    thread.start()
+    thread.join()
+    assert answers == [False], "another thread has not seen what this one has"
     assert store.discard(store.part_ids(), late[0])
     assert store.part_ids() == []
 

@@ -263,6 +263,7 @@ def test_run_that_gets_nowhere_is_quarantined_and_released_by_a_person(store, mo
     assert isinstance(run.stop, sf.Quarantined)
     assert kinds("broken").count("RunAdopted") == 6
     assert "surefoot runs release broken" in str(run.stop)
+    assert "UsageError: the code is wrong" in str(run.stop)
     with pytest.raises(sf.Quarantined):
         broken.run("broken")
 

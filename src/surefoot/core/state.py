@@ -170,6 +170,8 @@ class RunState:
         """Who may take it up next, and from when on."""
         self.starts = 0
         """How often it was taken up since it last got any further."""
+        self.let_go_why = ""
+        """Why it was last let go of, if somebody did so in good order."""
         self.children: tuple[str, ...] = ()
         """The child runs it waits for, while nobody drives it."""
         self.ended_children: set[str] = set()
@@ -329,7 +331,7 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
 
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
-    state.claimant = entry
+    state.claimant, state.let_go_why = entry, ""
     state.starts += 1
     state.children, state.due = (), None
     state._folder = entry.folder
@@ -338,7 +340,7 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
 
 
 def _released(state: RunState, entry: RunReleased, record: Record) -> None:
-    state.claimant = None
+    state.claimant, state.let_go_why = None, entry.why
     if entry.why == HANDED_BACK:
         state.starts -= 1
 

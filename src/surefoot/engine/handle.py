@@ -30,6 +30,7 @@ from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.core.timer import remaining
 from surefoot.engine import config, drive, journal, parents, people, start, worldview
+from surefoot.engine.ending import conclude, tell_what_is_left
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.rehearsal import rehearsing, would_do
 from surefoot.engine.runtime import Runtime
@@ -377,7 +378,7 @@ class Run:
         try:
             drive.go_live(session)
             session.journal.append(RunCancelled())
-            session.tell_what_is_left()
+            tell_what_is_left(session)
             if (created := session.state.created) is not None and created.child_of:
                 parents.tell(self.runtime, self.id, created.child_of)
             for child in found[0].children:
@@ -667,7 +668,7 @@ def _invoked(session: Session, definition: Definition, fn: Any) -> Any:
 def _foresee_end(session: Session, outcome: Any) -> None:
     """A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here."""
     ending: Any = None
-    program = session.conclude(outcome)
+    program = conclude(session, outcome)
     try:
         while True:
             next(program)

@@ -21,6 +21,7 @@ from surefoot.core.entry import CallsUnclaimed, Entry, Stop, Value
 from surefoot.core.history import cures, located
 from surefoot.core.state import ENDED, RunState
 from surefoot.engine import drive, journal, start
+from surefoot.engine.ending import conclude
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.runtime import Runtime
@@ -268,7 +269,7 @@ def _in_a_loop(session: Session, fn: Callable[[], Any]) -> Returned | BaseExcept
 def _concluded(session: Session, outcome: Returned | BaseException) -> tuple[Any, list[Entry]]:
     """What a resume would make of that end, and what it would write."""
     wishes: list[Entry] = []
-    program = session.conclude(outcome)
+    program = conclude(session, outcome)
     try:
         while True:
             wishes.append(next(program).entry)

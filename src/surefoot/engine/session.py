@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -24,7 +24,6 @@ from surefoot.core.address import Scope
 from surefoot.core.blindness import Blindness
 from surefoot.core.command import (
     After,
-    Append,
     CalledOff,
     Done,
     Ending,
@@ -40,10 +39,9 @@ from surefoot.core.command import (
     Unstorable,
     Wish,
 )
-from surefoot.core.doubt import Question, left_behind, open_question
+from surefoot.core.doubt import Question
 from surefoot.core.entry import (
     NOTHING,
-    CallsUnclaimed,
     Due,
     EffectDone,
     EffectDoubted,
@@ -55,14 +53,8 @@ from surefoot.core.entry import (
     EffectUnstorable,
     Entry,
     RunAdopted,
-    RunCancelled,
     RunContinued,
     RunCreated,
-    RunDone,
-    RunFailed,
-    RunReleased,
-    RunStopped,
-    RunSuspended,
     Sight,
     StepStarted,
     Stop,
@@ -70,17 +62,16 @@ from surefoot.core.entry import (
     WorldSeen,
 )
 from surefoot.core.evidence import Evidence
-from surefoot.core.history import Past, PastState, changed, located, mismatch, no_longer_asked
+from surefoot.core.history import Past, PastState, changed, located, mismatch
 from surefoot.core.key import idempotency_key
 from surefoot.core.programs.calls import Call, called_off, effect, recovered, step, suspected
-from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RUNNING, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.core.verdict import Happened, Unknown, Verdict, judged
 from surefoot.engine import people, worldview
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
-from surefoot.engine.config import alert, loud
+from surefoot.engine.config import loud
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.deeds import note
 from surefoot.engine.journal import Journal, evidence, load, whole
@@ -95,16 +86,13 @@ from surefoot.engine.signals import (
     PlanSignal,
     RunSignal,
     StopSignal,
-    Suspended,
     SuspendSignal,
 )
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.worldview import checked_witnesses, observe
 from surefoot.errors import (
-    Cancelled,
     Damaged,
     Fenced,
-    JournalCorrupt,
     Stopped,
     StoreUnavailable,
     SurefootError,
@@ -347,7 +335,7 @@ class Session:
         """In tasks: when the code was called, by the clock of their loop."""
         self._open: dict[str, bool] = {}
         """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
-        self._earlier_stops = state.stops
+        self.earlier_stops = state.stops
         self._lock = threading.Lock()
 
     # -- claiming ---------------------------------------------------------------------------------
@@ -537,7 +525,7 @@ class Session:
         waiting = past.state in (PastState.CLEARED, PastState.RETRYING)
         return waiting and any(past.seq < at for at, _ in self.state.fallbacks)
 
-    def _no_longer_asked(self) -> list[str]:
+    def no_longer_asked(self) -> list[str]:
         """Effects that intact entries beyond a gap name, and that the code did not ask for this time."""
         if not self.state.fallbacks:
             return []
@@ -821,131 +809,18 @@ class Session:
         created = self.state.created
         return created.namespace if created is not None else ""
 
-    def conclude(self, outcome: Returned | BaseException) -> Generator[Append, Any, Ending | BaseException]:
-        """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
+    def end(self) -> None:
+        """From here on no call begins; those that have begun are known."""
         with self._lock:
-            self.ended = True  # From here on no call begins; those that have begun are known.
-        ended_by_itself = isinstance(outcome, Returned | Exception | ContinueSignal) and self.interruption is None
-        if self.trouble is None and self.in_flight and not (self.stops or self.dues) and ended_by_itself:
-            self.misused(
-                UsageError(
-                    f"run {self.run}: the workflow ended while {', '.join(sorted(self.in_flight))} was still "
-                    "running in a task or thread of its own. Wait for it, or use sf.gather."
-                )
-            )
-        unasked = [past for past in self.state.calls.values() if not past.asked]
-        # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
-        given_up = {past.address for past in unasked if past.kind == "effect" and past.rewound}
-        if self.trouble is not None:
-            yield from self._release(f"{type(self.trouble).__name__}: {self.trouble}")
-            self._alert_of(self.trouble)
-            return self.trouble
-        if self.stops:
-            return (yield from self._stop())
-        if self.interruption is not None:
-            yield from self._release(f"interrupted by {type(self.interruption).__name__}")
-            return self.interruption
-        if self.dues:
-            if self.handed_back:
-                yield from self._release(HANDED_BACK)
-            else:
-                yield Append(self._suspension())
-            return Suspended()
-        if self.state.cancel is not None or isinstance(outcome, CancelSignal):
-            yield Append(RunCancelled())
-            self.tell_what_is_left()
-            return Cancelled(f"run {self.run} was cancelled{_by(self.state)}")
-        outcome = self.continuation or outcome
-        if not isinstance(outcome, Returned | Exception | ContinueSignal):
-            yield from self._release(f"interrupted by {type(outcome).__name__}")
-            return outcome
-        if isinstance(outcome, UsageError | Stopped | StoreUnavailable | Fenced):
-            # Misuse, another run's stop, a store in trouble: nothing that this run did, so it has not failed.
-            yield from self._release(f"{type(outcome).__name__}: {outcome}")
-            return outcome
-        if missing := [past for past in unasked if past.kind == "effect" and past.address not in given_up]:
-            self.stops.append(no_longer_asked(self.run, missing))
-            return (yield from self._stop())
-        if doubtful := [past for past in self._in_doubt() if past.address not in given_up]:
-            # Code that was cancelled, or that caught what it must not, went on without them.
-            self.stops += [open_question(self.run, past, "the code came to its end without it") for past in doubtful]
-            return (yield from self._stop())
-        if unclaimed := tuple(past.address for past in unasked if past.kind == "step" or past.address in given_up):
-            if not self.dry:
-                self._warn_unclaimed(unclaimed, given_up)
-            yield Append(CallsUnclaimed(unclaimed))
-        if forgotten := self._no_longer_asked():
-            loud(
-                f"run {self.run}: effects that were executed before it fell back are not asked for any more: "
-                f"{', '.join(forgotten)}. What they did outside is still there."
-            )
-            yield Append(CallsUnclaimed(tuple(forgotten)))
-        if isinstance(outcome, ContinueSignal):
-            return outcome
-        if isinstance(outcome, Returned):
-            yield Append(RunDone(outcome.raw))
-            return Done(outcome.raw)
-        raw = Raw(values.encode_error(outcome))
-        yield Append(RunFailed(raw))
-        return Failed(raw, outcome)
+            self.ended = True
 
-    def _in_doubt(self) -> list[Past]:
+    def in_doubt(self) -> list[Past]:
         """Effects of this segment whose outcome is not known, as the journal tells it."""
         known = (past.address for past in self.state.in_doubt() if past.address not in self._open)
         if not any(self._open.values()) and next(known, None) is None:
             return []
         found = load(self.runtime.store, self.run)
         return [] if found is None else found[0].in_doubt()
-
-    def tell_what_is_left(self) -> None:
-        """A cancelled run is over, but what may have happened outside is not: a person should look."""
-        for past in () if self.dry else self._in_doubt():
-            stop = left_behind(self.run, past)
-            _log.warning("%s", stop.message)
-            alert(f"{stop.reason}: {stop.message}", stop.cures, run=self.run, kind=stop.reason)
-
-    def _warn_unclaimed(self, unclaimed: tuple[str, ...], given_up: set[str]) -> None:
-        steps = [address for address in unclaimed if address not in given_up]
-        if steps:
-            _log.warning("run %s: the code no longer asks for recorded steps: %s", self.run, ", ".join(steps))
-        if given_up:
-            _log.warning(
-                "run %s: effects that were executed before the run was sent back are not asked for any more, "
-                "and nothing was undone: %s",
-                self.run,
-                ", ".join(sorted(given_up)),
-            )
-
-    def _stop(self) -> Generator[Append, Any, Ending | BaseException]:
-        earlier = set(map(_identity, self._earlier_stops))
-        if self.live or earlier != set(map(_identity, self.stops)):
-            yield Append(RunStopped(tuple(self.stops), self._earliest(), tuple(self.children)))
-        for stop in self.stops:
-            if _identity(stop) not in earlier and not self.dry:
-                alert(f"{stop.reason}: {stop.message}", stop.cures, run=self.run, kind=stop.reason)
-        return Halted(self.stops[0])
-
-    def _suspension(self) -> RunSuspended:
-        """Cancelled meanwhile: then it is taken up again at once, and its sagas are undone."""
-        at_once = self.state.cancel is not None
-        due = after(self.now(), 0.0) if at_once else (self._earliest() or after(self.now(), 0.0))
-        return RunSuspended(due, tuple(self.children))
-
-    def _earliest(self) -> Due | None:
-        return min(self.dues, key=lambda due: due.at, default=None)
-
-    def _alert_of(self, trouble: SurefootError) -> None:
-        """A recorded value that cannot be read needs a person too. Of damage, whoever steps back from it tells."""
-        if self.dry or not isinstance(trouble, Stopped) or isinstance(trouble, JournalCorrupt):
-            return
-        if trouble.run_id == self.run:
-            kind = type(trouble).__name__
-            alert(f"{kind}: {trouble.summary}", trouble.cures, run=self.run, kind=kind)
-
-    def _release(self, why: str) -> Generator[Append, Any, None]:
-        """Let go of the claim, so that others need not wait for a process that has given up."""
-        if self.live:
-            yield Append(RunReleased(why))
 
     def continued(self, raw_args: bytes, digest: str) -> RunContinued:
         """Begin the next segment: nothing of the last one is replayed into it."""
@@ -985,11 +860,6 @@ class Session:
             raise self.store_failed(error) from None
 
 
-def _identity(stop: Stop) -> tuple[str, str, str]:
-    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another."""
-    return stop.reason, stop.address, stop.message if stop.reason == "Drifted" else stop.facts.get("shown", "")
-
-
 def recorded_ending(past: Past) -> Ending | None:
     """How a recorded call ended; None while it has not."""
     if past.state is PastState.DONE and past.value is not None:
@@ -1001,10 +871,3 @@ def recorded_ending(past: Past) -> Ending | None:
 
 def _never() -> bool:
     return False
-
-
-def _by(state: RunState) -> str:
-    cancel = state.cancel
-    if cancel is None:
-        return ""
-    return f" by {cancel.by}" + (f": {cancel.note}" if cancel.note else "")

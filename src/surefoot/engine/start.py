@@ -28,6 +28,7 @@ from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
 from surefoot.engine import current, drive, fallback, journal, parents, worldview
 from surefoot.engine.config import DEFAULT_STORE, FALLBACK, alert, log, settings
+from surefoot.engine.ending import conclude
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
@@ -199,13 +200,13 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
 
 
 def _claimed(session: Session, plan: Plan) -> Loop:
-    starts = session.state.starts
+    poison = _quarantine(session.state) if session.state.starts >= MOST_STARTS else None
     try:
         yield Claim(session, None)
     except Fenced:
         raise LostClaim from None
-    if starts >= MOST_STARTS:
-        session.stops.append(_quarantine(session.state))
+    if poison is not None:
+        session.stops.append(poison)
         return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     return (yield from _drive(session, plan))
 
@@ -226,7 +227,9 @@ def _quarantine(state: RunState) -> Stop:
     run = shlex.quote(state.run)
     message = (
         f"run {state.run}: quarantined: it was taken up {state.starts} times, and each time it ended before anything "
-        f"new was recorded; last by {state.last_claimant}. No worker takes it up any more."
+        f"new was recorded; last by {state.last_claimant}"
+        + (f": {state.let_go_why}. " if state.let_go_why else ", which died. ")
+        + "No worker takes it up any more."
     )
     cures = (("look", f"surefoot runs show {run}"), ("mended? try again", f"surefoot runs release {run}"))
     return Stop("Quarantined", message, facts={"starts": str(state.starts)}, cures=cures)
@@ -369,7 +372,7 @@ def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], d
 
 
 def _concluding(session: Session, outcome: Any) -> Loop:
-    program = session.conclude(outcome)
+    program = conclude(session, outcome)
     try:
         wish = next(program)
         while True:

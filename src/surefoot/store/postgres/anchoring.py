@@ -57,10 +57,20 @@ class Anchoring:
     def note(self, pos: int, seal: bytes) -> None:
         """After a commit."""
         mark = Mark(self._store, pos, seal)
-        if self._anchor is not None:
-            self._anchor.advance(mark)
-        elif not self._given_up:
-            self._begin(mark)
+        if self._given_up:
+            return
+        try:
+            if self._anchor is not None:
+                self._anchor.advance(mark)
+            else:
+                self._begin(mark)
+        except (OSError, StoreUnavailable) as error:  # what was committed stays so, with a note of it or without
+            self._given_up = True
+            log.warning(
+                "%s: no anchor can be kept (%s): a server that loses records would not be noticed from here. Set %s to a "
+                "folder that this user can write to.",
+                self._where, error, FOLDER,
+            )  # fmt: skip
 
     def check(self, connection: Connection, *, silence: float) -> None:
         """Whether the server still has what it acknowledged."""
@@ -116,25 +126,17 @@ class Anchoring:
             raise foreign(self.path)
 
     def _begin(self, mark: Mark) -> None:
+        _make_folder(os.path.dirname(self.path))
+        anchor = Anchor(self.path, create=True)
+        anchor.lock_for_creation(1.0)
         try:
-            _make_folder(os.path.dirname(self.path))
-            anchor = Anchor(self.path, create=True)
-            anchor.lock_for_creation(1.0)
-            try:
-                self._read(anchor)
-                if anchor.newest is None:
-                    anchor.begin(mark)
-            finally:
-                anchor.unlock()
-            anchor.advance(mark)
-            self._anchor = anchor
-        except (OSError, StoreUnavailable) as error:
-            self._given_up = True
-            log.warning(
-                "%s: no anchor can be kept (%s): a server that loses records would not be noticed from here. Set %s to a "
-                "folder that this user can write to.",
-                self._where, error, FOLDER,
-            )  # fmt: skip
+            self._read(anchor)
+            if anchor.newest is None:
+                anchor.begin(mark)
+        finally:
+            anchor.unlock()
+        anchor.advance(mark)
+        self._anchor = anchor
 
 
 def _make_folder(folder: str) -> None:

@@ -73,9 +73,7 @@ class Channel:
             try:
                 if connection is not None:
                     return connection.ask(statement, params, decoders, silence=silence), False
-            except Lost as error:
-                return self._persist(statement, params, decoders, silence, error)
-            except Rejected as error:
+            except (Lost, Rejected) as error:
                 return self._persist(statement, params, decoders, silence, error)
             return self._persist(statement, params, decoders, silence, None)
 

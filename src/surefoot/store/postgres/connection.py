@@ -7,7 +7,6 @@ asked may have happened. `Rejected` is the server's word that it has not.
 
 from __future__ import annotations
 
-import os
 import select
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -73,7 +72,6 @@ class Connection:
         self._failure = psycopg.Error
         self._fatal = psycopg.pq.ExecStatus.FATAL_ERROR
         self._diagnosis = psycopg.pq.DiagnosticField
-        self._process = os.getpid()
         self._poll = select.poll()
         self._poll.register(self._pg.socket, select.POLLIN)
 
@@ -118,8 +116,7 @@ class Connection:
             self._pg.consume_input()
             if self._noticed():
                 return True
-            ready, _, _ = select.select([self._pg.socket, *also], [], [], seconds)
-            if self._pg.socket not in ready:
+            if not readable(seconds, self._pg.socket, *also):
                 return False
             self._pg.consume_input()
             return self._noticed()
@@ -172,7 +169,13 @@ class Connection:
         return bool(self._owner.closed)
 
     def close(self) -> None:
-        """Never in a forked child: the socket is the parent's."""
-        if self._process == os.getpid():
-            with suppress(self._failure):
-                self._owner.close()
+        with suppress(self._failure):
+            self._owner.close()
+
+
+def readable(seconds: float, *descriptors: int) -> bool:
+    """Wait until one of them is. (`select` itself fails where a process has many files open.)"""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

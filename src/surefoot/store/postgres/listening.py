@@ -7,14 +7,13 @@ worker died. So no wait is longer than a second, whatever was asked for.
 from __future__ import annotations
 
 import os
-import select
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from surefoot.store.postgres.connection import Connection, Lost, Rejected
+from surefoot.store.postgres.connection import Connection, Lost, Rejected, readable
 
 LONGEST_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 5.0
@@ -71,25 +70,28 @@ class Listening:
                 os.set_blocking(self._nudging, False)
 
     def _wait(self, seconds: float) -> None:
-        if self._over:
-            return
-        connection = self._listening()
+        if self._over or (self._connection is None and self._connect()):
+            return  # what became ready before we listened was announced to nobody
         try:
-            if connection is None:
-                select.select([self._nudged], [], [], seconds)
+            if self._connection is None:
+                readable(seconds, self._nudged)
             else:
-                connection.wait_for_notice(seconds, self._nudged)
+                self._connection.wait_for_notice(seconds, self._nudged)
         except Lost:
             self._connection = None
         with suppress(BlockingIOError):
             os.read(self._nudged, 4096)
 
-    def _listening(self) -> Connection | None:
-        if self._connection is None and time.monotonic() >= self._not_before:
+    def _connect(self) -> bool:
+        if time.monotonic() < self._not_before:
+            return False
+        self._not_before = time.monotonic() + _AGAIN_SECONDS
+        with suppress(Lost):
+            connection = self._open()
             try:
-                connection = self._open()
                 connection.ask(_LISTEN, (), (), silence=_SILENCE)
+            except Rejected:
+                connection.close()
+            else:
                 self._connection = connection
-            except (Lost, Rejected):
-                self._not_before = time.monotonic() + _AGAIN_SECONDS
-        return self._connection
+        return self._connection is not None

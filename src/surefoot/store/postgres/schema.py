@@ -133,12 +133,11 @@ def timeline(connection: Connection, silence: float) -> str:
 
 
 def bring_up_to_date(connection: Connection, where: str, *, silence: float) -> bool:
-    """Make the store, or bring it to this version's format. Whether it was made."""
+    """Make the store, or bring it to this version's format. Whether this process made it."""
     has_store = greet(connection, where, silence).has_store
     known = meta(connection, where, silence).format if has_store else 0
-    for number in range(known + 1, FORMAT + 1):
-        _migrate(connection, number)
-    return not has_store and meta(connection, where, silence).format == FORMAT
+    done = [_migrate(connection, number) for number in range(known + 1, FORMAT + 1)]
+    return not has_store and done[0]
 
 
 def require(server: Server, where: str) -> None:
@@ -146,11 +145,13 @@ def require(server: Server, where: str) -> None:
         raise no_store(where)
 
 
-def _migrate(connection: Connection, number: int) -> None:
-    """One script, once, whoever else is at it."""
+def _migrate(connection: Connection, number: int) -> bool:
+    """One script, once. False: another process was quicker."""
     script = files(__package__).joinpath("migrations", f"{number:04}.sql").read_text(encoding="utf-8")
     try:
         connection.run_script(script, silence=_SILENCE)
     except Rejected as error:
         if error.code != _DONE:
             raise
+        return False
+    return True

@@ -151,7 +151,7 @@ class PostgresStore:
         self.lease = Lease(self._dial_quickly, self.url, self._clock, waits.lease)
         self._writer = Channel(self._checked, self.url, waits, self._over)
         self._reader = Channel(self._checked, self.url, waits, self._over)
-        self._listening = Listening(self._dial)
+        self._listening = Listening(self._dial_quickly)
         self._writing = threading.RLock()
         self._anchoring: Anchoring | None = None
         self._sound: set[bytes] = set()
@@ -620,7 +620,7 @@ class PostgresStore:
         return Connection(self._given, seconds=self._waits.connect)
 
     def _dial_quickly(self) -> Connection:
-        """For the lease, which runs meanwhile."""
+        """For the lease, which runs meanwhile, and for listeners, which have other things to do."""
         return Connection(self._given, seconds=min(self._waits.connect, _QUICK_SECONDS))
 
     def _checked(self) -> Connection:

@@ -1,0 +1,324 @@
+"""PostgreSQL and workers. `python -m bench.fleet NAME URL …` measures once and prints figures as JSON.
+
+As in `work`: a process of its own for each measurement, a database of its own, real commits. What a worker costs or
+takes is measured from outside it, in processes that are started here. The workflows are those that they serve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import psycopg
+from msgspec.structs import replace
+
+import surefoot as sf
+from bench.work import RUN, RUNS, STEPS_PER_RUN, Figures, async_steps, blocking_step
+from surefoot.core.seal import GENESIS, Record, Sealer
+from surefoot.store.contract import Append, IndexRow, RunQuery
+
+W1_STEPS, W1_TURNS = 50, 10
+W2_BARE_ROWS = 100
+STARTED_SINGLY = 30
+DRAINED, DRAINERS, DRAINER_CONCURRENCY = 1_000, 2, 20
+SLEEPERS, COPIED_AT_ONCE = 10_000, 500
+IDLE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
+
+# --- workflows -----------------------------------------------------------------------------------
+
+executed: list[str] = []
+"""Runs whose step was executed by this process, each time it was."""
+
+
+@sf.step
+def moment() -> float:
+    """On the clock that all processes of a machine share."""
+    executed.append(sf.run_id())
+    return time.monotonic()
+
+
+@sf.workflow
+def short() -> float:
+    return moment()
+
+
+laps: list[float] = []
+turns: list[Callable[[int], None]] = []
+
+
+@sf.workflow
+def steps_in_turns(count: int, of: int) -> None:
+    for _ in range(count):
+        for turn in turns:
+            turn(of)
+        started = perf_counter()
+        for n in range(of):
+            blocking_step(n)
+        laps.append(perf_counter() - started)
+
+
+@sf.workflow
+def asleep(sleeps: bool) -> None:
+    if sleeps:
+        sf.sleep("7d")
+    else:
+        sf.wait_event("never")
+
+
+# --- one process ---------------------------------------------------------------------------------
+
+
+class Bare:
+    """The loop that others are compared with: a row of like size and a commit, over a connection of its own.
+
+    With BEGIN and COMMIT, as psycopg sends them; and in autocommit, a single round trip. Taken in short turns before,
+    between and after what is measured.
+    """
+
+    def __init__(self, url: str, body_bytes: str) -> None:
+        self._body = os.urandom(int(body_bytes))
+        self._rows = 0
+        self._seconds = {False: 0.0, True: 0.0}
+        self._db = psycopg.connect(url)
+        for setting in ("fsync", "synchronous_commit"):
+            if self._db.execute(f"SHOW {setting}").fetchall() != [("on",)]:
+                raise AssertionError("the reference loop is not durable here")
+        self._db.execute("CREATE TABLE bare (body bytea)")
+        self._db.commit()
+        for _ in range(20):  # psycopg has prepared the statement by then
+            self.commit()
+
+    def commit(self) -> None:
+        self._db.execute("INSERT INTO bare VALUES (%b)", (self._body,))
+        self._db.commit()
+
+    def turn(self, rows: int) -> None:
+        for autocommit in (False, True):
+            self._db.autocommit = autocommit
+            started = perf_counter()
+            for _ in range(rows):
+                self.commit()
+            self._seconds[autocommit] += perf_counter() - started
+        self._db.autocommit = False
+        self._rows += rows
+
+    def compared(self, rate: float) -> Figures:
+        bare, autocommit = self._rows / self._seconds[False], self._rows / self._seconds[True]
+        self._db.close()
+        return {"rate": rate, "ratio": rate / bare, "autocommit_ratio": rate / autocommit, "bare": bare}
+
+
+def w1(url: str, body_bytes: str) -> Figures:
+    """One run, whose workflow pauses now and then for a turn of the bare loop."""
+    bare = Bare(url, body_bytes)
+    bound = steps_in_turns.using(store=url)
+    bound.run("warm-up", 1, 20)
+    laps.clear()
+    turns.append(bare.turn)
+    bound.run(RUN, W1_TURNS, W1_STEPS)
+    return bare.compared(W1_STEPS / statistics.mean(laps))
+
+
+def w2(url: str, body_bytes: str) -> Figures:
+    """Runs that were queued before, from the moment the worker looks to the end of the last one."""
+    bare = Bare(url, body_bytes)
+    for name, count in (("warm-up", 20), ("run", RUNS)):
+        asyncio.run(_queue(url, name, count))
+        worker = sf.Worker(store=url, workflows=[async_steps], concurrency=RUNS)
+        bare.turn(W2_BARE_ROWS)
+        started = perf_counter()
+        with worker:
+            _wait(lambda worker=worker, count=count: worker.ended.get("done") == count)
+            seconds = perf_counter() - started
+    bare.turn(2 * W2_BARE_ROWS)
+    return bare.compared(RUNS * STEPS_PER_RUN / seconds)
+
+
+async def _queue(url: str, name: str, count: int) -> None:
+    bound = async_steps.using(store=url)
+    await asyncio.gather(*(bound.start(f"{name}-{n}", STEPS_PER_RUN) for n in range(count)))
+
+
+def _wait(is_so: Callable[[], bool], *, look_seconds: float = 0.005) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {PATIENCE_SECONDS:g} s")
+        time.sleep(look_seconds)
+
+
+# --- several processes -----------------------------------------------------------------------------
+
+
+def latency(url: str, body_bytes: str) -> Figures:
+    """From before `start` here to the beginning of the first step in an idle worker, and a bare commit in turn."""
+    bound, bare = short.using(store=url), Bare(url, body_bytes)
+    commits, waits = [], []
+    with _worker_command(url):
+        bound.start("warm-up").result(timeout=PATIENCE_SECONDS)
+        for n in range(STARTED_SINGLY):
+            time.sleep(random.uniform(0.02, 0.06))  # the worker has come to rest, and at no particular moment
+            started = perf_counter()
+            bare.commit()
+            commits.append(perf_counter() - started)
+            asked = time.monotonic()
+            run = bound.start(f"run-{n}")
+            time.sleep(0.02)  # so that asking for the result does not take part
+            waits.append(run.result(timeout=PATIENCE_SECONDS) - asked)
+    wait, commit = statistics.median(waits), statistics.median(commits)
+    return {"ratio": wait / commit, "ms": wait * 1e3, "commit_ms": commit * 1e3}
+
+
+def drain(url: str, count: str = str(DRAINED)) -> Figures:
+    """Short runs that wait for two workers. Each tells in the end which runs it executed."""
+    runs = [f"run-{n}" for n in range(int(count))]
+    asyncio.run(_start_all(url, runs))
+    with ExitStack() as stack, psycopg.connect(url, autocommit=True) as db:
+        drainers = [stack.enter_context(_drainer(url)) for _ in range(DRAINERS)]
+        started = perf_counter()
+        for drainer in drainers:
+            print("go", file=drainer.stdin, flush=True)
+        ended = "SELECT count(*) FROM surefoot.runs WHERE status = 'done'"
+        _wait(lambda: db.execute(ended).fetchall() == [(len(runs),)], look_seconds=0.02)
+        seconds = perf_counter() - started
+        told = [json.loads(drainer.communicate()[0]) for drainer in drainers]
+    times = Counter(run for executed_there in told for run in executed_there)
+    if set(times) != set(runs):
+        raise AssertionError(f"of {len(runs)} runs {len(times)} were executed")
+    return {
+        "rate": len(runs) / seconds,
+        "twice": sum(times.values()) - len(runs),
+        "share": min(map(len, told)) / len(runs),
+    }
+
+
+async def _start_all(url: str, runs: list[str]) -> None:
+    bound = short.using(store=url)
+    await asyncio.gather(*(asyncio.to_thread(bound.start, run) for run in runs))
+
+
+@contextmanager
+def _drainer(url: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "bench.fleet", "serve", url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as drainer:
+        try:
+            assert drainer.stdout is not None
+            drainer.stdout.readline()  # it is ready
+            yield drainer
+        finally:
+            drainer.kill()
+
+
+def serve(url: str) -> None:
+    """A worker from one line of the input to its end; then, which runs it has executed."""
+    worker = sf.Worker(store=url, workflows=[short], concurrency=DRAINER_CONCURRENCY)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    with worker:
+        sys.stdin.read()
+    print(json.dumps(executed), flush=True)
+
+
+def idle(url: str, sqlite: str, count: str = str(SLEEPERS), seconds: str = str(IDLE_SECONDS)) -> Figures:
+    """What a worker costs that has nothing to do but to know of many runs that sleep or wait."""
+    figures: Figures = {}
+    with ExitStack() as stack, psycopg.connect(url, autocommit=True) as db:
+        workers = {}
+        for name, store in (("postgres", url), ("sqlite", sqlite)):
+            started = perf_counter()
+            _lay_to_sleep(store, int(count))
+            figures[f"{name}_seconds"] = perf_counter() - started
+            workers[name] = stack.enter_context(_worker_command(store))
+            short.using(store=store).start("awake").result(timeout=PATIENCE_SECONDS)
+        of_ours = "SELECT pid FROM pg_stat_activity WHERE application_name = 'surefoot' AND datname = current_database()"
+        backends = [pid for (pid,) in db.execute(of_ours).fetchall()]
+        pids = {name: [worker.pid] for name, worker in workers.items()} | {"server": backends}
+        before, began = {name: _cpu_seconds(found) for name, found in pids.items()}, perf_counter()
+        time.sleep(float(seconds))
+        passed = perf_counter() - began
+        for name, found in pids.items():
+            figures[f"{name}_cpu"] = 100 * (_cpu_seconds(found) - before[name]) / passed
+        for name, worker in workers.items():
+            figures[f"{name}_mb"] = _peak_mb(worker.pid)
+    return figures
+
+
+def _lay_to_sleep(url: str, count: int) -> None:
+    """A worker does it for two runs. The others are those two again, sealed under names of their own: that is quicker."""
+    worker = sf.Worker(store=url, workflows=[asleep])
+    for run, sleeps in (("sleeping", True), ("waiting", False)):
+        asleep.using(store=url).start(run, sleeps)
+    with worker:
+        _wait(lambda: sum(worker.ended.values()) == 2)
+    store = worker.runtime.store
+    models = [(store.read(one.run).records, one.row) for one in store.runs(RunQuery())]
+    copies = [_copy(store.id, f"{n:06}", *models[n % 2]) for n in range(count)]
+    for first in range(0, count, COPIED_AT_ONCE):
+        if any(store.append(copies[first : first + COPIED_AT_ONCE])):
+            raise AssertionError("there is such a run already")
+
+
+def _copy(store: bytes, run: str, records: Sequence[Record], row: IndexRow | None) -> Append:
+    sealer, sealed, seal = Sealer(store, run), [], GENESIS
+    for one in records:
+        sealed.append(
+            sealer.seal(seq=one.seq, epoch=one.epoch, at=one.at, kind=one.kind, body=one.body, previous=seal)
+        )
+        seal = sealed[-1].seal
+    assert row is not None
+    return Append(run, None, sealed, replace(row, run=run))
+
+
+@contextmanager
+def _worker_command(url: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "surefoot", "worker", "bench.fleet", "--store", url]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as worker:
+        try:
+            yield worker
+        finally:
+            worker.send_signal(signal.SIGTERM)
+
+
+def _cpu_seconds(pids: list[int]) -> float:
+    """Of these processes so far, in the system and outside it. One that has ended counts no more."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _peak_mb(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+MEASUREMENTS: dict[str, Callable[..., Figures]] = {
+    "w1": w1, "w2": w2, "latency": latency, "drain": drain, "idle": idle,
+}  # fmt: skip
+
+
+def main() -> None:
+    name, *arguments = sys.argv[1:]
+    if name == "serve":
+        serve(*arguments)
+    else:
+        print(json.dumps(MEASUREMENTS[name](*arguments)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

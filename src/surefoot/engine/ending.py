@@ -1,0 +1,201 @@
+"""How a drive ends: what the way the function ended means for the run, decided in one place and recorded.
+
+In this order: trouble of ours lets go of the run, and so does an interruption; a stop is recorded; a run that only waits
+is suspended, or handed back; a cancelled one is over. Only what is left has really ended, and only if every recorded
+effect was asked for and none is in doubt.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from typing import Any
+
+from msgspec import Raw
+
+from surefoot.core import values
+from surefoot.core.command import Append, Done, Ending, Failed, Halted, Returned
+from surefoot.core.doubt import left_behind, open_question
+from surefoot.core.entry import (
+    CallsUnclaimed,
+    Due,
+    RunCancelled,
+    RunDone,
+    RunFailed,
+    RunReleased,
+    RunStopped,
+    RunSuspended,
+    Stop,
+)
+from surefoot.core.history import Past, no_longer_asked
+from surefoot.core.standing import HANDED_BACK
+from surefoot.core.state import RunState
+from surefoot.core.timer import after
+from surefoot.engine.config import alert, loud
+from surefoot.engine.session import Session
+from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
+from surefoot.errors import (
+    Cancelled,
+    Fenced,
+    JournalCorrupt,
+    Stopped,
+    StoreUnavailable,
+    SurefootError,
+    UsageError,
+)
+
+Conclusion = Generator[Append, Any, Ending | BaseException]
+log = logging.getLogger("surefoot")
+
+
+def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
+    """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
+    session.end()
+    _refuse_loose_ends(session, outcome)
+    if session.trouble is not None:
+        yield from _release(session, session.trouble)
+        _alert_of(session, session.trouble)
+        return session.trouble
+    if session.stops:
+        return (yield from _stop(session))
+    if session.interruption is not None:
+        yield from _release(session, session.interruption)
+        return session.interruption
+    if session.dues:
+        return (yield from _suspend(session))
+    if session.state.cancel is not None or isinstance(outcome, CancelSignal):
+        yield Append(RunCancelled())
+        tell_what_is_left(session)
+        return Cancelled(f"run {session.run} was cancelled{_by(session.state)}")
+    outcome = session.continuation or outcome
+    if not isinstance(outcome, Returned | Exception | ContinueSignal):
+        yield from _release(session, outcome)
+        return outcome
+    if isinstance(outcome, UsageError | Stopped | StoreUnavailable | Fenced):
+        # Misuse, another run's stop, a store in trouble: nothing that this run did, so it has not failed.
+        yield from _release(session, outcome)
+        return outcome
+    return (yield from _finish(session, outcome))
+
+
+def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> None:
+    ended_by_itself = isinstance(outcome, Returned | Exception | ContinueSignal) and session.interruption is None
+    stands_still = session.trouble is not None or session.stops or session.dues
+    if session.in_flight and ended_by_itself and not stands_still:
+        session.misused(
+            UsageError(
+                f"run {session.run}: the workflow ended while {', '.join(sorted(session.in_flight))} was still "
+                "running in a task or thread of its own. Wait for it, or use sf.gather."
+            )
+        )
+
+
+def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
+    unasked = [past for past in session.state.calls.values() if not past.asked]
+    # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
+    given_up = {past.address for past in unasked if past.kind == "effect" and past.rewound}
+    session.stops += _unsettled(session, unasked, given_up)
+    if session.stops:
+        return (yield from _stop(session))
+    if unclaimed := tuple(past.address for past in unasked if past.kind == "step" or past.address in given_up):
+        if not session.dry:
+            _warn_unclaimed(session, unclaimed, given_up)
+        yield Append(CallsUnclaimed(unclaimed))
+    if forgotten := session.no_longer_asked():
+        loud(
+            f"run {session.run}: effects that were executed before it fell back are not asked for any more: "
+            f"{', '.join(forgotten)}. What they did outside is still there."
+        )
+        yield Append(CallsUnclaimed(tuple(forgotten)))
+    if isinstance(outcome, ContinueSignal):
+        return outcome
+    if isinstance(outcome, Returned):
+        yield Append(RunDone(outcome.raw))
+        return Done(outcome.raw)
+    raw = Raw(values.encode_error(outcome))
+    yield Append(RunFailed(raw))
+    return Failed(raw, outcome)
+
+
+def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
+    """Recorded effects that the code no longer asks for; or those whose outcome nobody knows."""
+    if missing := [past for past in unasked if past.kind == "effect" and past.address not in given_up]:
+        return [no_longer_asked(session.run, missing)]
+    # Code that was cancelled, or that caught what it must not, went on without them.
+    doubtful = [past for past in session.in_doubt() if past.address not in given_up]
+    return [open_question(session.run, past, "the code came to its end without it") for past in doubtful]
+
+
+def _warn_unclaimed(session: Session, unclaimed: tuple[str, ...], given_up: set[str]) -> None:
+    steps = [address for address in unclaimed if address not in given_up]
+    if steps:
+        log.warning("run %s: the code no longer asks for recorded steps: %s", session.run, ", ".join(steps))
+    if given_up:
+        log.warning(
+            "run %s: effects that were executed before the run was sent back are not asked for any more, "
+            "and nothing was undone: %s",
+            session.run,
+            ", ".join(sorted(given_up)),
+        )
+
+
+def _stop(session: Session) -> Conclusion:
+    earlier = set(map(_identity, session.earlier_stops))
+    if session.live or earlier != set(map(_identity, session.stops)):
+        yield Append(RunStopped(tuple(session.stops), _earliest(session), tuple(session.children)))
+    for stop in session.stops:
+        if _identity(stop) not in earlier and not session.dry:
+            alert(f"{stop.reason}: {stop.message}", stop.cures, run=session.run, kind=stop.reason)
+    return Halted(session.stops[0])
+
+
+def _identity(stop: Stop) -> tuple[str, str, str]:
+    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another."""
+    return stop.reason, stop.address, stop.message if stop.reason == "Drifted" else stop.facts.get("shown", "")
+
+
+def _suspend(session: Session) -> Conclusion:
+    """Nothing to do but wait. Cancelled meanwhile: then it is taken up again at once, and its sagas are undone."""
+    if session.handed_back:
+        if session.live:
+            yield Append(RunReleased(HANDED_BACK))
+    else:
+        now = after(session.now(), 0.0)
+        due = now if session.state.cancel is not None else _earliest(session) or now
+        yield Append(RunSuspended(due, tuple(session.children)))
+    return Suspended()
+
+
+def _earliest(session: Session) -> Due | None:
+    return min(session.dues, key=lambda due: due.at, default=None)
+
+
+def _release(session: Session, error: BaseException) -> Generator[Append, Any, None]:
+    """Let go of the claim, so that others need not wait for a process that has given up."""
+    name = type(error).__name__
+    if session.live:
+        yield Append(RunReleased(f"{name}: {error}" if isinstance(error, Exception) else f"interrupted by {name}"))
+
+
+def tell_what_is_left(session: Session) -> None:
+    """A cancelled run is over, but what may have happened outside is not: a person should look."""
+    for past in () if session.dry else session.in_doubt():
+        stop = left_behind(session.run, past)
+        log.warning("%s", stop.message)
+        alert(f"{stop.reason}: {stop.message}", stop.cures, run=session.run, kind=stop.reason)
+
+
+def _alert_of(session: Session, trouble: SurefootError) -> None:
+    """A recorded value that cannot be read needs a person too. Of damage, whoever steps back from it tells."""
+    if session.dry or not isinstance(trouble, Stopped) or isinstance(trouble, JournalCorrupt):
+        return
+    if trouble.run_id == session.run:
+        kind = type(trouble).__name__
+        alert(f"{kind}: {trouble.summary}", trouble.cures, run=session.run, kind=kind)
+
+
+def _by(state: RunState) -> str:
+    cancel = state.cancel
+    if cancel is None:
+        return ""
+    return f" by {cancel.by}" + (f": {cancel.note}" if cancel.note else "")

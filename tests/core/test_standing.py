@@ -51,6 +51,8 @@ STORIES = {
     "asleep": ([CREATED, ADOPTED, RunSuspended(LATER)], Standing(10_000_000)),
     "asleep and cancelled": ([CREATED, ADOPTED, RunSuspended(LATER), CancelRequested("ann")], Standing(4)),
     "cancelled while it fell asleep": ([CREATED, ADOPTED, CancelRequested("ann"), RunSuspended(LATER)], Standing(4)),
+    "waits for a child": ([CREATED, ADOPTED, RunSuspended(None, ("c",))], Standing(3 + 300_000_000)),
+    "waits for a child and a timer": ([CREATED, ADOPTED, RunSuspended(LATER, ("c",))], Standing(10_000_000)),
     "child ended": ([CREATED, ADOPTED, RunSuspended(LATER, ("c",)), ChildEnded("c")], Standing(4)),
     "child was quicker": ([CREATED, ADOPTED, ChildEnded("c"), RunSuspended(LATER, ("c",))], Standing(4)),
     "another's child ended": ([CREATED, ADOPTED, RunSuspended(LATER, ("c",)), ChildEnded("d")], Standing(10_000_000)),
@@ -70,6 +72,14 @@ STORIES = {
     "another event": (
         [CREATED, ADOPTED, EventSent("come", NULL, "i"), LISTENING],
         Standing(reason="WaitingForAnswer"),
+    ),
+    "cancelled, and it stopped again": (
+        [CREATED, ADOPTED, CancelRequested("ann"), STOPPED, ADOPTED, STOPPED],
+        Standing(reason="InDoubt"),
+    ),
+    "handed back after progress, then in trouble": (
+        [CREATED, ADOPTED, STEP, RunReleased(HANDED_BACK), ADOPTED, RunReleased("UsageError")],
+        Standing(6 + 2_000_000),
     ),
     "drifted": ([CREATED, ADOPTED, RunStopped((Stop("Drifted", "why"),))], Standing(reason="Drifted")),
     "quarantined": ([CREATED, ADOPTED, QUARANTINED], Standing(reason="Quarantined")),

@@ -121,7 +121,7 @@ def test_calls_on_record_are_counted_without_notes_and_open_ones():
 
 def let_go(status, *, due=5_000_000, wake=5_000_000, **fields):
     """A run that nobody drives, as a worker left it."""
-    return run_state(status, due=Due(due, "", 0), standing=Standing(wake), **fields)
+    return run_state(status, due=None if due is None else Due(due, "", 0), standing=Standing(wake), **fields)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def let_go(status, *, due=5_000_000, wake=5_000_000, **fields):
     [
         (let_go("sleeping"), "sleeping", "sleeping until 1970-01-01 00:00:05 UTC"),
         (let_go("waiting", children=("c-1",)), "waiting", "waiting for run c-1"),
-        (let_go("waiting", children=("c-1",), due=1, wake=1), "waiting", "waiting for run c-1"),
+        (let_go("waiting", children=("c-1",), due=None, wake=1_000_000), "waiting", "waiting for run c-1"),
         (let_go("waiting", children=tuple("abcde")), "waiting", "waiting for runs a, b, c and 2 more"),
         (
             run_state(
@@ -154,10 +154,10 @@ def test_a_run_that_a_worker_let_go_of_is_neither_cut_off_nor_anybodys_business(
     "state",
     [
         let_go("sleeping", due=1_000_000, wake=1_000_000),
-        let_go("waiting", children=("c-2",), wake=1_500_000),
-        let_go("waiting", wake=1_500_000),
+        let_go("queued", children=("c-2",), wake=1_500_000),
+        let_go("sleeping", wake=1_500_000, newest_at=1_500_000),
     ],
-    ids=["its time has come", "one of its children has ended", "its only child has ended"],
+    ids=["its time has come", "one of its children has ended", "somebody cancelled it"],
 )
 def test_a_run_whose_wait_is_over_is_ready_and_says_what_takes_it_up(state):
     """Where no worker is running, nothing will happen until somebody sees this."""

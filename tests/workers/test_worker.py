@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from datetime import UTC, datetime
 
@@ -365,3 +366,79 @@ def test_rate_must_be_understood(rate):
 def test_time_of_entries_is_the_stores(store):
     run = doubling.start("clock", 1)
     assert abs((run.entries()[0].at - datetime.now(UTC)).total_seconds()) < 3600
+
+
+@sf.workflow
+def beside_a_child():
+    return sf.gather(lambda: (sf.sleep("0.3s"), double(1)), lambda: sf.child(told, "beside"))
+
+
+def test_timer_beside_a_child_is_not_put_off(store, monkeypatch):
+    """The parent looks for its child every few minutes; its other branches have times of their own."""
+    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    run = beside_a_child.start("beside-parent")
+    with sf.Worker():
+        wait_until(lambda: "StepDone" in kinds("beside-parent"))
+        wait_until(lambda: sf.get_run("beside").status == "waiting")
+        sf.send_event("beside", "go", 5)
+        assert run.result(timeout=30) == [(None, 2), 5]
+
+
+@sf.effect
+def book():
+    return "booked"
+
+
+@book.undo
+def cancel_booking(result):
+    raise ConnectionError("nobody knows")
+
+
+@sf.workflow
+def trip():
+    with sf.saga():
+        book()
+        sf.wait_event("never")
+
+
+def test_cancelled_run_that_needs_a_person_is_not_taken_up_again_and_again(store):
+    """Its undo is in doubt: taking it up once more changes nothing, and a thousand times neither."""
+    run = trip.start("trip")
+    with sf.Worker() as worker:
+        wait_until(lambda: run.status == "waiting")
+        with contextlib.suppress(sf.InDoubt):  # either of the two may be the one that undoes
+            run.cancel(by="ann")
+        wait_until(lambda: isinstance(run.stop, sf.InDoubt))
+        wait_until(lambda: not worker.busy)
+        doubling.start("meanwhile", 1)
+        wait_until(ended("meanwhile"))
+        wait_until(lambda: not worker.busy)
+    assert kinds("trip").count("RunAdopted") <= 3
+
+
+_sent: list[str] = []
+
+
+@sf.effect(on_crash="retry", backoff=sf.Backoff(first=0.3, factor=1, jitter=False))
+def unsure():
+    _sent.append(sf.key())
+    if len(_sent) == 1:
+        raise TimeoutError("no answer")
+    return "sent"
+
+
+@sf.workflow
+def sending():
+    return unsure()
+
+
+def test_effect_in_doubt_is_tried_again_once_its_back_off_is_over(store, monkeypatch):
+    """The worker lets go of the run meanwhile; the wait is on record and does not begin anew."""
+    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    _sent.clear()
+    run = sending.start("sending")
+    with sf.Worker():
+        assert run.result(timeout=30) == "sent"
+    assert len(_sent) == 2
+    assert len(set(_sent)) == 1
+    assert kinds("sending").count("RunSuspended") == 1

@@ -130,7 +130,8 @@ class RunStopped(Entry, frozen=True, kw_only=False):
 class RunSuspended(Entry, frozen=True, kw_only=False):
     """A worker lets go of a run that has nothing to do but wait, so that it costs nobody anything until then."""
 
-    due: Due
+    due: Due | None = None
+    """When it goes on by itself."""
     children: tuple[str, ...] = ()
     """The child runs it waits for. Their end wakes it too."""
 
@@ -292,6 +293,8 @@ class EffectDoubted(Entry, frozen=True, kw_only=False):
     attempt: int = 1
     runs_in: str = ""
     """The worker in whose process it was still running, after its time was over; empty: it had ended."""
+    due: Due | None = None
+    """When it is tried again, if its policy allows that."""
 
 
 class EffectUnstorable(Entry, frozen=True, kw_only=False):

@@ -30,6 +30,8 @@ from surefoot.core.timer import MICROS
 HANDED_BACK: Final = "handed back"
 """Why a worker that is being stopped releases a run: another one may go on at once."""
 LONGEST_BACK_OFF: Final = 60
+LOOK_AGAIN_SECONDS: Final = 300
+"""How often a run that waits for children looks whether one has ended without a word."""
 
 
 class Standing(Struct, frozen=True):
@@ -75,13 +77,18 @@ def _released(entry: Any, at: int, starts: int, _: Any) -> Standing:
 
 def _stopped(entry: Any, at: int, _: int, answered: Callable[[Entry], bool]) -> Standing:
     reason = entry.stops[0].reason if entry.stops else ""
-    if answered(entry):
-        return Standing(at, reason=reason)
-    return Standing(None if entry.due is None else entry.due.at, reason=reason)
+    return Standing(at if answered(entry) else goes_on(entry, at), reason=reason)
 
 
 def _suspended(entry: Any, at: int, _: int, answered: Callable[[Entry], bool]) -> Standing:
-    return ready(at if answered(entry) else entry.due.at)
+    return Standing(at if answered(entry) else goes_on(entry, at))
+
+
+def goes_on(still: Any, now: int) -> int | None:
+    """When a run that stands still goes on, or looks again, by itself. `still` has `due` and `children`."""
+    dues = [] if still.due is None else [still.due.at]
+    looks = [now + LOOK_AGAIN_SECONDS * MICROS] if still.children else []
+    return min(dues + looks, default=None)
 
 
 def _ready(_: Any, at: int, *__: Any) -> Standing:

@@ -170,6 +170,8 @@ class RunState:
         """Who may take it up next, and from when on."""
         self.starts = 0
         """How often it was taken up since it last got any further."""
+        self.news = False
+        """Whether somebody else has written anything since it was last taken up."""
         self.let_go_why = ""
         """Why it was last let go of, if somebody did so in good order."""
         self.children: tuple[str, ...] = ()
@@ -190,6 +192,8 @@ class RunState:
             self._move(kind, record)
         elif self.status == NONE:
             raise self._impossible(record, kind)
+        else:
+            self.news = True
         if kind not in NO_PROGRESS:
             self.starts = 0
         standing = moved(entry, record.at, starts=self.starts, answered=self.is_answered)
@@ -239,6 +243,8 @@ class RunState:
 
     def is_answered(self, still: Entry) -> bool:
         """Whether a run that stands still like this could get further: somebody was quicker to answer, or cancelled."""
+        if not self.news:
+            return False  # What this drive was about to meet it has met.
         if self.cancel is not None:
             return True
         children = still.children if isinstance(still, RunSuspended | RunStopped) else ()
@@ -331,7 +337,7 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
 
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
-    state.claimant, state.let_go_why = entry, ""
+    state.claimant, state.let_go_why, state.news = entry, "", False
     state.starts += 1
     state.children, state.due = (), None
     state._folder = entry.folder
@@ -342,7 +348,7 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
 def _released(state: RunState, entry: RunReleased, record: Record) -> None:
     state.claimant, state.let_go_why = None, entry.why
     if entry.why == HANDED_BACK:
-        state.starts -= 1
+        state.starts = max(state.starts - 1, 0)
 
 
 def _suspended(state: RunState, entry: RunSuspended, record: Record) -> None:
@@ -388,6 +394,8 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
     if entry.child in state.children:
         state.children = tuple(child for child in state.children if child != entry.child)
         state.standing = ready(record.at)
+        if not state.stops:
+            state.status = QUEUED
 
 
 def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
@@ -457,7 +465,7 @@ def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> No
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.error = entry.error
     past.failures += not counted
-    past.runs_in = entry.runs_in
+    past.runs_in, past.due = entry.runs_in, entry.due
 
 
 def _effect_unstorable(state: RunState, entry: EffectUnstorable, record: Record) -> None:

@@ -12,10 +12,8 @@ import threading
 from typing import Any, Final
 
 from surefoot.core.state import ENDED
-from surefoot.core.timer import after
 from surefoot.engine import current, drive, journal, parents, start
 from surefoot.engine.current import Place
-from surefoot.engine.parents import LOOK_AGAIN_SECONDS
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal
@@ -105,7 +103,7 @@ def _queued(session: Session, plan: start.Plan, run_id: str, place: Place) -> An
     start.require_same(plan, state, runtime.store)
     if state.status in ENDED:
         return start.recorded_end(runtime.store, state)
-    raise session.suspended(place, after(session.now(), LOOK_AGAIN_SECONDS), run_id)
+    raise session.suspended(place, run_id)
 
 
 def _in_a_thread(runtime: Runtime, plan: start.Plan, run_id: str) -> Any:

@@ -61,7 +61,7 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
     if session.interruption is not None:
         yield from _release(session, session.interruption)
         return session.interruption
-    if session.dues:
+    if session.waits:
         return (yield from _suspend(session))
     if session.state.cancel is not None or isinstance(outcome, CancelSignal):
         yield Append(RunCancelled())
@@ -80,7 +80,7 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
 
 def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> None:
     ended_by_itself = isinstance(outcome, Returned | Exception | ContinueSignal) and session.interruption is None
-    stands_still = session.trouble is not None or session.stops or session.dues
+    stands_still = session.trouble is not None or session.stops or session.waits
     if session.in_flight and ended_by_itself and not stands_still:
         session.misused(
             UsageError(
@@ -160,8 +160,7 @@ def _suspend(session: Session) -> Conclusion:
         if session.live:
             yield Append(RunReleased(HANDED_BACK))
     else:
-        now = after(session.now(), 0.0)
-        due = now if session.state.cancel is not None else _earliest(session) or now
+        due = _earliest(session) if session.state.cancel is None else after(session.now(), 0.0)
         yield Append(RunSuspended(due, tuple(session.children)))
     return Suspended()
 

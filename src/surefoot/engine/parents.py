@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from surefoot.core.entry import CancelRequested, ChildEnded
+from surefoot.core.standing import goes_on
 from surefoot.core.state import ENDED, RunState
-from surefoot.core.timer import MICROS
+from surefoot.core.timer import remaining
 from surefoot.engine import journal
 from surefoot.engine.runtime import Runtime
 from surefoot.store.contract import Append, Head
-
-LOOK_AGAIN_SECONDS: Final = 300.0
-"""How often a parent looks whether a child has ended without a word."""
 
 
 def tell(runtime: Runtime, child: str, parent: str) -> None:
@@ -38,14 +34,15 @@ def cancel(runtime: Runtime, child: str, parent: str) -> None:
 
 
 def waits_in_vain(runtime: Runtime, state: RunState, head: Head) -> bool:
-    """Whether a parent whose time to look has come would find its children as they were. Then it looks later.
+    """Whether a parent was woken only to look, and its children are as they were. Then it looks again later.
 
     Only its line in the index changes: a wait must not make the journal grow.
     """
-    if not state.children or any(_has_ended(runtime, child) for child in state.children):
+    now = runtime.clock.read()
+    over = state.due is not None and remaining(state.due, now) <= 0
+    if not state.children or state.news or over or any(_has_ended(runtime, child) for child in state.children):
         return False
-    later = runtime.clock.now() + round(LOOK_AGAIN_SECONDS * MICROS)
-    row = msgspec.structs.replace(journal.index_row(state), wake=later)
+    row = msgspec.structs.replace(journal.index_row(state), wake=goes_on(state, now.wall))
     runtime.store.append([Append(state.run, head, [], row)])
     return True
 

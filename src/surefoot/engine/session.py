@@ -348,7 +348,7 @@ class Session:
 
     def claimed(self) -> None:
         self.live = True
-        self.state.status, self.state.epoch = RUNNING, self.journal.epoch
+        self.state.status, self.state.epoch, self.state.news = RUNNING, self.journal.epoch, False
         self.runtime.watch(self)
 
     def root_place(self, owner: object) -> Place:
@@ -356,7 +356,7 @@ class Session:
 
     def result(self, value: object) -> Returned:
         """The workflow's own result, encoded. Refused: the run stays resumable, the code can be mended."""
-        if not (self.stops or self.dues) and self.trouble is None:
+        if not (self.stops or self.waits) and self.trouble is None:
             try:
                 return Returned(Raw(values.encode(value)), 0)
             except ValueRejected as error:
@@ -758,13 +758,19 @@ class Session:
         """Whether waiting until then is not worth keeping the run in memory."""
         return self.unwind_seconds is not None and remaining(due, self.now()) > self.unwind_seconds
 
-    def suspended(self, place: Place, due: Due, child: str = "") -> SuspendSignal:
+    def suspended(self, place: Place, waits_for: Due | str) -> SuspendSignal:
         """This branch waits until then, or for that child. What others do goes on first."""
         with self._lock:
-            self.dues.append(due)
-            if child and child not in self.children:
-                self.children.append(child)
+            if isinstance(waits_for, Due):
+                self.dues.append(waits_for)
+            elif waits_for not in self.children:
+                self.children.append(waits_for)
         return self._felt(place, SuspendSignal())
+
+    @property
+    def waits(self) -> bool:
+        """Whether a branch has let go until it can go on."""
+        return bool(self.dues or self.children)
 
     def hand_back(self) -> None:
         """Let what is in flight finish, begin nothing more, and let another worker go on."""

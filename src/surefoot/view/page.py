@@ -89,7 +89,7 @@ def page(state: RunState, *, driven: bool, now: int, where: str = "", whole: Who
     created = state.created
     how = standing.stands(state, driven=driven, now=now)
     processes: list[str] = []
-    let_go = state.claimant is None and state.due is not None
+    let_go = state.claimant is None and bool(state.due or state.children)
     calls = tuple(
         _call(past, processes, driven=driven, let_go=let_go) for past in state.calls.values() if past.kind != "note"
     )

@@ -125,13 +125,14 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
         return Stands(state.status, stops)
     begins = state.status == QUEUED
     due = state.due if not begins else state.created.due if state.created else None
-    if due is None or state.claimant is not None:
+    children = () if begins else state.children
+    if state.claimant is not None or (due is None and not children):
         return Stands(ABANDONED if state.status in DRIVEN else state.status)
-    # A worker has let go of it, or none has taken it up yet. What else has woken it moved the time.
-    late = due.at <= now and not state.children  # A parent looks again and again, whatever the time.
-    if late or state.standing.wake != due.at:
+    # A worker has let go of it, or none has taken it up yet. Whatever has woken it moved the time.
+    woken = state.standing.wake is not None and state.standing.wake <= state.newest_at
+    if woken or (due is not None and due.at <= now):
         return Stands(QUEUED)
-    return Stands(state.status, wait=Wait(due.at, () if begins else state.children, begins=begins))
+    return Stands(state.status, wait=Wait(0 if due is None else due.at, children, begins=begins))
 
 
 def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:

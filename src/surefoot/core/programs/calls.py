@@ -49,7 +49,7 @@ from surefoot.core.entry import (
     WorldSeen,
 )
 from surefoot.core.history import Past, PastState
-from surefoot.core.retry import RetryPolicy, Wait, after_doubt, next_try, proves_nothing_happened
+from surefoot.core.retry import RetryPolicy, after_doubt, next_try, proves_nothing_happened
 from surefoot.core.timer import Moment, remaining
 from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
 
@@ -156,9 +156,11 @@ def effect(call: Call, past: Past | None) -> Program:
                 yield Pause(due)
             case Raised(error, raw):
                 failures += 1
-                yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in))
+                wait = after_doubt(call.retry, failures) if _retries(call) else None
+                due = None if wait is None else (yield After(wait.seconds, wait.jitter))
+                yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in, due))
                 question = doubt.raised(call.run, call.address, error)
-                ending = yield from _in_doubt(call, question, attempt, failures, outcome)
+                ending = yield from _in_doubt(call, question, attempt, failures, outcome, due)
                 if ending is not None:
                     return ending
                 unproven = _Unproven(question) if _retries(call) else None
@@ -258,7 +260,8 @@ def _take_up(call: Call, past: Past) -> Part:
             if call.policy == "retry" and past.spent and not (yield from _is_stale(call, past.expires)):
                 return (yield from _spent(call, question, past))
             crashed = past.error is None
-            return (yield from _in_doubt(call, question, past.attempt, 0 if crashed else past.failures, None))
+            failures = 0 if crashed else past.failures
+            return (yield from _in_doubt(call, question, past.attempt, failures, None, past.due))
         case PastState.CLEARED:
             pass
         case _:
@@ -271,18 +274,19 @@ def _is_same(call: Call, past: Past) -> bool:
     return past.executed_with in ("", call.digest) and past.key in ("", call.key)
 
 
-def _in_doubt(call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None) -> Part:
+def _in_doubt(
+    call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None, due: Due | None
+) -> Part:
     """The declared policy decides. None: it is safe to run the effect again, with the same key.
 
-    `failed`: how it ended, if it did so in this process; else it was cut off.
+    `failed`: how it ended, if it did so in this process; else it was cut off. `due`: when it may be tried again.
     """
     match call.policy:
         case "retry":
-            wait = Wait(0.0, False) if not failures else after_doubt(call.retry, failures)
-            if wait is None:
+            if failures and after_doubt(call.retry, failures) is None:
                 return Halted(question.stop("it was tried as often as allowed"))
-            if wait.seconds:
-                yield Pause((yield After(wait.seconds, wait.jitter)))
+            if due is not None:
+                yield Pause(due)
             return None
         case "fail":
             raw = question.failure()

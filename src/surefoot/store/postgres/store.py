@@ -52,6 +52,7 @@ from surefoot.store.postgres.connection import Connection, Decoder, Lost, Reject
 from surefoot.store.postgres.failure import explain, unreachable
 from surefoot.store.postgres.lease import Lease, ServerClock
 from surefoot.store.postgres.listening import Listening
+from surefoot.store.postgres.reading import Reading
 from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
 from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, text, texts
 from surefoot.store.rules import check_positions, check_records, is_run, matches
@@ -82,6 +83,12 @@ _READ: Final = (
     b"(SELECT seq, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::int, NULL::int, NULL::bytea, seal "
     b"FROM surefoot.heads WHERE run = $1) UNION ALL (SELECT " + _FIELDS + b" FROM surefoot.entries "
     b"WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3)"
+)
+_READ_TOGETHER: Final = (  # by the index, run for run, whatever the server believes about the size of its tables
+    b"SELECT r.n, j.* FROM unnest($1) WITH ORDINALITY r (run, n) CROSS JOIN LATERAL ("
+    b"(SELECT seq, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::int, NULL::int, NULL::bytea, seal "
+    b"FROM surefoot.heads WHERE run = r.run) UNION ALL (SELECT " + _FIELDS + b" FROM surefoot.entries "
+    b"WHERE run = r.run ORDER BY seq)) j"
 )
 _HEAD_OR_RECORD: Final = (_number, *[_number_or_none] * 6, lambda value: value, _bytes)
 _RECORD: Final = (*[_number] * 7, _bytes, _bytes)
@@ -156,6 +163,7 @@ class PostgresStore:
         self._anchoring: Anchoring | None = None
         self._sound: set[bytes] = set()
         self._swept = -1
+        self._reading = Reading(self._read_together)
         self._sightings = Sightings()
         self._looking = threading.Lock()
         self._newest = 0
@@ -389,12 +397,17 @@ class PostgresStore:
     def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
         with _storable():
             params = (text(run), integer(after), integer(limit))
-        rows = self._look(_READ, params, _HEAD_OR_RECORD)
-        head = None
-        if rows and rows[0][1] is None:
-            head = Head(rows[0][0], rows[0][8])
-            del rows[0]
-        return Stored([Record(run, *row) for row in rows], head)
+        if after == 0 and limit is None:
+            return self._reading.read(run)
+        return _stored(run, self._look(_READ, params, _HEAD_OR_RECORD))
+
+    def _read_together(self, runs: Sequence[str]) -> list[Stored]:
+        if len(runs) == 1:
+            return [_stored(runs[0], self._look(_READ, (text(runs[0]), integer(0), integer(None)), _HEAD_OR_RECORD))]
+        found: list[Rows] = [[] for _ in runs]
+        for n, *row in self._look(_READ_TOGETHER, (texts(runs),), (_number, *_HEAD_OR_RECORD)):
+            found[n - 1].append(tuple(row))
+        return [_stored(run, rows) for run, rows in zip(runs, found, strict=True)]
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         rows = self._look(_PARTS, (raws(ids),), _PART)
@@ -779,6 +792,14 @@ def _part_params(parts: Sequence[Part]) -> list[Param]:
         integers([part.size for part in parts]),
         raws([part.body for part in parts]),
     ]
+
+
+def _stored(run: str, rows: Rows) -> Stored:
+    head = None
+    if rows and rows[0][1] is None:
+        head = Head(rows[0][0], rows[0][8])
+        del rows[0]
+    return Stored([Record(run, *row) for row in rows], head)
 
 
 def _index_row(row: tuple[Any, ...]) -> IndexRow | None:

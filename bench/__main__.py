@@ -1,6 +1,7 @@
 """Five rounds of every measurement, `ref` before and after each, medians and spread. `make bench`.
 
-python -m bench            measure and write docs/performance.md, docs/performance.json, README.md's table
+python -m bench            measure and write docs/performance.md, docs/performance.json, the tables in README.md and
+                           docs/scaling.md
 python -m bench --quick    one round, nothing written: does it still work?
 """
 
@@ -22,10 +23,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
+import psycopg
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench import report
+from tests.postgres import serving
 
 ROOT = Path(__file__).resolve().parent.parent
 AGAINST_REF = ("w1", "w1e", "w2", "w2b_waits", "w2b_threads")
@@ -34,6 +37,9 @@ GROWING_STEPS = 200
 BUSY_LOAD = 0.5
 STARTS = 10
 """How often each program of W5 is started per round."""
+FLEET = ("w1", "w2", "latency", "drain")
+FLEET_ROUNDS = 3
+"""Each of its measurements compares in many short turns by itself."""
 
 SMALL_RUN = """
 import surefoot as sf
@@ -60,10 +66,13 @@ class Bench:
         self.samples: dict[str, list[float]] = defaultdict(list)
         self.rates: dict[str, list[float]] = defaultdict(list)
         self._half: dict[tuple[str, str], float] = {}
+        self._fleet_rounds = min(rounds, FLEET_ROUNDS)
         self._progress = progress
         # Per round: ref and work in turn, W3, the lone step, W5, seals, verify, opening, and W4; W4 once more at the end.
         a_round = (2 * len(AGAINST_REF) + 1) + 3 + 1 + 1 + 1 + 2 + 2 + 6
-        self._task = progress.add_task("preparing", total=5 + rounds * a_round + 1 + 7)
+        self._task = progress.add_task(
+            "preparing", total=5 + rounds * a_round + 1 + 7 + self._fleet_rounds * len(FLEET) + 1
+        )
 
     def run(self) -> None:
         with self._fresh() as folder:
@@ -80,6 +89,7 @@ class Bench:
                 self._growth(number)
         self._second_half(self.rounds - 1)
         self._count_fsyncs()
+        self._fleet()
 
     def _round(self, many: Path) -> None:
         before = self._ref()
@@ -208,6 +218,31 @@ class Bench:
                 calls = sum(1 for line in trace.read_text().splitlines() if "sync(" in line)
             self.samples[f"{name}_fsyncs"].append(calls / steps)
 
+    def _fleet(self) -> None:
+        """PostgreSQL and workers. The server runs only meanwhile; each measurement has a database of its own."""
+        twice = 0.0
+        with self._fresh() as folder, serving(folder) as server:
+            self.postgres = _version(server.url)
+            for _ in range(self._fleet_rounds):
+                for name in FLEET:
+                    size = () if name == "drain" else (str(self.body_bytes),)
+                    figures = self._work(name, folder, server.database(), *size, module="bench.fleet")
+                    self._keep(f"pg_{name}", figures)
+                    if name == "drain":
+                        twice += figures["twice"]
+            figures = self._work("idle", folder, server.database(), module="bench.fleet")
+        self.samples["pg_twice"].append(twice)
+        self.rates["idle_server_cpu"].append(figures.pop("server_cpu"))
+        for key, value in figures.items():
+            self.samples[f"idle_{key}"].append(value)
+
+    def _keep(self, name: str, figures: dict[str, float]) -> None:
+        for key, value in figures.items():
+            if key == "ratio":
+                self.samples[name].append(value)
+            else:
+                self.rates[f"{name}_{key}"].append(value)
+
     def _trust(self, name: str, folder: Path, *more: str) -> dict[str, float]:
         return self._work(name, folder, *more, module="bench.trust")
 
@@ -236,6 +271,11 @@ class Bench:
     def _fresh(self) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             yield Path(folder)
+
+
+def _version(url: str) -> str:
+    with psycopg.connect(url) as db:
+        return str(db.execute("SHOW server_version").fetchall()[0][0])
 
 
 def _environment() -> dict[str, str]:
@@ -269,7 +309,7 @@ def _filesystem(folder: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench", description="Measure surefoot against a bare SQLite loop.")
+    parser = argparse.ArgumentParser(prog="bench", description="Measure surefoot against bare loops.")
     parser.add_argument("--quick", action="store_true", help="one round, nothing written")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench", help="where to measure: a real disk")
@@ -292,7 +332,7 @@ def main() -> None:
         rates=bench.rates,
         rounds=bench.rounds,
         body_bytes=bench.body_bytes,
-        machine=_machine(options.folder) | {"load": load},
+        machine=_machine(options.folder) | {"load": load, "postgres": bench.postgres},
         made=datetime.now(UTC).date().isoformat(),
     )
     report.show(figures, console)
@@ -304,7 +344,7 @@ def main() -> None:
         console.print("one round only: nothing was written")
         return
     report.write(figures, ROOT)
-    console.print("written: docs/performance.json, docs/performance.md, README.md")
+    console.print("written: docs/performance.json, docs/performance.md, docs/scaling.md, README.md")
 
 
 if __name__ == "__main__":

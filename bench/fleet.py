@@ -1,4 +1,4 @@
-"""PostgreSQL and workers. `python -m bench.fleet NAME URL …` measures once and prints figures as JSON.
+"""PostgreSQL and workers. `python -m bench.fleet NAME FOLDER URL …` measures once and prints figures as JSON.
 
 As in `work`: a process of its own for each measurement, a database of its own, real commits. What a worker costs or
 takes is measured from outside it, in processes that are started here. The workflows are those that they serve.
@@ -19,15 +19,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import psycopg
 from msgspec.structs import replace
 
 import surefoot as sf
-from bench.work import RUN, RUNS, STEPS_PER_RUN, Figures, async_steps, blocking_step
+from bench.work import RUN, RUNS, STEPS_PER_RUN, Figures, async_steps, blocking_step, store_in
 from surefoot.core.seal import GENESIS, Record, Sealer
+from surefoot.engine.meters import meters
 from surefoot.store.contract import Append, IndexRow, RunQuery
 
 W1_STEPS, W1_TURNS = 50, 10
@@ -122,7 +123,7 @@ class Bare:
         return {"rate": rate, "ratio": rate / bare, "autocommit_ratio": rate / autocommit, "bare": bare}
 
 
-def w1(url: str, body_bytes: str) -> Figures:
+def w1(folder: Path, url: str, body_bytes: str) -> Figures:
     """One run, whose workflow pauses now and then for a turn of the bare loop."""
     bare = Bare(url, body_bytes)
     bound = steps_in_turns.using(store=url)
@@ -133,19 +134,65 @@ def w1(url: str, body_bytes: str) -> Figures:
     return bare.compared(W1_STEPS / statistics.mean(laps))
 
 
-def w2(url: str, body_bytes: str) -> Figures:
+def w2(folder: Path, url: str, body_bytes: str) -> Figures:
     """Runs that were queued before, from the moment the worker looks to the end of the last one."""
     bare = Bare(url, body_bytes)
-    for name, count in (("warm-up", 20), ("run", RUNS)):
-        asyncio.run(_queue(url, name, count))
-        worker = sf.Worker(store=url, workflows=[async_steps], concurrency=RUNS)
-        bare.turn(W2_BARE_ROWS)
-        started = perf_counter()
-        with worker:
-            _wait(lambda worker=worker, count=count: worker.ended.get("done") == count)
-            seconds = perf_counter() - started
-    bare.turn(2 * W2_BARE_ROWS)
-    return bare.compared(RUNS * STEPS_PER_RUN / seconds)
+    asyncio.run(_queue(url, "warm-up", 20))
+    _drained(url, 20)
+    asyncio.run(_queue(url, "run", RUNS))
+    bare.turn(W2_BARE_ROWS)
+    spent = Spent(url)
+    seconds = _drained(url, RUNS)
+    costs = spent.per_step(RUNS * STEPS_PER_RUN)
+    bare.turn(W2_BARE_ROWS)
+    return bare.compared(RUNS * STEPS_PER_RUN / seconds) | costs
+
+
+def _drained(url: str, count: int) -> float:
+    """The seconds that one worker takes."""
+    worker = sf.Worker(store=url, workflows=[async_steps], concurrency=RUNS)
+    started = perf_counter()
+    with worker:
+        _wait(lambda: sum(worker.ended.values()) >= count)
+        seconds = perf_counter() - started
+    if worker.ended != {"done": count}:
+        raise AssertionError(f"runs ended otherwise: {worker.ended}")
+    return seconds
+
+
+class Spent:
+    """What a fleet costs on both sides: CPU here and in the server, transactions, its log and its disk."""
+
+    def __init__(self, url: str) -> None:
+        self._db = psycopg.connect(url, autocommit=True)
+        self._before = self._now()
+
+    def _now(self) -> list[float]:
+        log, disk = self._db.execute(
+            "SELECT pg_current_wal_lsn() - '0/0', sum(pg_total_relation_size(oid)) FROM pg_class "
+            "WHERE relnamespace = 'surefoot'::regnamespace AND relkind = 'r'"
+        ).fetchall()[0]
+        server = _cpu_seconds(_backends(self._db))
+        return [process_time(), server, float(log), float(disk), meters.entries, sum(meters.entry_bits)]
+
+    def per_step(self, steps: int) -> Figures:
+        cpu, server, log, disk, entries, transactions = (
+            after - before for after, before in zip(self._now(), self._before, strict=True)
+        )
+        self._db.close()
+        return {
+            "cpu_us": cpu / steps * 1e6,
+            "server_us": server / steps * 1e6,
+            "log_bytes": log / steps,
+            "disk_bytes": disk / steps,
+            "entries_together": entries / transactions,
+        }
+
+
+def _backends(db: psycopg.Connection[Any]) -> list[int]:
+    """The server's processes that work for surefoot in this database."""
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'surefoot' AND datname = current_database()"
+    return [pid for (pid,) in db.execute(query).fetchall()]
 
 
 async def _queue(url: str, name: str, count: int) -> None:
@@ -164,7 +211,7 @@ def _wait(is_so: Callable[[], bool], *, look_seconds: float = 0.005) -> None:
 # --- several processes -----------------------------------------------------------------------------
 
 
-def latency(url: str, body_bytes: str) -> Figures:
+def latency(folder: Path, url: str, body_bytes: str) -> Figures:
     """From before `start` here to the beginning of the first step in an idle worker, and a bare commit in turn."""
     bound, bare = short.using(store=url), Bare(url, body_bytes)
     commits, waits = [], []
@@ -183,12 +230,12 @@ def latency(url: str, body_bytes: str) -> Figures:
     return {"ratio": wait / commit, "ms": wait * 1e3, "commit_ms": commit * 1e3}
 
 
-def drain(url: str, count: str = str(DRAINED)) -> Figures:
+def drain(folder: Path, url: str, count: str = str(DRAINED)) -> Figures:
     """Short runs that wait for two workers. Each tells in the end which runs it executed."""
     runs = [f"run-{n}" for n in range(int(count))]
     asyncio.run(_start_all(url, runs))
     with ExitStack() as stack, psycopg.connect(url, autocommit=True) as db:
-        drainers = [stack.enter_context(_drainer(url)) for _ in range(DRAINERS)]
+        drainers = [stack.enter_context(_drainer(folder, url)) for _ in range(DRAINERS)]
         started = perf_counter()
         for drainer in drainers:
             print("go", file=drainer.stdin, flush=True)
@@ -212,18 +259,17 @@ async def _start_all(url: str, runs: list[str]) -> None:
 
 
 @contextmanager
-def _drainer(url: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "bench.fleet", "serve", url]
+def _drainer(folder: Path, url: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "bench.fleet", "serve", str(folder), url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as drainer:
         try:
-            assert drainer.stdout is not None
-            drainer.stdout.readline()  # it is ready
+            next(iter(drainer.stdout or ()))  # it is ready
             yield drainer
         finally:
             drainer.kill()
 
 
-def serve(url: str) -> None:
+def serve(folder: Path, url: str) -> None:
     """A worker from one line of the input to its end; then, which runs it has executed."""
     worker = sf.Worker(store=url, workflows=[short], concurrency=DRAINER_CONCURRENCY)
     print("ready", flush=True)
@@ -233,20 +279,16 @@ def serve(url: str) -> None:
     print(json.dumps(executed), flush=True)
 
 
-def idle(url: str, sqlite: str, count: str = str(SLEEPERS), seconds: str = str(IDLE_SECONDS)) -> Figures:
+def idle(folder: Path, url: str, count: str = str(SLEEPERS), seconds: str = str(IDLE_SECONDS)) -> Figures:
     """What a worker costs that has nothing to do but to know of many runs that sleep or wait."""
     figures: Figures = {}
     with ExitStack() as stack, psycopg.connect(url, autocommit=True) as db:
         workers = {}
-        for name, store in (("postgres", url), ("sqlite", sqlite)):
-            started = perf_counter()
+        for name, store in (("postgres", url), ("sqlite", store_in(folder))):
             _lay_to_sleep(store, int(count))
-            figures[f"{name}_seconds"] = perf_counter() - started
             workers[name] = stack.enter_context(_worker_command(store))
             short.using(store=store).start("awake").result(timeout=PATIENCE_SECONDS)
-        of_ours = "SELECT pid FROM pg_stat_activity WHERE application_name = 'surefoot' AND datname = current_database()"
-        backends = [pid for (pid,) in db.execute(of_ours).fetchall()]
-        pids = {name: [worker.pid] for name, worker in workers.items()} | {"server": backends}
+        pids = {name: [worker.pid] for name, worker in workers.items()} | {"server": _backends(db)}
         before, began = {name: _cpu_seconds(found) for name, found in pids.items()}, perf_counter()
         time.sleep(float(seconds))
         passed = perf_counter() - began
@@ -275,11 +317,10 @@ def _lay_to_sleep(url: str, count: int) -> None:
 def _copy(store: bytes, run: str, records: Sequence[Record], row: IndexRow | None) -> Append:
     sealer, sealed, seal = Sealer(store, run), [], GENESIS
     for one in records:
-        sealed.append(
-            sealer.seal(seq=one.seq, epoch=one.epoch, at=one.at, kind=one.kind, body=one.body, previous=seal)
-        )
+        sealed.append(sealer.seal(seq=one.seq, epoch=one.epoch, at=one.at, kind=one.kind, body=one.body, previous=seal))
         seal = sealed[-1].seal
-    assert row is not None
+    if row is None:
+        raise AssertionError("a run that a worker has just driven is in the list")
     return Append(run, None, sealed, replace(row, run=run))
 
 
@@ -313,11 +354,12 @@ MEASUREMENTS: dict[str, Callable[..., Figures]] = {
 
 
 def main() -> None:
-    name, *arguments = sys.argv[1:]
+    name, folder, *arguments = sys.argv[1:]
+    os.environ["SUREFOOT_ANCHORS"] = folder  # for the workers that are started here, too
     if name == "serve":
-        serve(*arguments)
+        serve(Path(folder), *arguments)
     else:
-        print(json.dumps(MEASUREMENTS[name](*arguments)), flush=True)
+        print(json.dumps(MEASUREMENTS[name](Path(folder), *arguments)), flush=True)
 
 
 if __name__ == "__main__":

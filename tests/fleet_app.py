@@ -1,8 +1,8 @@
 """What the workers of `tests/fleet.py` serve: orders of many effects, each of which is written down by the ledger.
 
 A line of the ledger says who did it: run, address, key, attempt, and the claim (epoch, process) it was done under. So
-every execution can be held against the journal. `FLEET` in the environment makes leases and waits short; the ledger's
-port is `LEDGER`.
+every execution can be held against the journal. `FLEET` in the environment says how slow effects are, and makes leases
+and waits short; the ledger's port is `LEDGER`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import time
 from typing import Any
 
 import surefoot as sf
-import surefoot.aio as aio
+from surefoot import aio
 from surefoot.engine import current, start
 from tests.ledger import ask
 
 EFFECTS = 10
 GATE = "gate"
+TOLD: dict[str, Any] = json.loads(os.environ.get("FLEET", "{}"))
 
 
 def hurry() -> None:
@@ -28,11 +29,10 @@ def hurry() -> None:
     from surefoot.store.postgres.channel import Waits
     from surefoot.store.postgres.store import PostgresStore
 
-    told: dict[str, Any] = json.loads(os.environ.get("FLEET", "{}"))
-    if "unwind" in told:
-        start.UNWIND_SECONDS = told["unwind"]
-    if "lease" in told:
-        PostgresStore.open.__func__.__kwdefaults__["waits"] = Waits(lease=told["lease"])
+    if "unwind" in TOLD:
+        start.UNWIND_SECONDS = TOLD["unwind"]
+    if "lease" in TOLD:
+        PostgresStore.open.__func__.__kwdefaults__["waits"] = Waits(lease=TOLD["lease"])
 
 
 def ledger(**request: Any) -> Any:
@@ -50,7 +50,7 @@ def note(do: str, value: int) -> None:
 
 def a_while() -> float:
     """Most of a run's time is spent in effects: that is where a kill should find it."""
-    return random.uniform(0.0, 0.1)
+    return random.uniform(0.0, TOLD.get("pace", 0.0))
 
 
 def charged(value: int) -> int:
@@ -77,6 +77,7 @@ def found(value: int) -> Any:
 @sf.step
 def look(value: int) -> int:
     note("look", value)
+    time.sleep(a_while() / 4)
     return value
 
 
@@ -103,6 +104,7 @@ def _(value: int) -> Any:
 @sf.step
 async def look_async(value: int) -> int:
     note("look", value)
+    await asyncio.sleep(a_while() / 4)
     return value
 
 

@@ -30,7 +30,8 @@ def command(name: str) -> list[str]:
 def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+        port: int = taken.getsockname()[1]
+        return port
 
 
 class Server:

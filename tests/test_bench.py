@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.aims import Line
+from bench import report
+from bench.aims import LINES, Line
+from tests.postgres import serving
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -76,6 +78,44 @@ def test_a_growing_state_costs_what_is_new(tmp_path, variant, content):
     assert figures["bytes"] < 3 * figures["unique"] + work("empty", tmp_path / "empty", module="bench.trust")["bytes"]
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", ["w1", "w2", "latency"])
+def test_work_on_postgres_is_held_against_a_bare_loop(server, tmp_path, name):
+    """Both sides of the ratio are taken in one process, in turns, on one server."""
+    assert work(name, tmp_path, server.database(), "359", module="bench.fleet")["ratio"] > 0
+
+
+def test_two_workers_are_asked_what_they_executed(server, tmp_path):
+    """Zero duplicates is a claim about executions, so it is counted where they happen."""
+    figures = work("drain", tmp_path, server.database(), "40", module="bench.fleet")
+
+    assert 0 == figures["twice"]
+    assert figures["rate"] > 0
+
+
+def test_runs_that_were_laid_to_sleep_for_the_bench_are_real_ones(server, tmp_path):
+    """They are copies. If a worker could not take them up, an idle worker would have an easy life."""
+    figures = work("idle", tmp_path, server.database(), "20", "0.1", module="bench.fleet")
+
+    assert {"postgres_cpu", "sqlite_cpu", "server_cpu", "postgres_mb", "sqlite_mb"} == set(figures)
+    command = [sys.executable, "-m", "surefoot", "verify", "--json", "--store", f"sqlite:///{tmp_path / 'runs.db'}"]
+    verified = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    assert 23 == json.loads(verified.stdout)["runs"]
+
+
+def test_the_scaling_page_says_what_was_measured():
+    """Its calculation starts from these figures; nobody edits them by hand."""
+    page = (ROOT / "docs" / "scaling.md").read_text()
+    figures = json.loads((ROOT / "docs" / "performance.json").read_text())
+
+    assert page == report.fill(page, report.scaling_block(figures))
+
+
 @pytest.mark.parametrize(
     ("median", "verdict"),
     [(0.9, "aim met"), (0.85, "aim met"), (0.8, "at least met"), (0.7, "at least met"), (0.69, "missed")],
@@ -97,3 +137,42 @@ def test_a_line_with_one_bound_is_not_credited_with_the_other():
     """CPU per step has an aim and no lower bound; fsyncs per step have a bound and no aim."""
     assert "aim missed" == Line("w2_cpu", "", "µs", None, 35).verdict(36)
     assert "at least met" == Line("w2_fsyncs", "", "per step", 0.1, None).verdict(0.02)
+
+
+def measured(**rates):
+    """Figures of a bench that found nothing remarkable, but for these rates."""
+    keys = (
+        "pg_w1_rate", "pg_w1_bare", "pg_w1_autocommit_ratio", "pg_w2_rate", "pg_w2_autocommit_ratio", "pg_w2_cpu_us",
+        "pg_w2_server_us", "pg_w2_log_bytes", "pg_w2_disk_bytes", "pg_w2_entries_together", "pg_latency_ms",
+        "pg_latency_commit_ms", "pg_drain_rate", "pg_drain_share", "idle_server_cpu", "ref", "w1", "w1e", "w2", "w3_ms",
+        "w3b_ms", "blocking_step_us", "async_step_us",
+    )  # fmt: skip
+    return report.figures(
+        samples={line.key: [1.0] for line in LINES},
+        rates={key: [rates.get(key, 1.0)] for key in keys},
+        rounds=1,
+        body_bytes=400,
+        machine=dict.fromkeys(("cores", "system", "filesystem", "python", "sqlite", "postgres", "load"), "some"),
+        made="2026-01-01",
+    )
+
+
+def test_calculated_fleets_follow_from_what_was_measured():
+    """100 µs of a server's core for each step, at 70 %: 7,000 steps a second of each core, and all else from that."""
+    page = report.scaling_block(
+        measured(pg_w2_server_us=100.0, pg_w2_cpu_us=200.0, pg_w2_log_bytes=1000.0, pg_w2_disk_bytes=500.0)
+    )
+
+    assert "| 2 | 14,000 | 4 | 14 MB/s | 600 GB |" in page
+    assert "| 16 | 110,000 | 32 | 110 MB/s | 4,800 GB |" in page
+
+
+def test_postgres_is_spoken_of_only_where_it_was_measured():
+    """A page made from older figures must not fail, nor invent."""
+    found = measured()
+    older = {**found, "rates": {key: value for key, value in found["rates"].items() if not key.startswith("pg_")}}
+
+    assert "over TCP" in report.performance_page(found)
+    assert "through psycopg" in report.readme_block(found)
+    assert "over TCP" not in report.performance_page(older)
+    assert "Not measured yet" in report.scaling_block(older)

@@ -606,3 +606,82 @@ def test_blocking_and_async_calls_of_one_run_claim_it_once(kinds):
         asyncio.run(wf.run("r"))
     assert asyncio.run(wf.run("r")) == [2, 6, 4]
     assert kinds("r").count("RunAdopted") == 2
+
+
+def swallowing(wait):
+    """What an agent framework makes of anything that goes wrong in a tool."""
+    try:
+        return wait()
+    except BaseException:
+        return "the tool failed"
+
+
+@pytest.mark.parametrize("branch", ["gather", "map"])
+def test_what_a_branch_makes_of_a_stop_does_not_count(branch, ledger):
+    """The rest of the run must not go on with a value that stands for nothing."""
+
+    @sf.effect
+    def send(words: object) -> None:
+        ledger.write(words)
+
+    def ask(_: int = 0) -> object:
+        return swallowing(lambda: sf.approve("well?"))
+
+    @sf.workflow
+    def wf() -> None:
+        send(sf.gather(ask) if branch == "gather" else sf.map(ask, [1]))
+
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    assert ledger.lines == []
+
+
+def test_what_an_async_branch_makes_of_a_stop_does_not_count(ledger):
+    @asf.effect
+    async def send(words: object) -> None:
+        ledger.write(words)
+
+    async def ask() -> object:
+        try:
+            return await asf.approve("well?")
+        except BaseException:
+            return "the tool failed"
+
+    @asf.workflow
+    async def wf() -> None:
+        await send(await asf.gather(ask()))
+
+    with pytest.raises(sf.WaitingForAnswer):
+        asyncio.run(wf.run("r"))
+    assert ledger.lines == []
+
+
+def test_effect_in_flight_is_recorded_before_the_run_is_let_go_of(kinds):
+    """`asyncio.gather` leaves at the first exception. Let go of now, the run could be resumed elsewhere, and a check
+    would find that the effect has not happened yet."""
+    stopped = asyncio.Event()
+
+    @asf.effect
+    async def pay() -> str:
+        await asyncio.wait_for(stopped.wait(), 20)
+        await asyncio.sleep(0.05)
+        return "paid"
+
+    @asf.workflow
+    async def wf() -> None:
+        async def paying() -> None:
+            with asf.scope("a"):
+                await pay()
+
+        async def asking() -> None:
+            with asf.scope("b"):
+                try:
+                    await asf.approve("well?")
+                finally:
+                    stopped.set()
+
+        await asyncio.gather(paying(), asking())
+
+    with pytest.raises(sf.WaitingForAnswer):
+        asyncio.run(wf.run("r"))
+    assert kinds("r")[-2:] == ["EffectDone", "RunStopped"]

@@ -411,3 +411,31 @@ def test_a_claim_fails_if_the_claimant_before_goes_on():
 
     assert wf.run("r") == 2
     assert [entry.kind for entry in sf.get_run("r").entries()].count("RunAdopted") == 1
+
+
+def test_a_forked_child_does_not_believe_that_it_drives_its_parents_run(program):
+    """A process that was forked in the middle of a run has none of its threads."""
+    program.write(
+        """
+        import os, sys
+        import surefoot as sf
+        from surefoot.engine.runtime import driven_here
+        from surefoot.engine import config
+
+        @sf.step
+        def fork():
+            store = config.runtime(create=False).store
+            assert driven_here(store, "r")
+            child = os.fork()
+            if not child:
+                os._exit(7 if driven_here(store, "r") else 0)
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+        @sf.workflow
+        def wf():
+            return fork()
+
+        print(wf.run("r"))
+        """
+    )
+    assert program.run().stdout == "0\n"

@@ -10,6 +10,8 @@ import pytest
 import surefoot as sf
 from surefoot.core.entry import KIND_OF, EffectDone, EffectIntended, StepDone
 from surefoot.engine import config
+from surefoot.engine.commit import Committer, Ticket
+from surefoot.store.contract import Append
 from surefoot.store.sqlite import SqliteStore
 
 
@@ -169,3 +171,52 @@ def test_creating_a_store_is_announced(caplog):
     wf.run("r")
 
     assert "created store" in caplog.text
+
+
+class Scribe:
+    """A run's journal, as the committer sees it."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.written = False
+
+    def propose(self, tickets):
+        return Append(self.run, None, [])
+
+    def accepted(self) -> None:
+        self.written = True
+
+    def catch_up(self, tickets) -> None:
+        raise AssertionError
+
+
+class Picky:
+    """A store that cannot take one of the runs."""
+
+    def append(self, batch):
+        if "bad" in [item.run for item in batch]:
+            raise ValueError("not to be stored")
+        return [None] * len(batch)
+
+
+def test_what_cannot_be_stored_spoils_no_other_runs_commit():
+    """Many runs share one transaction; the mistake of one must not put the others in doubt."""
+    scribes = [Scribe("good"), Scribe("bad"), Scribe("better")]
+    tickets = [Ticket(scribe, [("entry",)]) for scribe in scribes]
+
+    Committer(Picky())._write(tickets)
+
+    assert [scribe.written for scribe in scribes] == [True, False, True]
+    assert [ticket.error is None for ticket in tickets] == [True, False, True]
+    assert all(ticket.done for ticket in tickets)
+
+
+@pytest.mark.parametrize(
+    "option", [{"queue": "a\0b"}, {"queue": "\ud800"}, {"labels": {"k": "\0"}}, {"queue": "x" * 300}]
+)
+def test_words_that_no_index_can_hold_are_refused_where_they_are_given(option):
+    @sf.workflow
+    def wf() -> None: ...
+
+    with pytest.raises(sf.UsageError, match="printable"):
+        wf.using(**option)

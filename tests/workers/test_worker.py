@@ -11,6 +11,8 @@ import pytest
 
 import surefoot as sf
 import surefoot.aio
+from surefoot.core.entry import CancelRequested
+from surefoot.engine import journal
 from tests.working import ended, kinds, wait_until
 
 
@@ -442,3 +444,71 @@ def test_effect_in_doubt_is_tried_again_once_its_back_off_is_over(store, monkeyp
     assert len(_sent) == 2
     assert len(set(_sent)) == 1
     assert kinds("sending").count("RunSuspended") == 1
+
+
+_undone: list[float] = []
+
+
+@sf.effect
+def rent():
+    return "rented"
+
+
+@rent.undo
+def give_back(result):
+    _undone.append(1.0)
+    if len(_undone) == 1:
+        raise sf.RetryAfter(0.5)
+
+
+@sf.workflow
+def renting():
+    with sf.saga():
+        rent()
+        sf.wait_event("never")
+
+
+def test_cancelled_run_waits_out_the_back_off_of_its_undo(store, monkeypatch):
+    """It lets go of the run meanwhile, like any other wait, and is not taken up at full speed."""
+    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    _undone.clear()
+    run = renting.start("renting")
+    worker = sf.Worker()
+    with worker:
+        wait_until(lambda: run.status == "waiting")
+        wait_until(lambda: not worker.busy)
+        journal.visit(  # as the command line does where the code is not at hand
+            worker.runtime.store, worker.runtime.clock, "renting", lambda _: CancelRequested("ann")
+        )
+        worker.runtime.store.nudge()
+        wait_until(ended("renting"))
+    assert len(_undone) == 2
+    assert kinds("renting").count("RunAdopted") <= 4
+
+
+@sf.effect(on_crash="fail")
+async def leaving():
+    raise SystemExit(3)
+
+
+@sf.workflow
+async def left():
+    await leaving()
+
+
+def test_async_effect_that_ends_the_process_ends_only_its_run(store):
+    """The worker's loop serves all async runs; one that calls sys.exit() must not take it along."""
+    asyncio.run(left.start("left"))
+    with sf.Worker():
+        wait_until(ended("left"))
+        assert asyncio.run(doubling_async.start("after", 4)).result(timeout=30) == 8
+
+
+def test_rewound_parent_goes_on_at_once(store):
+    run = parent_of_sleeper.start("rewound")
+    with sf.Worker() as worker:
+        wait_until(lambda: run.status == "waiting")
+        wait_until(lambda: not worker.busy)
+    run.rewind("child#1", by="ann")
+    with sf.Worker():
+        wait_until(lambda: kinds("rewound").count("RunSuspended") == 2)

@@ -72,7 +72,7 @@ def _released(entry: Any, at: int, starts: int, _: Any) -> Standing:
     """One that could not go on is not tried again at once, nor more and more often."""
     if entry.why == HANDED_BACK:
         return ready(at)
-    return ready(at + min(2**starts, LONGEST_BACK_OFF) * MICROS)
+    return ready(at + min(2 ** max(starts, 0), LONGEST_BACK_OFF) * MICROS)
 
 
 def _stopped(entry: Any, at: int, _: int, answered: Callable[[Entry], bool]) -> Standing:

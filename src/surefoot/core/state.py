@@ -325,8 +325,7 @@ def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
     state.fallbacks.append((record.seq, entry))
     for past in state.in_doubt():
         past.outcome_lost = True
-    state.claimant = None
-    state.stops = ()
+    state.claimant, state.stops, state.children, state.due = None, (), (), None
 
 
 def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
@@ -594,6 +593,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
     state.world.forget_since(entry.seq, aside)
     state.rewinds.append(entry)
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
+    state.children, state.due = (), None
 
 
 def reversed_since(aside: Iterable[Past]) -> dict[str, str]:

@@ -38,6 +38,11 @@ class Ends:
         self.values: list[Any] = [None] * count
         self.errors: list[BaseException | None] = [None] * count
 
+    def overrule(self, index: int, opened: Place) -> None:
+        """What stopped the branch counts, whatever its code made of it: a value it returned anyway is discarded."""
+        if opened.stop is not None:
+            self.errors[index] = opened.stop
+
     def join(self, place: Place) -> None:
         """Pass on what unwinds the run: first anything that is not an ordinary exception."""
         session = place.session

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from surefoot.core.entry import Entry
 from surefoot.core.parts import Cut
 from surefoot.engine.meters import meters
-from surefoot.errors import StoreUnavailable, SurefootError
+from surefoot.errors import StoreUnavailable, SurefootError, UsageError
 from surefoot.store.contract import Append, Store
 
 Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
@@ -185,6 +185,11 @@ class Committer:
                 proposed = [journal.propose(waiting[journal]) for journal in journals]
                 answers = self.store.append(proposed)
             except Exception as error:  # noqa: BLE001 - nobody may be left waiting, whatever went wrong
+                if len(journals) > 1 and isinstance(error, UsageError | TypeError | ValueError | OverflowError):
+                    # Something in it cannot be stored. Whose it is shows when each is written by itself.
+                    for tickets in list(waiting.values()):
+                        self._write(tickets)
+                    return
                 meters.append_failed()
                 for tickets in waiting.values():
                     _settle(tickets, _as_ours(error))

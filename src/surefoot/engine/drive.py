@@ -59,7 +59,7 @@ def drive(attempt: Attempt) -> Ending:
     session = attempt.session
     answer: Any = None
     try:
-        session.call_begins(attempt.call.address)
+        session.call_begins(attempt.call.address, attempt.spec.kind)
         if not session.live and not attempt.looks_first():
             go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:
@@ -242,7 +242,8 @@ def invoke(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:
     try:
         with current.driven:
             return session.result(fn())
-    except BaseException as error:  # noqa: BLE001 - what it means is decided by Session.conclude
+    except BaseException as error:  # noqa: BLE001 - what it means is decided by `ending.conclude`
         return error
     finally:
+        session.function_ended()
         current.reset(token)

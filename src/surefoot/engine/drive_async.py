@@ -48,6 +48,7 @@ class CancelledAgain(asyncio.CancelledError):
     """Replayed: this part of the run was cancelled here before."""
 
 
+LOOK_SECONDS = 0.01
 LAST_SECONDS = 1.0
 """How long an effect that has used up its time may take to end when it is cancelled."""
 
@@ -86,7 +87,7 @@ async def run_attempt(attempt: Attempt) -> Ending:
     executed = False
     cancelled: asyncio.CancelledError | None = None
     try:
-        session.call_begins(attempt.call.address)
+        session.call_begins(attempt.call.address, attempt.spec.kind)
         if not session.live and not attempt.looks_first():
             await go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:
@@ -363,13 +364,27 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
 
 async def _invoked(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
     token = current.set_place(session.root_place(asyncio.current_task()))
+    outcome: Returned | BaseException
     try:
         with current.driven:
-            return session.result(await fn())
-    except BaseException as error:  # noqa: BLE001 - what it means is decided by Session.conclude
-        return error
+            outcome = session.result(await fn())
+    except BaseException as error:  # noqa: BLE001 - what it means is decided by `ending.conclude`
+        outcome = error
     finally:
         current.reset(token)
+    session.function_ended()
+    return await _effects_ended(session) or outcome
+
+
+async def _effects_ended(session: Session) -> asyncio.CancelledError | None:
+    """Effects of tasks that nobody waits for any more: their outcome is recorded before the run is let go of."""
+    cancelled = None
+    while session.has_effects_in_flight:
+        try:
+            await asyncio.sleep(LOOK_SECONDS)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled
 
 
 # -- the way to the writer thread and back --------------------------------------------------------

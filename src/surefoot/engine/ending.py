@@ -30,7 +30,6 @@ from surefoot.core.entry import (
 from surefoot.core.history import Past, no_longer_asked
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RunState
-from surefoot.core.timer import after
 from surefoot.engine.config import alert, loud
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
@@ -50,7 +49,6 @@ log = logging.getLogger("surefoot")
 
 def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
     """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
-    session.end()
     _refuse_loose_ends(session, outcome)
     if session.trouble is not None:
         yield from _release(session, session.trouble)
@@ -81,10 +79,10 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
 def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> None:
     ended_by_itself = isinstance(outcome, Returned | Exception | ContinueSignal) and session.interruption is None
     stands_still = session.trouble is not None or session.stops or session.waits
-    if session.in_flight and ended_by_itself and not stands_still:
+    if session.loose and ended_by_itself and not stands_still:
         session.misused(
             UsageError(
-                f"run {session.run}: the workflow ended while {', '.join(sorted(session.in_flight))} was still "
+                f"run {session.run}: the workflow ended while {', '.join(session.loose)} was still "
                 "running in a task or thread of its own. Wait for it, or use sf.gather."
             )
         )
@@ -155,13 +153,12 @@ def _identity(stop: Stop) -> tuple[str, str, str]:
 
 
 def _suspend(session: Session) -> Conclusion:
-    """Nothing to do but wait. Cancelled meanwhile: then it is taken up again at once, and its sagas are undone."""
+    """Nothing to do but wait. Whatever came meanwhile (a cancellation, an answer) makes it stand as ready."""
     if session.handed_back:
         if session.live:
             yield Append(RunReleased(HANDED_BACK))
     else:
-        due = _earliest(session) if session.state.cancel is None else after(session.now(), 0.0)
-        yield Append(RunSuspended(due, tuple(session.children)))
+        yield Append(RunSuspended(_earliest(session), tuple(session.children)))
     return Suspended()
 
 

@@ -20,13 +20,12 @@ from surefoot.engine import config, journal
 from surefoot.engine.clock import Clock
 from surefoot.engine.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
-from surefoot.store.contract import Append, Head, IndexRow, Rewrite, RunQuery, Store
+from surefoot.store.contract import Append, Head, IndexRow, Rewrite, Store
 from surefoot.store.liveness import is_ours
 from surefoot.store.open import open_store
 from surefoot.store.rules import is_run
 
 UNKNOWN = -1
-PAGE = 1000
 
 
 class Damage(Struct, frozen=True):
@@ -264,13 +263,9 @@ def renew_row(store: Store, run: str) -> None:
 
 def renew_lost_rows(store: Store) -> None:
     """Of runs whose line of the list is missing or damaged: no worker would ever find them."""
-    offset = 0
-    while listed := store.runs(RunQuery(limit=PAGE, offset=offset)):
-        for one in listed:
-            if one.row is None or one.outdated:
-                with suppress(JournalCorrupt):
-                    renew_row(store, one.run)
-        offset += PAGE
+    for run in store.lost_rows():
+        with suppress(JournalCorrupt):
+            renew_row(store, run)
 
 
 def shelve(store: Store, run: str, workflow: str, reason: str) -> None:

@@ -236,7 +236,7 @@ class Journal:
                 sealed.append(record)
                 values += cuts
                 status = _next_status(status, entry)
-                standing = moved(entry, at, starts=state.starts, answered=state.is_answered) or standing
+                standing = moved(entry, at, starts=state.starts, answered=self._has_news) or standing
                 if type(entry) is RunCreated:
                     state.created, state.created_at = entry, at
         changed = status != self._status or standing != self._standing
@@ -244,6 +244,12 @@ class Journal:
         self._proposed_standing = standing
         self._proposed = Append(self.run, head, sealed, row, values)
         return self._proposed
+
+    def _has_news(self, _: Entry) -> bool:
+        """Somebody wrote into the run since we took it up. What of it counts is not for us to judge, since our own
+        entries are not folded: whoever looks at the run next finds out.
+        """
+        return self._state.news
 
     def accepted(self) -> None:
         done = self._proposed

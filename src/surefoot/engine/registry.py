@@ -13,6 +13,8 @@ from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
 from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected
 
+LONGEST_NAME = 200
+
 
 def is_async(fn: Callable[..., Any]) -> bool:
     """By the code's own flag: asking asyncio would import it."""
@@ -37,6 +39,8 @@ class Definition:
             raise UsageError(f"@sf.workflow(version={version!r}): must be a whole number, one or more")
         self.fn = fn
         self.name = name or fn.__name__
+        if not self.name.isprintable() or len(self.name) > LONGEST_NAME:
+            raise UsageError(f"@sf.workflow(name={self.name[:40]!r}): at most {LONGEST_NAME} printable characters")
         self.version = version
         self.watch = checked_witnesses(watch)
         self.on_drift = checked_on_drift(on_drift)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -116,6 +117,18 @@ def driven_here(store: Store, run: str) -> bool:
 
 _runtimes: dict[int, Runtime] = {}
 _runtimes_lock = threading.Lock()
+
+
+def _in_child() -> None:
+    # What the parent drives it still drives; no thread of it is here, nor whoever may have held a lock.
+    global _driving_lock, _runtimes_lock
+    _driving_lock, _runtimes_lock = threading.Lock(), threading.Lock()
+    _driving.clear()
+    _left_running.clear()
+    _runtimes.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def runtime_of(store: Store) -> Runtime:

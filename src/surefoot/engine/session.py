@@ -311,7 +311,10 @@ class Session:
         """When branches that stand still go on by themselves."""
         self.children: list[str] = []
         """Child runs that branches wait for."""
-        self.in_flight: set[str] = set()
+        self.in_flight: dict[str, str] = {}
+        """Address -> kind of the calls that are being made."""
+        self.loose: tuple[str, ...] = ()
+        """Calls that were under way when the function ended: nobody waits for them."""
         self.continuation: ContinueSignal | None = None
         """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
         self.planned: list[tuple[str, str]] = []
@@ -674,14 +677,24 @@ class Session:
         """Whether the run was cancelled; what undoes is still done."""
         return self.state.cancel is not None and not self.dry and not place.undoing
 
-    def call_begins(self, address: str) -> None:
+    def call_begins(self, address: str, kind: str) -> None:
         with self._lock:
             if self.ended:
                 raise HaltSignal(UsageError(f"run {self.run}: {address} was called after the workflow had ended"))
-            self.in_flight.add(address)
+            self.in_flight[address] = kind
 
     def call_ended(self, address: str) -> None:
-        self.in_flight.discard(address)
+        self.in_flight.pop(address, None)
+
+    def function_ended(self) -> None:
+        """From here on no call begins; those that have begun are known."""
+        with self._lock:
+            self.ended = True
+            self.loose = tuple(sorted(self.in_flight))
+
+    @property
+    def has_effects_in_flight(self) -> bool:
+        return "effect" in self.in_flight.values()
 
     # -- values and notes, all lazy -----------------------------------------------------------------
 
@@ -814,11 +827,6 @@ class Session:
     def namespace(self) -> str:
         created = self.state.created
         return created.namespace if created is not None else ""
-
-    def end(self) -> None:
-        """From here on no call begins; those that have begun are known."""
-        with self._lock:
-            self.ended = True
 
     def in_doubt(self) -> list[Past]:
         """Effects of this segment whose outcome is not known, as the journal tells it."""

@@ -184,7 +184,8 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
     """
     state, head = found
     if not _is_ready(runtime, state):
-        yield Do(partial(fallback.renew_row, runtime.store, run))
+        if state.standing.wake is None:  # Else its line is right, and only this machine's wall clock is ahead.
+            yield Do(partial(fallback.renew_row, runtime.store, run))
         return
     if state.standing.wake is not None and (yield Do(partial(parents.waits_in_vain, runtime, state, head))):
         return

@@ -212,12 +212,14 @@ def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Sc
     def branch(index: int) -> None:
         scope_ = scopes[index]
         scope_.user = threading.get_ident()
-        token = current.set_place(Place(place.session, scope_, threading.get_ident(), line=lines[index]))
+        opened = Place(place.session, scope_, threading.get_ident(), line=lines[index])
+        token = current.set_place(opened)
         try:
             ends.values[index] = thunks[index]()
         except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
             ends.errors[index] = error
         finally:
+            ends.overrule(index, opened)
             current.reset(token)
             scope_.user = None
 

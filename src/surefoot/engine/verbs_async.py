@@ -96,12 +96,14 @@ async def _side_by_side(
     async def branch(index: int) -> None:
         me = asyncio.current_task()
         scopes[index].user = me
-        token = current.set_place(Place(place.session, scopes[index], me, line=lines[index]))
+        opened = Place(place.session, scopes[index], me, line=lines[index])
+        token = current.set_place(opened)
         try:
             ends.values[index] = await thunks[index]()
         except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
             ends.errors[index] = error
         finally:
+            ends.overrule(index, opened)
             current.reset(token)
             scopes[index].user = None
 

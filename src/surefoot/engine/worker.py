@@ -73,6 +73,8 @@ class Worker:
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._looping: threading.Thread | None = None
+        self._over = threading.Event()
+        """The loop is no longer needed."""
         self._swept = 0.0
         self.ended: dict[str, int] = {}
         """How the runs that this worker took up ended here, counted: done, failed, stopped, suspended, …"""
@@ -257,7 +259,9 @@ class Worker:
                 # Blocking steps that async code hands to threads share these, and nothing of ours depends on them.
                 pool = ThreadPoolExecutor(max(32, self.concurrency), thread_name_prefix="surefoot-steps")
                 self._loop.set_default_executor(pool)
-                self._looping = threading.Thread(target=_serve, args=(self._loop,), name="surefoot-loop", daemon=True)
+                self._looping = threading.Thread(
+                    target=_serve, args=(self._loop, self._over.is_set), name="surefoot-loop", daemon=True
+                )
                 self._looping.start()
             return self._loop
 
@@ -282,13 +286,19 @@ class Worker:
     def _end_loop(self) -> None:
         """Unless something in it does not come to an end: then the process has to."""
         if self._loop is not None and self._looping is not None and not self._runs:
+            self._over.set()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._looping.join()
             self._loop = self._looping = None
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    loop.run_forever()
+def _serve(loop: asyncio.AbstractEventLoop, is_over: Callable[[], bool]) -> None:
+    while not is_over():
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt) as error:
+            # asyncio lets these through from any task, besides ending it. The other runs have nothing to do with it.
+            log.warning("worker: a task of a workflow ended with %s; the worker goes on", type(error).__name__)
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
 

@@ -21,6 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 F = TypeVar("F", bound=Callable[..., Any])
+LONGEST_WORD = 200
 Exceptions = type[BaseException] | tuple[type[BaseException], ...]
 
 # -- steps and effects -------------------------------------------------------------------------------------
@@ -378,7 +379,7 @@ def _workflow(definition: Definition) -> Any:
         """Options, kept apart from the workflow's own parameters."""
         options = Options(
             store=store,
-            queue=queue or "",
+            queue=_checked_word("queue", str(queue or "")),
             labels=_checked_labels(labels),
             delay_seconds=None if delay is None else seconds(delay),
             wait_seconds=None if wait is None else seconds(wait),
@@ -406,8 +407,17 @@ def _workflow(definition: Definition) -> Any:
     return inline
 
 
+def _checked_word(what: str, word: str) -> str:
+    """It becomes part of an index row, in every kind of store."""
+    if len(word) > LONGEST_WORD or not word.isprintable():
+        raise UsageError(f"a {what} has at most {LONGEST_WORD} characters, all of them printable: {word[:40]!r}")
+    return word
+
+
 def _checked_labels(labels: dict[str, str] | None) -> dict[str, str]:
     for key, value in (labels or {}).items():
         if type(key) is not str or type(value) is not str:
             raise UsageError(f"labels are words: {key!r}={value!r} is not a pair of strings")
+        _checked_word("label", key)
+        _checked_word("label", value)
     return dict(labels or {})

@@ -221,6 +221,9 @@ class Store(Protocol):
     def nudge(self) -> None:
         """End a `listen` in another thread of this process."""
 
+    def lost_rows(self) -> list[str]:
+        """Runs whose line of the index is missing, damaged or of an older format: `reserve` does not find them."""
+
     def tally(self) -> dict[tuple[str, str], int]:
         """How many runs there are by (status, reason), as the index says."""
 

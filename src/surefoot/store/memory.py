@@ -98,6 +98,10 @@ class MemoryStore:
         wanted = [item for item in listed if item.row is None or matches(query, item.row)]
         return wanted[query.offset : query.offset + query.limit]
 
+    def lost_rows(self) -> list[str]:
+        with self._locked():
+            return [run for run in self._journals if is_run(run) and run not in self._rows]
+
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         with self._locked():
             return self._found(ids)

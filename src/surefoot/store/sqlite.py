@@ -639,6 +639,14 @@ class SqliteStore:
             before = rows[-1][0]
         return found[query.offset : wanted]
 
+    def lost_rows(self) -> list[str]:
+        found: list[Listed] = []
+        before = _NEWEST_FIRST
+        while rows := self._page(before):
+            found += [item for item in map(_listed, rows) if item.row is None or item.outdated]
+            before = rows[-1][0]
+        return [item.run for item in found if is_run(item.run)]
+
     def _page(self, before: int) -> list[tuple[Any, ...]]:
         try:
             rows = self._look((self._list(), (before, _ROWS_PER_LOOK)))[0]

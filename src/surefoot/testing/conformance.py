@@ -612,6 +612,14 @@ class StoreContract:
         assert [item.run for item in store.runs(RunQuery())] == ["r"]
         assert_whole(store, hidden.run, 1)
 
+    def test_runs_without_a_row_are_told(self, store: Store) -> None:
+        """Workers look for work in the index, and would never find them."""
+        hidden = Writer(store, f"{RESERVED}checkpoint{RESERVED}nightly")
+        store.append([Writer(store, "listed").append(b"1", row=index_row("listed"))])
+        store.append([Writer(store, "lost").append(b"1"), hidden.append(b"1")])
+
+        assert store.lost_rows() == ["lost"]
+
     def test_discard_deletes_what_is_named(self, store: Store) -> None:
         """Space comes back; what is needed stays whole."""
         keep, drop = large_value(1), large_value(2)

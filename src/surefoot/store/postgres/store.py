@@ -120,6 +120,10 @@ _maybe: Final = lambda value: None if value is None else value.decode()  # noqa:
 _LISTED: Final = (
     _number, _words, _truth, *[_maybe] * 4, _number_or_none, _number_or_none, _number_or_none, _maybe, _maybe,
 )  # fmt: skip
+_LOST_ROWS: Final = (
+    b"SELECT h.run FROM surefoot.heads h WHERE left(h.run, 1) <> E'\\x1f' "
+    b"AND NOT EXISTS (SELECT FROM surefoot.runs r WHERE r.run = h.run)"
+)
 _TALLY: Final = b"SELECT status, reason, count(*) FROM surefoot.runs GROUP BY status, reason"
 
 _ALIVE: Final = b"SELECT $1 IN (SELECT surefoot.living_1($2))"
@@ -488,6 +492,9 @@ class PostgresStore:
                 break
             before = rows[-1][0]
         return found[query.offset : wanted]
+
+    def lost_rows(self) -> list[str]:
+        return [run for (run,) in self._look(_LOST_ROWS, (), (_words,), slow=True)]
 
     def tally(self) -> dict[tuple[str, str], int]:
         rows = self._look(_TALLY, (), (_words, _words, _number))

@@ -17,6 +17,8 @@ from surefoot.store.contract import Store
 VISIBLE_AFTER_MICROS = 1_000_000
 """A step that runs longer than this has its start written down by itself."""
 TICK_SECONDS = 0.5
+default_clock: Callable[[], Clock] = SystemClock
+"""The clock of every runtime that is not given one. The testing kit sets it."""
 
 
 class Driving(Protocol):
@@ -32,7 +34,7 @@ class Runtime:
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self.store = store
-        self.clock = clock or SystemClock()
+        self.clock = clock or default_clock()
         self.committer = Committer(store)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """For each event loop, what its current turn waits for (`drive_async`)."""
@@ -111,6 +113,12 @@ def runtime_of(store: Store) -> Runtime:
                 _runtimes.pop(key).committer.close()
             found = _runtimes[id(store)] = Runtime(store)
         return found
+
+
+def known() -> list[Runtime]:
+    """Those of the stores that are open."""
+    with _runtimes_lock:
+        return list(_runtimes.values())
 
 
 def usable(store: Store) -> bool:

@@ -4,13 +4,15 @@
 #   make check   lint, format, types, layers
 #   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
 #   make proof   the long tests with full counts
+#   make chaos   the crash lab, for as long as BUDGET says; writes docs/chaos.json and its parts of docs/proof.md, README.md
 #   make clean   remove what the above made
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+BUDGET ?= 30m
 
-.PHONY: demo test check bench proof clean
+.PHONY: demo test check bench proof chaos clean
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -38,6 +40,9 @@ bench: $(READY)
 
 proof: $(READY)
 	@$(BIN)/python -m pytest tests/proof -m proof --timeout=3600 -rA
+
+chaos: $(READY)
+	@$(BIN)/python -m tests.crash.chaos --budget $(BUDGET)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist .surefoot

@@ -43,6 +43,8 @@ ON_ITS_WAY_SECONDS = 1.0
 """So long after its death a process's last word may still reach the ledger. People take longer than that."""
 CONCURRENCY = 5
 """Of each worker: few, so that all of them are busy, and a blow finds something wherever it strikes."""
+IDLE_SECONDS = 10.0
+"""So long a blow waits for somebody to strike."""
 LETTING_GO = ("RunCreated", "RunReleased", "RunStopped", "RunSuspended")
 VISITORS = ("EffectSettled", "QuarantineLifted", "ChildEnded")
 WORKFLOWS = ("order", "order_async", "family")
@@ -104,11 +106,14 @@ class Fleet:
         died = self._died.get(pid)
         return died is not None and time.monotonic() - died > ON_ITS_WAY_SECONDS
 
-    def is_busy(self, post: int) -> bool:
-        """Whether the worker at that post drives a run."""
-        pid = self._posts[post][1].pid
+    def busy(self) -> list[subprocess.Popen[bytes]]:
+        """Those that drive a run."""
         running = (run.entries() for run in sf.runs(status="running", limit=1000))
-        return any([entry.data["pid"] for entry in one if entry.kind == "RunAdopted"][-1] == pid for one in running)
+        pids = {[entry.data["pid"] for entry in one if entry.kind == "RunAdopted"][-1] for one in running}
+        return [worker for worker in self.living() if worker.pid in pids]
+
+    def at(self, post: int) -> subprocess.Popen[bytes]:
+        return self._posts[post][1]
 
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
         worker.kill()
@@ -201,17 +206,30 @@ class Chaos:
 
     def kill(self) -> None:
         """SIGKILL to one, and another in its place."""
-        victims = [worker for worker in self.fleet.living() if worker is not self._zombie]
-        if victims:  # The older half: those that were started last have hardly begun.
-            self.fleet.kill(self.luck.choice(victims[: (len(victims) + 1) // 2]))
+        victim = self._victim()
+        if victim is not None:
+            self.fleet.kill(victim)
+            self.counts["kills"] += 1
         self.fleet.keep_up()
-        self.counts["kills"] += bool(victims)
 
     def pause(self) -> None:
         """SIGSTOP, until `resume` or the end."""
-        self._zombie = self.luck.choice(self.fleet.living())
-        self._zombie.send_signal(signal.SIGSTOP)
-        self.counts["pauses"] += 1
+        self._zombie = self._victim()
+        if self._zombie is not None:
+            self._zombie.send_signal(signal.SIGSTOP)
+            self.counts["pauses"] += 1
+
+    def _victim(self) -> subprocess.Popen[bytes] | None:
+        """One that drives something, as soon as there is one: on a slow machine others have hardly begun."""
+        found: list[subprocess.Popen[bytes]] = []
+
+        def look() -> bool:
+            found[:] = [worker for worker in self.fleet.busy() if worker is not self._zombie]
+            return bool(found) or self._over.wait(0.1)
+
+        with suppress(AssertionError):  # All may be done.
+            wait_until(look, IDLE_SECONDS)
+        return self.luck.choice(found) if found else None
 
     def resume(self) -> None:
         self._wake()
@@ -247,8 +265,8 @@ class Chaos:
 
     def cut_off(self, network: Weather, post: int) -> None:
         """A partition: nothing moves for longer than the lease. It begins when that worker drives something."""
-        with suppress(AssertionError):  # It may stay idle: then it was cut off for nothing.
-            wait_until(lambda: self._over.wait(0.1) or self.fleet.is_busy(post), 15)
+        with suppress(AssertionError):  # It may stay idle: then it is cut off for nothing.
+            wait_until(lambda: self.fleet.at(post) in self.fleet.busy() or self._over.wait(0.1), IDLE_SECONDS)
         network.arm(FREEZE)
         self._over.wait(self.lease * 1.5)
         network.arm(PASS)

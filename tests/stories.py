@@ -11,36 +11,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import surefoot as sf
 from surefoot.store.open import close_all
-
-LEDGER = """
-import json, socketserver, sys
-
-lines = []
-
-class Handler(socketserver.StreamRequestHandler):
-    def handle(self):
-        request = json.loads(self.rfile.readline())
-        if request["do"] == "look":
-            answer = [line for line in lines if request["what"] in (line["what"], "*")]
-        else:
-            lines.append(request)
-            answer = len(lines)
-        self.wfile.write(json.dumps(answer).encode() + b"\\n")
-
-with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
-"""
+from tests.ledger import ask
 
 BLOCKING = """
 import json, os, signal, socket, sys
@@ -187,25 +165,6 @@ class Story:
         assert len(self.lines("look 0") + self.lines("look 1") + self.lines("look 2")) == 3, (
             "no recorded step runs again"
         )
-
-
-def ask(port: int, **request: Any) -> Any:
-    with socket.create_connection(("127.0.0.1", port)) as line:
-        line.sendall(json.dumps(request).encode() + b"\n")
-        with line.makefile() as answer:
-            return json.loads(answer.readline())
-
-
-@contextmanager
-def ledger_process() -> Iterator[int]:
-    process = subprocess.Popen([sys.executable, "-c", LEDGER], stdout=subprocess.PIPE, text=True)
-    try:
-        if process.stdout is None:
-            raise AssertionError
-        yield int(process.stdout.readline())
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def tell(story: Story, policy: str, moment: str) -> str:

@@ -17,6 +17,7 @@ VERBS = {
     "answer",
     "approve",
     "backup",
+    "crashtest",
     "demo",
     "deny",
     "doctor",

@@ -15,7 +15,8 @@ from surefoot.core.entry import EffectSettled
 from surefoot.core.timer import Moment
 from surefoot.engine import config, journal
 from surefoot.engine.clock import SystemClock
-from tests.stories import MOMENTS, Story, ledger_process, tell
+from tests.ledger import ledger_process
+from tests.stories import MOMENTS, Story, tell
 
 FAST = sf.Backoff(first=0, jitter=False)
 

@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 import surefoot
+from tests.crash.report import BEGIN, END
 
 REPORT = Path(__file__).parents[2] / "docs" / "proof.md"
 _lines: list[str] = []
@@ -35,4 +36,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         f"{platform.system()} {platform.machine()}; {time.monotonic() - _started:.0f} s; "
         f"{session.testscollected} tests, all passed.\n\n| shown | seen |\n|---|---|\n"
     )
-    REPORT.write_text(head + "\n".join(_lines) + "\n")
+    # What `make chaos` wrote there stays.
+    kept = REPORT.read_text().partition(BEGIN)[2] if REPORT.exists() else f"\n{END}\n"
+    REPORT.write_text(head + "\n".join(_lines) + f"\n\n{BEGIN}{kept}")

@@ -6,8 +6,9 @@ import pytest
 
 from tests.engine.conftest import Program
 from tests.engine.test_drift import twenty_files
+from tests.ledger import ledger_process
 from tests.refactoring import kill_and_resume_refactor
-from tests.stories import DONE, MOMENTS, Story, ledger_process, tell
+from tests.stories import DONE, MOMENTS, Story, tell
 from tests.undoing import POINTS, kill_while_undoing
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(300)]

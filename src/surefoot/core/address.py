@@ -48,6 +48,10 @@ class Scope:
         self._counts[name] = number
         return f"{self.path}{name}#{number}"
 
+    def count(self, name: str) -> int:
+        """How many calls of that name have taken an address here."""
+        return self._counts.get(name, 0)
+
     def labelled(self, label: str) -> Scope:
         return self._child(f"[{escape(label)}]/")
 

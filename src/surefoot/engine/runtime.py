@@ -18,6 +18,8 @@ from surefoot.store.contract import Store
 VISIBLE_AFTER_MICROS = 1_000_000
 """A step that runs longer than this has its start written down by itself."""
 TICK_SECONDS = 0.5
+default_clock: Callable[[], Clock] = SystemClock
+"""The clock of every runtime that is not given one. The testing kit sets it."""
 
 
 class Driving(Protocol):
@@ -97,7 +99,7 @@ class Runtime:
 
 def _clock_of(store: Store) -> Clock:
     if store.now() is None:
-        return SystemClock()
+        return default_clock()
     return StoreClock(lambda: store.now() or 0)
 
 
@@ -139,6 +141,12 @@ def runtime_of(store: Store) -> Runtime:
                 _runtimes.pop(key).committer.close()
             found = _runtimes[id(store)] = Runtime(store)
         return found
+
+
+def known() -> list[Runtime]:
+    """Those of the stores that are open."""
+    with _runtimes_lock:
+        return list(_runtimes.values())
 
 
 def usable(store: Store) -> bool:

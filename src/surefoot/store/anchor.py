@@ -79,7 +79,9 @@ class Anchor:
         slot = _packed(mark)
         raw = slot.ljust(_SECOND, b"\0") + slot
         self._write(raw, 0)
-        os.ftruncate(self._fd, _FILE_BYTES)
+        if os.fstat(self._fd).st_size > _FILE_BYTES:
+            # Only then: a power cut may keep a file's new size and lose what was written, and zeros are no anchor.
+            os.ftruncate(self._fd, _FILE_BYTES)
         os.fsync(self._fd)
         self._raw, self.newest, self._newest_is_second = raw, mark, False
 

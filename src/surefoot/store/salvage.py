@@ -39,7 +39,7 @@ from surefoot.errors import JournalCorrupt, SchemaMismatch, StoreUnavailable
 from surefoot.store import sqlite, sqlite_file
 from surefoot.store.anchor import Anchor, Mark, Unreadable, foreign
 from surefoot.store.contract import RESERVED
-from surefoot.store.liveness import Liveness
+from surefoot.store.liveness import Liveness, is_ours
 from surefoot.store.remains import COLUMNS, ENTRY, INDEXES, SLACK, BadPage, Gap, Remains, Row, Scan, Undecodable
 from surefoot.store.sqlite_file import APPLICATION_ID, FORMAT, anchor_path, connect, disconnect, explain, identity
 
@@ -127,7 +127,8 @@ def _refuse_if_used(path: str) -> None:
         return
     except OSError as error:
         raise explain(error, path) from error
-    living = sum(Liveness(workers).alive(name) for name in names)
+    # Not our own sign of life: a handle that met the damage was given up, and the lock below finds any other.
+    living = sum(Liveness(workers).alive(name) for name in names if not is_ours(name))
     if living:
         raise StoreUnavailable(
             f"{path}: the database is damaged and must be built anew, but {living} living process(es) have it open. "

@@ -1,0 +1,206 @@
+"""Runs a function in a forked child that may be killed at any instruction, and tells how it ended.
+
+A warm parent has everything imported, so a child costs a fork and nothing else. What the child tells is in a pipe
+before `tell` returns and survives its SIGKILL. Nothing is left behind: a child leads a process group of its own,
+which is killed when the child ends, when its time is up and when the parent is interrupted; on Linux the kernel
+kills it with the parent as well.
+
+The parent should have no threads and no store open: threads do not exist in a child, and a lock one of them held
+stays locked there. A program that has threads (pytest with several processes) forks once, and the child, which has
+none, is the warm parent: `in_child` may be called inside `in_child`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+Tell = Callable[[bytes], None]
+
+FAILED: Final = 1
+LOOK_SECONDS: Final = 0.02
+"""How often we look whether a child is gone whose pipe somebody else still holds open."""
+_INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
+_PR_SET_PDEATHSIG: Final = 1
+_SAID, _TROUBLE = b"s", b"t"
+_FRAME: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a child ended, and what it told before that."""
+
+    code: int | None
+    """Its exit code: 0 when the function returned. None: a signal ended it."""
+    signal: int | None = None
+    report: bytes = b""
+    """Everything it told, one after the other; what was cut off while being told is not in it."""
+    trouble: str = ""
+    """The traceback of what the function raised."""
+    late: bool = False
+    """Its time was up, and we killed it."""
+
+    @property
+    def killed(self) -> bool:
+        """By a SIGKILL that was not ours: the fault that was planted has fired."""
+        return self.signal == signal.SIGKILL and not self.late
+
+
+def in_child(fn: Callable[[Tell], object], *, seconds: float) -> Ended:
+    """Call `fn(tell)` in a forked child and wait for its end, at most so long."""
+    reading, writing = os.pipe()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # There may be none, or a closed one.
+            stream.flush()  # Else what waits in a buffer is printed by the child, too.
+    pid = 0
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)  # Between the fork and the `try` below.
+    try:
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            # Said of threads that may hold locks: whoever has some forks once, see above.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            os.close(reading)
+            _live(fn, writing, parent, held)
+        os.close(writing)
+        with suppress(OSError):  # The child does the same; whoever is first, it leads its group before anything runs.
+            os.setpgid(pid, pid)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        return _wait(pid, reading, time.monotonic() + seconds)
+    except BaseException:
+        if pid:
+            _kill(pid)
+        else:
+            os.close(writing)  # There was no child to be had.
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        os.close(reading)
+
+
+def die() -> NoReturn:
+    """SIGKILL for this very process: nothing after this line happens, in no thread."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+# --- the child -------------------------------------------------------------------------------------
+
+
+def _live(fn: Callable[[Tell], object], writing: int, parent: int, mask: set[int | signal.Signals]) -> NoReturn:
+    """Never returns, whatever happens: the rest of the parent's program is not the child's."""
+    code = FAILED
+    try:
+        os.setpgid(0, 0)
+        _die_with(parent)
+        for number in _INTERRUPTS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)  # Reading from a terminal would stop a background group for ever.
+        os.close(nothing)
+        try:
+            fn(lambda said: _tell(writing, _SAID, said))
+            code = 0
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else FAILED if leaving.code else 0
+        except BaseException:  # noqa: BLE001 - the parent is told, whatever it is
+            _tell(writing, _TROUBLE, traceback.format_exc().encode(errors="replace"))
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, ValueError, OSError):
+                stream.flush()
+    finally:
+        os._exit(code)
+
+
+def _tell(writing: int, sort: bytes, said: bytes) -> None:
+    rest = memoryview(sort + len(said).to_bytes(4, "big") + said)
+    while rest:
+        rest = rest[os.write(writing, rest) :]
+
+
+_prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+
+
+def _die_with(parent: int) -> None:
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(FAILED)  # It died before it could be said.
+
+
+# --- the parent ------------------------------------------------------------------------------------
+
+
+def _wait(pid: int, reading: int, until: float) -> Ended:
+    said = bytearray()
+    status: int | None = None
+    open_ = True
+    while status is None:
+        left = until - time.monotonic()
+        if left <= 0:
+            return _ended(_kill(pid), bytes(said), late=True)
+        if open_ and select.select([reading], [], [], min(left, LOOK_SECONDS))[0]:
+            piece = os.read(reading, 1 << 16)
+            said += piece
+            open_ = bool(piece)
+            if piece:
+                continue
+        # The end of the pipe is the end of the child, a moment later; unless it closed everything it had.
+        status = _reap(pid, wait=False)
+        if status is None and not open_:
+            time.sleep(min(left, LOOK_SECONDS / 20))
+    while open_ and select.select([reading], [], [], 0)[0] and (piece := os.read(reading, 1 << 16)):
+        said += piece  # What it told before it died, while its own children hold the pipe open.
+    _kill_group(pid)
+    return _ended(status, bytes(said), late=False)
+
+
+def _reap(pid: int, *, wait: bool) -> int | None:
+    found, status = os.waitpid(pid, 0 if wait else os.WNOHANG)
+    return status if found else None
+
+
+def _kill(pid: int) -> int | None:
+    """End the child and all of its own children, and wait until it is gone."""
+    _kill_group(pid)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)  # If it had not come to lead its group yet.
+    with suppress(ChildProcessError):
+        return _reap(pid, wait=True)
+    return None
+
+
+def _kill_group(pid: int) -> None:
+    """Also right after the child was reaped: a number is not given out again before all others were."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _ended(status: int | None, frames: bytes, *, late: bool) -> Ended:
+    said, trouble = bytearray(), ""
+    at = 0
+    while at + _FRAME <= len(frames):
+        size = int.from_bytes(frames[at + 1 : at + _FRAME], "big")
+        frame = frames[at + _FRAME : at + _FRAME + size]
+        if len(frame) < size:
+            break
+        if frames[at : at + 1] == _TROUBLE:
+            trouble = frame.decode(errors="replace")
+        else:
+            said += frame
+        at += _FRAME + size
+    code = None if status is None or os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)
+    number = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None
+    return Ended(code, number, bytes(said), trouble, late)

@@ -1,0 +1,106 @@
+"""`surefoot crashtest app:workflow [ARGS]`: kill it at every boundary, resume, and tell what did not hold.
+
+A verb of the command line that lives with the kit: the command finds it by its name in the table of verbs, and
+nothing below the kit imports it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from surefoot.cli import output
+from surefoot.cli.options import Settings, common
+from surefoot.errors import UsageError
+
+if TYPE_CHECKING:
+    from surefoot.testing.matrix import Report
+
+NOT_HELD = 1
+
+
+@click.command()
+@click.argument("target", metavar="APP:WORKFLOW")
+@click.argument("args", nargs=-1)
+@click.option("--damage", is_flag=True, help="Damage the store of each killed run as well: cut, flip, zero, put back.")
+@click.option("--at", metavar="BOUNDARY", help="Only there, as the report names it.")
+@click.option("--answer", "given", multiple=True, metavar="NAME=JSON", help="What a person answers; may be repeated.")
+@click.option("--seconds", default=60.0, show_default=True, help="How long a run without any crash may take.")
+@common
+@click.pass_obj
+def crashtest(
+    settings: Settings,
+    target: str,
+    args: tuple[str, ...],
+    damage: bool,
+    at: str | None,
+    given: tuple[str, ...],
+    seconds: float,
+) -> int:
+    """Prove that a workflow survives a crash at every point.
+
+    It is run once to find every boundary (each durable write, each call, each wait), then once for each with a real
+    SIGKILL there, resumed, and compared with the uninterrupted run: same result, same files, each effect at most once.
+    Every run works in a fresh copy of the current folder, and with a store of its own; sleeps take no time, questions
+    are answered with yes unless --answer says otherwise. ARGS are written as for `surefoot run`.
+
+    Exit code: 0 everything held, 1 not everything, 2 there is nothing to explore (it fails or does not end).
+    """
+    from surefoot.cli import code, driving
+    from surefoot.testing.exploring import Task
+    from surefoot.testing.matrix import explore
+    from surefoot.testing.worlds import observed
+
+    with driving.answers_only():
+        workflow = code.load_workflow(target)
+    positional, named = code.parse_arguments(args)
+    code.require_fitting(workflow, positional, named)
+    task = Task(workflow, tuple(positional), named, observed(None), _answers(given), seconds=seconds)
+    command = ["surefoot", "crashtest", target, *(word for one in given for word in ("--answer", one))]
+    extra = " ".join(["", "--", *map(shlex.quote, args)]) if args else ""
+    with driving.Signals():
+        again = f"{shlex.join(command)} --at {{quoted}}{extra.replace('{', '{{').replace('}', '}}')}"
+        report = explore(task, damage=damage, at=at, again=again)
+    if settings.json:
+        output.say_json(_facts(report))
+    else:
+        _tell(report)
+    return 0 if report.held else NOT_HELD
+
+
+def _answers(given: tuple[str, ...]) -> dict[str, object]:
+    from surefoot.cli import code
+
+    found = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageError(
+                f"--answer {word!r}: write NAME=JSON, with a question's address or text, or an event's name."
+            )
+        found[name] = code.parse_word(value)[1]
+    return found
+
+
+def _facts(report: Report) -> dict[str, object]:
+    import msgspec
+
+    figures = {"held": report.held, "kills": report.kills, "kills_per_core_second": round(report.rate, 1)}
+    return {**figures, **msgspec.to_builtins(report)}
+
+
+def _tell(report: Report) -> None:
+    from surefoot.cli import paint
+    from surefoot.testing.matrix import finding_lines, rows, summary
+
+    table = rows(report)
+    if table:
+        paint.draw(paint.console(), ("BOUNDARY", "KILLS", "HELD", "HOW THE RESUME ENDED"), table, flexible=(3,))
+        output.say()
+    for finding in report.findings:
+        for line in finding_lines(finding):
+            output.say(line)
+        output.say()
+    output.say(summary(report))

@@ -1,0 +1,282 @@
+"""Run a workflow once to find its boundaries, then once for each with a kill there, and bring it home each time.
+
+This is the warm parent: it has no threads and no store open, and everything that touches user code happens in
+children of it. A *leg* is one process that drives the run; a scenario has as many legs as it takes: until it is
+killed, then until it has ended. Questions are answered between legs; an effect in doubt is settled truthfully, by the
+event log, as a person would who looks at the world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from surefoot.core import values
+from surefoot.engine import runtime
+from surefoot.engine.config import settings
+from surefoot.engine.handle import Run, get_run
+from surefoot.errors import Damaged, InDoubt, Stopped, SurefootError, UsageError, WaitingForAnswer
+from surefoot.store.open import close_all, open_store
+from surefoot.testing import answers as people
+from surefoot.testing.children import Ended, Tell, in_child
+from surefoot.testing.clock import FastClock
+from surefoot.testing.damaging import damage
+from surefoot.testing.watching import AT, BEGUN, ENDED, TIME, Event, Watch, read_events
+from surefoot.testing.worlds import Observed, copy_folder, file_differences, line_differences, look_differences
+
+DONE, FAILED, STOPPED, MISUSED, ASKED, DAMAGED, LATE, DIED = (
+    "done", "failed", "stopped", "misused", "asked", "damaged", "late", "died",
+)  # fmt: skip
+MOST_LEGS: Final = 200
+LEAST_SECONDS: Final = 10.0
+PATIENCE: Final = 5
+"""A resumed run may take so many times as long as an uninterrupted one."""
+DATABASE: Final = "runs.db"
+_LOG_BYTES: Final = 2_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is explored."""
+
+    workflow: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    world: Observed
+    answers: Mapping[str, Any]
+    run: str = "crashtest"
+    seconds: float = 60.0
+    """How long an uninterrupted run may take."""
+
+
+class Leg(Struct, frozen=True, omit_defaults=True):
+    """How one process ended."""
+
+    ending: str
+    value: str = ""
+    """The result, as JSON."""
+    text: str = ""
+    kind: str = ""
+    """The class of what ended it."""
+    address: str = ""
+    goes_on: bool = False
+    """Its questions are answered: the next leg goes on."""
+    look: str = ""
+    """What the user's own function saw of the world."""
+    calls: dict[str, tuple[str, str]] = {}
+    """The recorded calls: arguments and result, by address."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A whole scenario."""
+
+    leg: Leg
+    events: list[Event]
+    folder: Path
+    ledger: list[str]
+    fired: bool = False
+    before_kill: int = 0
+    """How many events were there when it was killed."""
+    log: str = ""
+    damage: str = ""
+
+    @property
+    def boundaries(self) -> list[str]:
+        return [event.text for event in self.events if event.what == AT]
+
+
+class Stage:
+    """A folder for scenarios, and one task to play in them."""
+
+    def __init__(self, task: Task, scratch: Path) -> None:
+        self.task = task
+        self._scratch = scratch
+        self._start = time.time_ns() // 1000
+        self._seconds = task.seconds
+        self._pristine = scratch / "pristine"
+        self._store = scratch / "store"
+        copy_folder(task.world.folder, self._pristine)
+        self._store.mkdir()
+        in_child(lambda _: _make_store(self._store), seconds=LEAST_SECONDS)
+        if task.workflow.definition.is_async:
+            import surefoot.engine.start_async  # noqa: F401 - here, and not once in every child
+        gc.freeze()  # Else the first collection in a child copies every page that we share with it.
+
+    def uninterrupted(self, name: str) -> Seen:
+        """The workflow as it is, to compare with. It stays on disk."""
+        begun = time.monotonic()
+        seen = self._play(self._scratch / name, target=None, how="")
+        self._seconds = max(LEAST_SECONDS, PATIENCE * (time.monotonic() - begun))
+        return seen
+
+    @contextmanager
+    def scenario(self, target: str, how: str = "") -> Iterator[Seen]:
+        """Killed there, and brought home. Its folder is there as long as it is looked at."""
+        place = self._scratch / "scenario"
+        try:
+            yield self._play(place, target=target, how=how)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _play(self, place: Path, *, target: str | None, how: str) -> Seen:
+        place.mkdir()
+        folder = place / "world"
+        shutil.copytree(self._pristine, folder, symlinks=True)
+        shutil.copytree(self._store, place / "store")
+        fired, before_kill, done = False, 0, ""
+        for number in range(MOST_LEGS):
+            ended = in_child(lambda tell: self._leg(place, target, tell, first=not number), seconds=self._seconds)  # noqa: B023 - called at once
+            if ended.killed and target is not None:
+                fired, before_kill, target = True, len(read_events(place / "events")), None
+                done = damage(place / "store" / DATABASE, how, seed=str(before_kill)) if how else ""
+                continue
+            leg = _leg_of(ended)
+            if not leg.goes_on:
+                break
+        else:
+            leg = Leg(LATE, text=f"has not ended after {MOST_LEGS} starts")
+        return Seen(
+            leg, read_events(place / "events"), folder, _lines(place / "ledger"), fired, before_kill,
+            _tail(place / "log"), done,
+        )  # fmt: skip
+
+    # -- in a child ---------------------------------------------------------------------------------
+
+    def _leg(self, place: Path, target: str | None, tell: Tell, *, first: bool) -> None:
+        task = self.task
+        os.chdir(place / "world")
+        sys.dont_write_bytecode = True  # The first import of a module must not differ from the others.
+        _silence(place / "log")
+        watch = Watch(place / "events", run=task.run, target=target)
+        watch.install()
+        if task.workflow.definition.is_async:
+            watch.install_async()
+        past = read_events(place / "events")
+        clock = FastClock(max([self._start, *(int(event.value) for event in past if event.what == TIME)]), watch.waits)
+        runtime.default_clock = lambda: clock
+        settings.store, settings.alerts = _url(place / "store"), ()
+        os.environ.pop("SUREFOOT_STORE", None)
+        task.world.begin(place / "ledger", first=first)
+        leg = self._drive(watch)
+        tell(msgspec.json.encode(leg))
+
+    def _drive(self, watch: Watch) -> Leg:
+        task = self.task
+        try:
+            result = task.workflow.run(task.run, *task.args, **task.kwargs)
+            if task.workflow.definition.is_async:
+                result = asyncio.run(result)
+            ended = Leg(DONE, value=values.encode(result).decode())
+        except Stopped as stop:
+            watch.watching = False
+            return self._stopped(stop, watch)
+        except UsageError as error:
+            ended = Leg(MISUSED, text=str(error), kind=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - whatever user code raises is how it ended
+            kind = type(error).__name__
+            ended = Leg(FAILED, text=f"{kind}: {error}", kind=kind)
+        watch.watching = False
+        return msgspec.structs.replace(ended, look=task.world.end(), calls=_calls(task.run))
+
+    def _stopped(self, stop: Stopped, watch: Watch) -> Leg:
+        """Do what a person would do. What only a look at the real world could tell is left to them."""
+        left = ""
+        for one in stop.stops:
+            if isinstance(one, WaitingForAnswer):
+                try:
+                    people.give(get_run(self.task.run), one, self.task.answers)
+                except UsageError as error:
+                    return Leg(MISUSED, text=str(error), kind="UsageError")
+            elif isinstance(one, InDoubt):
+                left = left or _settled(get_run(self.task.run), one, read_events(watch.log))
+            else:
+                ending = DAMAGED if isinstance(one, Damaged) else STOPPED
+                return Leg(ending, text=one.summary, kind=type(one).__name__, address=one.address)
+        if left:
+            return Leg(ASKED, text=left, kind=type(stop).__name__, address=stop.address)
+        return Leg(STOPPED, goes_on=True)
+
+
+def _settled(run: Run, stop: Stopped, events: Sequence[Event]) -> str:
+    """Settle an effect in doubt by the log. Why not, if the log cannot tell either."""
+    segment = run.state().segment
+    mine = [event for event in events if event.call == (run.id, segment, stop.address)]
+    begun = [event for event in mine if event.what == BEGUN]
+    ended = [event for event in mine if event.what == ENDED]
+    if not begun:
+        run.settle(stop.address, not_happened=True, by=people.BY)
+    elif len(ended) < len(begun):
+        return f"{stop.address} was cut off in the middle: what it did by then, only its world can tell"
+    elif ended[-1].value:
+        run.settle(stop.address, happened=values.decode(ended[-1].value.encode()), by=people.BY)
+    else:
+        return f"{stop.address} raised {ended[-1].text}: what it did by then, only its world can tell"
+    return ""
+
+
+def _calls(run_id: str) -> dict[str, tuple[str, str]]:
+    try:
+        return {call.address: (call.args, call.result) for call in get_run(run_id).steps()}
+    except SurefootError:
+        return {}  # How the run ended says why.
+
+
+def _make_store(folder: Path) -> None:
+    """An empty one, made once and copied: to make one takes longer than a short run."""
+    open_store(_url(folder), create=True)
+    close_all()
+
+
+def _url(folder: Path) -> str:
+    return f"sqlite:///{quote(str(folder))}/{DATABASE}"
+
+
+def _silence(log: Path) -> None:
+    """What the workflow prints is kept, for the case that something has to be explained."""
+    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.dup2(fd, 1)
+    os.dup2(fd, 2)
+    os.close(fd)
+    sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))  # noqa: SIM115 - for the rest of this process
+
+
+# --- from the child to the parent ------------------------------------------------------------------
+
+
+def _leg_of(ended: Ended) -> Leg:
+    if ended.late:
+        return Leg(LATE, text="did not end in time")
+    if ended.report:
+        return msgspec.json.decode(ended.report, type=Leg)
+    if ended.trouble:
+        return Leg(DIED, text=ended.trouble)
+    how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
+    return Leg(DIED, text=f"its process ended by itself ({how})")
+
+
+def differences(task: Task, right: Seen, found: Seen) -> list[str]:
+    """What of the world is not as after an uninterrupted run."""
+    told = file_differences(right.folder, found.folder) if task.world.files else []
+    return told + line_differences(right.ledger, found.ledger) + look_differences(right.leg.look, found.leg.look)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _tail(path: Path) -> str:
+    return path.read_bytes()[-_LOG_BYTES:].decode(errors="replace") if path.exists() else ""

@@ -1,0 +1,348 @@
+"""`crash_matrix`: kill a workflow at every boundary, resume it, and tell what did not hold and what to change."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from surefoot.core.visible import shorten, visible
+from surefoot.errors import UsageError
+from surefoot.testing import judging
+from surefoot.testing.children import in_child
+from surefoot.testing.damaging import DAMAGES
+from surefoot.testing.exploring import DONE, FAILED, LATE, MISUSED, Seen, Stage, Task
+from surefoot.testing.judging import BODY, CURES, Case, Verdict, Wrong
+from surefoot.testing.watching import Point
+from surefoot.testing.worlds import files, observed
+
+MOST_SECONDS: Final = 24 * 3600.0
+TRIES: Final = 3
+"""Branches that run side by side may pass a boundary in another order, or share a write: it is tried again."""
+ROOM_BYTES: Final = 256 << 20
+MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder with a random name is made in it
+NOT_REACHED: Final = "not reached"
+
+
+class Tried(Struct, frozen=True, omit_defaults=True):
+    """One scenario: killed there, and how the resume ended."""
+
+    at: str
+    how: str
+    held: bool = True
+    fired: bool = True
+    damage: str = ""
+
+
+class Finding(Struct, frozen=True):
+    """A mistake, the call that makes it, and what to change."""
+
+    mistake: str
+    call: str
+    what: str
+    cure: str
+    at: list[str]
+    """Where it shows."""
+    reproduce: str
+
+
+class Report(Struct, frozen=True):
+    """What all scenarios came to."""
+
+    workflow: str
+    boundaries: int
+    tried: list[Tried]
+    findings: list[Finding]
+    seconds: float
+    """For the scenarios, without the uninterrupted runs before them."""
+    core_seconds: float
+    """What they took of the processor: all processes together."""
+
+    @property
+    def held(self) -> bool:
+        return not self.findings
+
+    @property
+    def kills(self) -> int:
+        return sum(one.fired for one in self.tried)
+
+    @property
+    def rate(self) -> float:
+        """Kills per second of one core, each with its resume: other work on the machine does not count."""
+        return self.kills / self.core_seconds if self.core_seconds else 0.0
+
+    def __str__(self) -> str:
+        told = [line for finding in self.findings for line in (*finding_lines(finding), "")]
+        return "\n".join([*told, summary(self)])
+
+
+class NotHeld(AssertionError):
+    """The workflow does not survive every kill. `report` has all of it."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(f"{report.workflow} does not survive every crash\n\n{report}")
+        self.report = report
+
+
+def crash_matrix(
+    workflow: Any,
+    args: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    world: Any = None,
+    answers: Mapping[str, Any] | None = None,
+    damage: bool = False,
+    at: str | None = None,
+    seconds: float = 60.0,
+) -> Report:
+    """Run the workflow once to find every boundary, then kill it at each, resume, and compare.
+
+    `args` are the workflow's arguments: a sequence, or a mapping by name. `world` says what must be as after an
+    uninterrupted run: by default all files of the working folder (each scenario works in a copy of it); or another
+    folder, a `Ledger`, a `World`, a function that looks at your world, or an object with `reset()` and `snapshot()`.
+    `answers` are those of people, by a question's address or text; approvals are given unless you say otherwise.
+    With `damage`, the store of each killed run is damaged as well. `at` tries one boundary only.
+
+    Raises `NotHeld` with everything that is wrong; `UsageError` if there is nothing to explore: the workflow fails, does
+    not end within `seconds`, or does something else each time.
+    """
+    named = dict(args) if isinstance(args, Mapping) else {}
+    given = () if isinstance(args, Mapping) else tuple(args)
+    if isinstance(args, str | bytes):
+        raise UsageError(f"crash_matrix(workflow, {args!r}): arguments are a sequence or a mapping: ({args!r},)")
+    if not hasattr(workflow, "definition"):
+        raise UsageError(f"crash_matrix({workflow!r:.100}): that is no workflow. Decorate it with @sf.workflow.")
+    task = Task(workflow, given, named, observed(world), dict(answers or {}), seconds=seconds)
+    report = explore(task, damage=damage, at=at, again=f"crash_matrix({workflow.name}, ..., at={{at!r}})")
+    if not report.held:
+        raise NotHeld(report)
+    return report
+
+
+def explore(task: Task, *, damage: bool, at: str | None, again: str) -> Report:
+    """All scenarios, in a process of its own. `again`: how to say it once more, with {at} in it."""
+    with scratch() as folder:
+        ended = in_child(
+            lambda tell: tell(_explored(task, folder, damage=damage, at=at, again=again)), seconds=MOST_SECONDS
+        )
+    if not ended.report:
+        raise RuntimeError(f"the testing kit itself failed:\n{ended.trouble or ended}")
+    kind, body = ended.report[:1], ended.report[1:]
+    if kind == _REFUSED:
+        raise UsageError(body.decode())
+    return msgspec.json.decode(body, type=Report)
+
+
+_REFUSED, _REPORTED = b"u", b"r"
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder in memory where there is one: thousands of stores are written, and none has to survive."""
+    room = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
+    name = f"surefoot-crashtest-{os.getpid()}-"
+    folder = Path(tempfile.mkdtemp(prefix=name, dir=MEMORY if room > ROOM_BYTES else None))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- in the warm parent ----------------------------------------------------------------------------
+
+
+def _explored(task: Task, folder: Path, *, damage: bool, at: str | None, again: str) -> bytes:
+    try:
+        report = _Matrix(task, folder, again).report(damage=damage, at=at)
+    except UsageError as error:
+        return _REFUSED + str(error).encode()
+    return _REPORTED + msgspec.json.encode(report)
+
+
+class _Matrix:
+    def __init__(self, task: Task, folder: Path, again: str) -> None:
+        self._task = task
+        self._again = again
+        self._stage = Stage(task, folder)
+        self._tried: list[Tried] = []
+        self._wrong: list[tuple[str, Wrong]] = []
+        self._harmless: set[str] = set()
+        """Calls that were executed twice in a scenario that held."""
+
+    def report(self, *, damage: bool, at: str | None) -> Report:
+        right = self._right()
+        boundaries = right.boundaries
+        found = judging.misused(self._task, right)
+        self._wrong += [("", wrong) for wrong in found]
+        begun, used = time.monotonic(), _core_seconds()
+        if not found:
+            for target in self._targets(boundaries, at):
+                self._try(right, target)
+            for target, how in self._damages(boundaries, at) if damage or at else []:
+                self._try(right, target, how)
+        return Report(
+            self._task.workflow.name, len(boundaries), self._tried, self._findings(),
+            round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3),
+        )  # fmt: skip
+
+    def _right(self) -> Seen:
+        """Two uninterrupted runs that agree."""
+        outside = self._task.world.folder
+        before = files(outside) if self._task.world.files else {}
+        right = self._stage.uninterrupted("right")
+        if self._task.world.files and files(outside) != before:
+            raise UsageError(
+                f"{self._task.workflow.name} changes {outside} itself, not the copy it was started in, so the world of one "
+                "scenario would be that of the next. Use paths relative to the working folder."
+            )
+        if not judging.misused(self._task, right):
+            _require_end(self._task, right)
+            self._require_same(right, self._stage.uninterrupted("second"))
+        return right
+
+    def _require_same(self, right: Seen, second: Seen) -> None:
+        name = self._task.workflow.name
+        told = [f"{one.call}: {one.what}" for one in Case(self._task, right, second, "").otherwise()]
+        if second.leg.ending != DONE:
+            told = [f"the second one ended with {second.leg.kind or second.leg.ending}: {second.leg.text}"]
+        if told:
+            raise UsageError(
+                f"{name} does something else each time, so there is nothing to compare a resumed run with. Two "
+                f"uninterrupted runs differ: {told[0]}. Give the test a fake for what is different each time (a model, a "
+                "clock, luck), use sf.now(), sf.random() and sf.uuid4(), or say with world= what has to be equal."
+            )
+
+    def _targets(self, boundaries: Sequence[str], at: str | None) -> list[str]:
+        if at is None:
+            return list(boundaries)
+        if at.rpartition("+")[2] in DAMAGES:
+            return []
+        if at not in boundaries:
+            raise UsageError(f"there is no boundary {at!r}. There are: {shorten(', '.join(boundaries), 2000)}")
+        return [at]
+
+    def _damages(self, boundaries: Sequence[str], at: str | None) -> list[tuple[str, str]]:
+        if at is not None:
+            target, _, how = at.rpartition("+")
+            return [(target, how)] if how in DAMAGES else []
+        return [(one, how) for one in boundaries if one.startswith("after:write") for how in DAMAGES]
+
+    def _try(self, right: Seen, target: str, how: str = "") -> None:
+        at = f"{target}+{how}" if how else target
+        for _ in range(TRIES):
+            with self._stage.scenario(target, how) as found:
+                if not found.fired:
+                    continue
+                case = Case(self._task, right, found, target)
+                verdict = case.judge_damaged() if how else case.judge()
+                self._count(at, verdict, found)
+                return
+        self._tried.append(Tried(at, NOT_REACHED, fired=False))
+
+    def _count(self, at: str, verdict: Verdict, found: Seen) -> None:
+        self._wrong += [(at, wrong) for wrong in verdict.wrong]
+        if not verdict.wrong and len(verdict.repeated) == 1:
+            self._harmless.add(_kind(verdict.repeated[0]))
+        how = verdict.how if not verdict.wrong else verdict.wrong[0].mistake
+        self._tried.append(Tried(at, how, held=not verdict.wrong, damage=found.damage))
+
+    def _findings(self) -> list[Finding]:
+        """One for each mistake and call, wherever it showed."""
+        found: dict[tuple[str, str], list[tuple[str, Wrong, str]]] = {}
+        body = {one for _, wrong in self._wrong if wrong.mistake == BODY for one in wrong.world}
+        for at, wrong in self._wrong:
+            if wrong.mistake != BODY and wrong.world and body.issuperset(wrong.world):
+                continue  # The workflow's own lines have done the same where no call was repeated.
+            call = self._culprit(wrong)
+            found.setdefault((wrong.mistake, _kind(call)), []).append((at, wrong, call))
+        return [
+            Finding(
+                mistake, cases[0][2], cases[0][1].what, CURES[mistake], [at for at, _, _ in cases if at],
+                self._again.format(at=cases[0][0], quoted=shlex.quote(cases[0][0])) if cases[0][0] else "",
+            )
+            for (mistake, _), cases in found.items()
+        ]  # fmt: skip
+
+    def _culprit(self, wrong: Wrong) -> str:
+        """Where several calls were under way, one that was seen to be harmless is not the one."""
+        suspects = [call for call in (wrong.call, *wrong.suspects) if _kind(call) not in self._harmless]
+        return suspects[0] if suspects else wrong.call
+
+
+def _core_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def _require_end(task: Task, right: Seen) -> None:
+    """There is an uninterrupted run that ends well; else the plain reason why not."""
+    leg, name = right.leg, task.workflow.name
+    said = f"\n  it printed last: {visible(right.log.strip().splitlines()[-1])}" if right.log.strip() else ""
+    if leg.ending == LATE:
+        raise UsageError(f"{name} did not end within {task.seconds:g} s without any crash.{said}")
+    if leg.ending in (FAILED, MISUSED):
+        raise UsageError(f"{name} fails without any crash: {leg.text}. Mend that first.{said}")
+    if leg.ending != DONE:
+        raise UsageError(f"{name} does not end without any crash: {leg.kind or leg.ending}: {leg.text}{said}")
+
+
+def _kind(call: str) -> str:
+    """The function behind an address: without its scope and occurrence."""
+    return call.rpartition("#")[0].rpartition("/")[2] or call
+
+
+# --- for people ------------------------------------------------------------------------------------
+
+
+def finding_lines(finding: Finding) -> list[str]:
+    shown = f" (and at {len(finding.at) - 1} more boundaries)" if len(finding.at) > 1 else ""
+    lines = [f"{finding.call}: {finding.mistake}", f"  seen       {finding.what}"]
+    if finding.at:
+        lines.append(f"  killed at  {finding.at[0]}{shown}")
+    lines.append(f"  change     {finding.cure}")
+    if finding.reproduce:
+        lines.append(f"  again      {finding.reproduce}")
+    return [visible(line) for line in lines]
+
+
+def rows(report: Report) -> list[tuple[str, str, str, str]]:
+    """A line for each sort of boundary: what, how many kills, how many held, how the resumes ended."""
+    groups: dict[str, list[Tried]] = {}
+    for one in report.tried:
+        groups.setdefault(_sort(one.at), []).append(one)
+    return [
+        (
+            visible(sort), str(sum(one.fired for one in tried)), str(sum(one.fired and one.held for one in tried)),
+            visible(", ".join(f"{number} {how}" for how, number in Counter(one.how for one in tried).most_common())),
+        )
+        for sort, tried in groups.items()
+    ]  # fmt: skip
+
+
+def _sort(at: str) -> str:
+    """`after:call:[a]/write#1` is a call of write."""
+    name, _, how = at.rpartition("+") if at.rpartition("+")[2] in DAMAGES else (at, "", "")
+    point = Point.of(name)
+    words = [point.what, point.detail, _kind(point.address), f"+ {how}" if how else ""]
+    return " ".join(filter(None, words))
+
+
+def summary(report: Report) -> str:
+    if not report.tried:
+        return f"{report.workflow}: not killed, since it goes wrong without: {len(report.findings)} to mend."
+    missed = len(report.tried) - report.kills
+    words = "everything held" if report.held else f"{len(report.findings)} to mend"
+    unreached = f" ({missed} not reached: branches side by side)" if missed else ""
+    return (
+        f"{report.workflow}: killed {report.kills} times at {report.boundaries} boundaries{unreached} in "
+        f"{report.seconds:.1f} s, {report.rate:.0f} kills per second and core: {words}."
+    )

@@ -1,0 +1,44 @@
+"""A store for one test, which can be damaged between two processes that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from surefoot.engine.config import settings
+from surefoot.store.open import close_all
+from surefoot.testing.damaging import damage
+
+
+class TestedStore:
+    """Where the runs of a test live."""
+
+    __test__ = False  # for pytest: this is no test
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.url = f"sqlite:///{quote(str(path))}"
+
+    def reopen(self) -> None:
+        """What a new process would find: everything is read from disk again."""
+        close_all()
+
+    def damage(self, how: str, seed: str = "") -> str:
+        """`truncate`, `flip`, `zero` or `older`. What was done, in words; another seed does it elsewhere."""
+        close_all()
+        return damage(self.path, how, seed)
+
+
+@contextmanager
+def configured(path: Path) -> Iterator[TestedStore]:
+    """While this lasts, runs that name no store are kept there."""
+    store = TestedStore(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept, settings.store = settings.store, store.url
+    try:
+        yield store
+    finally:
+        settings.store = kept
+        close_all()

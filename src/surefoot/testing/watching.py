@@ -1,0 +1,327 @@
+"""Inside a child of the kit: every boundary is passed here, and at one of them the process kills itself.
+
+Boundaries are found by running, not named by hand: each durable write (before and after the store's append), each
+execution of a user's function or check (before and after, and inside before it opens a file for writing, renames,
+connects, starts a program), each wait. All of it is done by wrapping and by an audit hook, in a process that ends with
+its scenario; the engine knows nothing of it, and an ordinary run pays nothing for it.
+
+What was passed and what was really executed is in the event log, written before anything else happens, so that it
+survives the SIGKILL. It is the kit's truth about the world: journal and log are held against each other.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from surefoot.core.command import Outcome, Raised, Returned
+from surefoot.core.entry import (
+    KINDS,
+    EffectDone,
+    EffectIntended,
+    EffectRecovered,
+    EffectSettled,
+    EventTaken,
+    Progressed,
+    Published,
+    RunContinued,
+    RunCreated,
+    StepDone,
+    StepStarted,
+    TimerFired,
+    ValueNoted,
+)
+from surefoot.core.verdict import Verdict
+from surefoot.engine import current, drive
+from surefoot.engine.session import Attempt, Session
+from surefoot.engine.spec import CallSpec
+from surefoot.errors import UsageError
+from surefoot.store.contract import Append, Conflict
+from surefoot.store.sqlite import SqliteStore
+from surefoot.testing.children import die
+
+AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME = (
+    "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time",
+)  # fmt: skip
+BEFORE, INSIDE, AFTER = "before", "inside", "after"
+CALL, CHECK, WRITE, WAIT = "call", "check", "write", "wait"
+_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_TOUCHING: Final = frozenset(
+    {
+        "open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate",
+        "os.exec", "os.posix_spawn", "os.system", "subprocess.Popen",
+        "ftplib.sendcmd", "http.client.send", "imaplib.send", "smtplib.send", "socket.connect", "socket.sendmsg",
+        "socket.sendto", "sqlite3.connect",
+    }
+)  # fmt: skip
+"""Python's audit events with which user code reaches for the world."""
+_LAZY: Final = frozenset({StepStarted, ValueNoted, Progressed, Published, TimerFired, EventTaken, RunCreated})
+"""Entries that ride with the next one: no write of their own, no boundary of their own."""
+DONE: Final = frozenset(kind.__name__ for kind in (StepDone, EffectDone, EffectRecovered, EffectSettled))
+INTENDED: Final = EffectIntended.__name__
+
+
+class Event(Struct, frozen=True, omit_defaults=True):
+    """One line of the log."""
+
+    what: str
+    run: str = ""
+    segment: int = 0
+    address: str = ""
+    kind: str = ""
+    """`step` or `effect`; of a record, the name of its entry."""
+    policy: str = ""
+    undo: bool = False
+    value: str = ""
+    """What the function returned, as JSON; empty if it raised. Of a boundary, its name without a number."""
+    text: str = ""
+
+    @property
+    def call(self) -> Call:
+        return self.run, self.segment, self.address
+
+
+Call = tuple[str, int, str]
+"""Which call: run, segment, address."""
+
+
+class Point(Struct, frozen=True):
+    """A boundary by its name: `after:call:send#1`, `before:write:StepDone send#1`, `inside:call:send#1 open`."""
+
+    side: str
+    what: str
+    detail: str = ""
+    """The entry that is written, or what is done inside a call."""
+    address: str = ""
+
+    @classmethod
+    def of(cls, name: str) -> Point:
+        side, _, rest = name.partition("~")[0].partition(":")
+        what, _, label = rest.partition(":")
+        if what == WRITE:
+            detail, _, address = label.partition(" ")
+        elif side == INSIDE:
+            address, _, detail = label.rpartition(" ")
+        else:
+            detail, address = "", label
+        return cls(side, what, detail, address)
+
+
+def read_events(path: Path) -> list[Event]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    return [msgspec.json.decode(line, type=Event) for line in lines]
+
+
+class Watch:
+    """The watch over one process. With a target, the process dies there."""
+
+    def __init__(self, log: Path, *, run: str, target: str | None) -> None:
+        self.log = log
+        past = read_events(log)
+        self._fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._run = run
+        self._target = target
+        self._passed = Counter(event.value for event in past if event.what == AT)
+        self._segments = Counter(event.run for event in past if event.kind == RunContinued.__name__)
+        self._lock = threading.Lock()
+        self.watching = True
+        """Not while a person is played: what they write is no boundary of the run."""
+
+    def note(self, event: Event) -> None:
+        os.write(self._fd, msgspec.json.encode(event) + b"\n")
+
+    def passes(self, side: str, what: str, label: str = "") -> None:
+        """A boundary. The same one met again has a number: `before:wait~2`."""
+        if not self.watching:
+            return
+        with self._lock:
+            point = ":".join(filter(None, (side, what, label)))
+            self._passed[point] += 1
+            name = point if self._passed[point] == 1 else f"{point}~{self._passed[point]}"
+            self.note(Event(AT, value=point, text=name))
+            if name == self._target:
+                die()
+
+    def waits(self, side: str, now: int) -> None:
+        """Time that has passed stays passed: the next process goes on from there."""
+        self.note(Event(TIME, value=str(now)))
+        self.passes(side, WAIT)
+
+    def install(self) -> None:
+        """For the rest of this process."""
+        SqliteStore.append = self._appending(SqliteStore.append)  # type: ignore[method-assign]
+        drive.execute = self._executing(drive.execute)
+        drive.look = self._looking(drive.look)
+        Session.begin = self._beginning(Session.begin)  # type: ignore[method-assign]
+        CallSpec.stray = self._straying(CallSpec.stray)  # type: ignore[method-assign]
+        logging.getLogger("surefoot").addHandler(_Loud(self))
+        sys.addaudithook(self._touching)
+
+    def install_async(self) -> None:
+        """As `install`, for async workflows: others need not load asyncio."""
+        from surefoot.engine import drive_async
+
+        drive_async.execute = self._executing_async(drive_async.execute)
+        drive_async.look = self._looking_async(drive_async.look)
+
+    # -- durable writes -----------------------------------------------------------------------------
+
+    def _appending(self, append: Callable[..., list[Conflict | None]]) -> Any:
+        def watched(store: Any, batch: Sequence[Append]) -> list[Conflict | None]:
+            labels = [label for item in batch for label in self._labels(item)]
+            for label in labels:
+                self.passes(BEFORE, WRITE, label)
+            answers = append(store, batch)
+            for item, answer in zip(batch, answers, strict=True):
+                if answer is None:
+                    self._recorded(item)
+            for label in labels if not any(answers) else []:
+                self.passes(AFTER, WRITE, label)
+            return answers
+
+        return watched
+
+    def _labels(self, item: Append) -> list[str]:
+        found = []
+        for record in item.records:
+            kind = KINDS[record.kind]
+            if kind not in _LAZY:
+                where = self._where(item.run, _fact(record.body).address)
+                found.append(f"{kind.__name__} {where}".rstrip())
+        return found
+
+    def _recorded(self, item: Append) -> None:
+        for record in item.records:
+            kind, fact = KINDS[record.kind], _fact(record.body)
+            if kind is RunContinued or (fact.address and fact.happened):
+                self.note(Event(RECORDED, item.run, 1 + self._segments[item.run], fact.address, kind=kind.__name__))
+            if kind is RunContinued:
+                self._segments[item.run] += 1
+
+    def _where(self, run: str, address: str) -> str:
+        if run == self._run:
+            return address
+        return f"{run.lstrip(chr(0x1F))}/{address}".rstrip("/")
+
+    # -- user code ----------------------------------------------------------------------------------
+
+    def _begins(self, attempt: Attempt) -> None:
+        self.passes(BEFORE, CALL, self._label(attempt))
+        self.note(self._event(BEGUN, attempt))
+
+    def _ends(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        match outcome:
+            case Returned(raw, _):
+                self.note(self._event(ENDED, attempt, value=bytes(raw).decode()))
+            case Raised(error, _):
+                self.note(self._event(ENDED, attempt, text=f"{type(error).__name__}: {error}"))
+            case _:
+                self.note(self._event(ENDED, attempt, text="returned something that cannot be stored"))
+        self.passes(AFTER, CALL, self._label(attempt))
+        return outcome
+
+    def _touching(self, event: str, args: tuple[Any, ...]) -> None:
+        """Called for everything that Python does, so it leaves at once."""
+        if event not in _TOUCHING or (event == "open" and not (isinstance(args[2], int) and args[2] & _WRITING)):
+            return
+        place = current.get()
+        if place is None or place is current.OUTSIDE or place.inside is None or place.inside.kind == CHECK:
+            return
+        self.passes(INSIDE, CALL, f"{self._where(place.session.run, place.inside.address)} {event}")
+
+    def _executing(self, execute: Callable[..., Outcome]) -> Any:
+        def watched(attempt: Attempt, number: int) -> Outcome:
+            self._begins(attempt)
+            return self._ends(attempt, execute(attempt, number))
+
+        return watched
+
+    def _executing_async(self, execute: Callable[..., Awaitable[Outcome]]) -> Any:
+        async def watched(attempt: Attempt, number: int) -> Outcome:
+            self._begins(attempt)
+            return self._ends(attempt, await execute(attempt, number))
+
+        return watched
+
+    def _looking(self, look: Callable[[Attempt], Verdict]) -> Any:
+        def watched(attempt: Attempt) -> Verdict:
+            self.passes(BEFORE, CHECK, self._label(attempt))
+            return self._looked(attempt, look(attempt))
+
+        return watched
+
+    def _looking_async(self, look: Callable[[Attempt], Awaitable[Verdict]]) -> Any:
+        async def watched(attempt: Attempt) -> Verdict:
+            self.passes(BEFORE, CHECK, self._label(attempt))
+            return self._looked(attempt, await look(attempt))
+
+        return watched
+
+    def _looked(self, attempt: Attempt, verdict: Verdict) -> Verdict:
+        self.note(self._event(LOOKED, attempt, text=type(verdict).__name__))
+        self.passes(AFTER, CHECK, self._label(attempt))
+        return verdict
+
+    def _label(self, attempt: Attempt) -> str:
+        return self._where(attempt.session.run, attempt.call.address)
+
+    def _event(self, what: str, attempt: Attempt, *, value: str = "", text: str = "") -> Event:
+        session, spec = attempt.session, attempt.spec
+        return Event(
+            what, session.run, session.state.segment, attempt.call.address, spec.kind, spec.on_crash,
+            spec.undoes is not None, value, text,
+        )  # fmt: skip
+
+    # -- misuse -------------------------------------------------------------------------------------
+
+    def _beginning(self, begin: Callable[..., Any]) -> Any:
+        def watched(session: Session, place: Any, spec: CallSpec, *rest: Any) -> Any:
+            try:
+                return begin(session, place, spec, *rest)
+            except UsageError as error:
+                self.note(Event(MISUSED, session.run, address=spec.name, kind=spec.kind, text=str(error)))
+                raise
+
+        return watched
+
+    def _straying(self, stray: Callable[..., Any]) -> Any:
+        def watched(spec: CallSpec, *rest: Any) -> Any:
+            if current.driven.count and spec.kind == "effect":
+                self.note(Event(STRAYED, address=spec.name, kind=spec.kind))
+            return stray(spec, *rest)
+
+        return watched
+
+
+class _Loud(logging.Handler):
+    """What surefoot says that nobody may overlook."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(logging.WARNING)
+        self._watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._watch.note(Event(LOUD, text=record.getMessage()))
+
+
+class _Fact(Struct):
+    """What the kit wants to know of an entry."""
+
+    address: str = ""
+    happened: bool = True
+    """Only a settlement says that something did not."""
+
+
+_fact: Final = msgspec.json.Decoder(_Fact).decode

@@ -1,0 +1,592 @@
+"""Each function breaks one promise of surefoot, in the process that calls it, by replacing a piece of it.
+
+They are what a tired author might write. Nothing in surefoot itself knows of them.
+"""
+
+# ruff: noqa: ARG005 - what is replaced keeps its signature
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from surefoot.core import blindness, seal, state, tagging, values
+from surefoot.core.command import Append
+from surefoot.core.entry import (
+    EffectDone,
+    EffectDoubted,
+    EffectIntended,
+    EffectSettled,
+    RunPruned,
+    StepDone,
+    TimerSet,
+)
+from surefoot.core.forms import Secret
+from surefoot.core.history import PastState
+from surefoot.core.key import idempotency_key
+from surefoot.core.programs import calls
+from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
+from surefoot.engine import (
+    adoption,
+    commit,
+    config,
+    drive,
+    fallback,
+    journal,
+    people,
+    pruning,
+    session,
+    start,
+    undoing,
+)
+from surefoot.engine.databases import sqlite as user_sqlite
+from surefoot.errors import StoreUnavailable
+from surefoot.store import sqlite, sqlite_file
+from surefoot.store.contract import Head, Stored
+from surefoot.store.open import open_store
+
+ENGINES: dict[str, Callable[[], None]] = {}
+
+
+def engine(break_: Callable[[], None]) -> Callable[[], None]:
+    ENGINES[break_.__name__.replace("_", "-")] = break_
+    return break_
+
+
+# --- the order of things -----------------------------------------------------------------------------------------------
+
+
+def _instead(kinds: tuple[type, ...], act: Callable[[Any, Any], None]) -> None:
+    """Entries of these kinds are not appended; `act` is done instead."""
+    real = drive.append
+
+    def append(this: Any, *entries: Any) -> None:
+        rest = tuple(entry for entry in entries if not isinstance(entry, kinds))
+        for entry in entries:
+            if isinstance(entry, kinds):
+                act(this, entry)
+        if rest:
+            real(this, *rest)
+
+    drive.append = append
+
+
+@engine
+def no_intent() -> None:
+    _instead((EffectIntended,), lambda this, entry: None)
+
+
+@engine
+def intent_not_durable() -> None:
+    _instead((EffectIntended,), lambda this, entry: this.journal.lazily(entry))
+
+
+@engine
+def outcome_not_durable() -> None:
+    _instead((EffectDone,), lambda this, entry: this.journal.lazily(entry))
+
+
+@engine
+def step_not_durable() -> None:
+    _instead((StepDone,), lambda this, entry: this.journal.lazily(entry))
+
+
+@engine
+def outcome_before_effect() -> None:
+    real = drive.execute
+
+    def execute(attempt: Any, number: int) -> Any:
+        if attempt.spec.kind == "effect":
+            drive.append(attempt.session, EffectDone(attempt.call.address, Raw(b"null"), number))
+        return real(attempt, number)
+
+    drive.execute = execute
+
+
+@engine
+def lazy_entries_dropped() -> None:
+    real = journal.Journal._ticket
+
+    def ticket(self: Any, entries: Any) -> Any:
+        self._lazy.clear()
+        return real(self, entries)
+
+    journal.Journal._ticket = ticket
+
+
+# --- the store -----------------------------------------------------------------------------------------------------------
+
+
+def _with(pragma: str) -> None:
+    real = sqlite._configure
+
+    def configure(writer: Any, path: str) -> None:
+        real(writer, path)
+        writer.execute(pragma).fetchall()
+
+    sqlite._configure = configure
+
+
+@engine
+def synchronous_off() -> None:
+    _with("PRAGMA synchronous=OFF")
+
+
+@engine
+def synchronous_normal() -> None:
+    _with("PRAGMA synchronous=NORMAL")
+
+
+@engine
+def no_folder_sync() -> None:
+    sqlite_file._sync_folder = lambda path: None
+
+
+@engine
+def anchor_before_commit() -> None:
+    real = sqlite.SqliteStore._refuse_if_regressed
+
+    def told_too_early(self: Any, newest: Any) -> None:
+        real(self, newest)
+        self._note(newest)
+
+    sqlite.SqliteStore._refuse_if_regressed = told_too_early
+
+
+@engine
+def anchor_not_read() -> None:
+    sqlite_file._hold_against = lambda *_: None
+
+
+@engine
+def empty_store_is_new() -> None:
+    real = sqlite_file._make_sure_it_is_there
+
+    def made(path: str, **more: Any) -> Any:
+        if not os.path.exists(path):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path + "-anchor")
+        return real(path, **more)
+
+    sqlite_file._make_sure_it_is_there = made
+
+
+@engine
+def unreadable_is_nothing_there() -> None:
+    real = sqlite.SqliteStore.read
+
+    def read(self: Any, run: str, after: int = 0, limit: int | None = None) -> Any:
+        found = real(self, run, after, limit)
+        sealer = seal.Sealer(self.id, run)
+        if not after and limit is None and seal.verify(sealer, found.records) < len(found.records):
+            return Stored([], None)
+        return found
+
+    sqlite.SqliteStore.read = read
+
+
+@engine
+def lost_tail_not_noticed() -> None:
+    """The head is not held against the journal, neither on reading nor on writing."""
+    real = sqlite.SqliteStore.read
+
+    def read(self: Any, run: str, after: int = 0, limit: int | None = None) -> Any:
+        found = real(self, run, after, limit)
+        if found.records:
+            last = found.records[-1]
+            self._commit(lambda: self._head_set(run, last))
+            return Stored(found.records, Head(last.seq, last.seal))
+        return found
+
+    def head_set(self: Any, run: str, last: Any) -> Any:
+        self._execute("UPDATE heads SET seq = ?, seal = ? WHERE run = ?", (last.seq, last.seal, run))
+        return None, None, []
+
+    sqlite.SqliteStore._head_set = head_set
+    sqlite.SqliteStore.read = read
+
+
+@engine
+def parts_after_record() -> None:
+    real = sqlite.SqliteStore._transact
+
+    def transact(self: Any, write: Any) -> Any:
+        later: list[Any] = []
+
+        def without_parts() -> Any:
+            answer, newest, cuts = write()
+            later.extend(cuts)
+            return answer, newest, []
+
+        answer = real(self, without_parts)
+        if later:
+            real(self, lambda: (None, None, later))
+        return answer
+
+    sqlite.SqliteStore._transact = transact
+
+
+@engine
+def sweep_without_condition() -> None:
+    real = sqlite.SqliteStore._discard
+    sqlite.SqliteStore._discard = lambda self, parts, upto: real(self, parts, 1 << 60)
+
+
+@engine
+def prune_without_tombstone() -> None:
+    def bury(store: Any, clock: Any, found: Any, **_: Any) -> None:
+        def write() -> Any:
+            for table in ("entries", "heads", "runs"):
+                store._execute(f"DELETE FROM {table} WHERE run = ?", (found.run,))
+            store._execute("UPDATE meta SET value = 1000000 WHERE key = 'rewritten'")
+            return None, None, []
+
+        store._commit(write)
+
+    pruning.bury = bury
+
+
+@engine
+def half_a_prune() -> None:
+    """The journal goes first, the tombstone follows."""
+
+    def bury(store: Any, clock: Any, found: Any, **_: Any) -> None:
+        entry = RunPruned(
+            found.workflow, found.digest, found.status, found.entries, found.created, found.ended,
+            found.head.seal.hex(), found.labels,
+        )  # fmt: skip
+        kind, body, _cuts = seal.checked_body(entry)
+        record = seal.Sealer(store.id, found.run).seal(
+            seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=seal.GENESIS
+        )
+
+        def clear() -> Any:
+            store._execute("DELETE FROM entries WHERE run = ?", (found.run,))
+            store._execute("UPDATE meta SET value = (SELECT max(pos) + 100 FROM entries) WHERE key = 'rewritten'")
+            return None, None, []
+
+        def put() -> Any:
+            store._execute("UPDATE heads SET seq = 1, seal = ? WHERE run = ?", (record.seal, found.run))
+            return None, store._insert([record]), []
+
+        store._commit(clear)
+        store._commit(put)
+
+    pruning.bury = bury
+
+
+# --- seals, codecs, values -------------------------------------------------------------------------------------------------
+
+
+def _sealed_with(change: Callable[[dict[str, Any]], None]) -> None:
+    real = seal.Sealer._digest
+    names = ("seq", "epoch", "at", "kind", "schema", "codec", "key", "previous", "body")
+
+    def digest(self: Any, *fields: Any) -> bytes:
+        given = dict(zip(names, fields, strict=True))
+        change(given)
+        return real(self, **given)
+
+    seal.Sealer._digest = digest
+
+
+@engine
+def seal_without_run_id() -> None:
+    real = seal.Sealer.__init__
+
+    def made(self: Any, store_id: bytes, run: str) -> None:
+        real(self, store_id, "")
+        self.run = run
+
+    seal.Sealer.__init__ = made
+
+
+@engine
+def seal_without_seq() -> None:
+    _sealed_with(lambda given: given.update(seq=0))
+
+
+@engine
+def seal_without_epoch() -> None:
+    _sealed_with(lambda given: given.update(epoch=0))
+
+
+@engine
+def seal_without_chain() -> None:
+    _sealed_with(lambda given: given.update(previous=bytes(32)))
+
+
+@engine
+def unknown_codec_accepted() -> None:
+    real = seal.from_record
+
+    def from_record(record: Any) -> Any:
+        return real(replace(record, codec=seal.CODEC_JSON))
+
+    state.from_record = from_record
+
+
+@engine
+def duplicate_keys_accepted() -> None:
+    values._refuse_duplicates = lambda data: None
+
+
+@engine
+def secrets_recorded() -> None:
+    tagging._TAGGERS[Secret] = lambda walk, value, room: value.reveal()
+
+
+# --- keys, checks, policies ----------------------------------------------------------------------------------------------
+
+
+@engine
+def new_key_per_attempt() -> None:
+    session.Session._key = lambda self, address: uuid.uuid4().hex
+
+
+@engine
+def key_without_run_id() -> None:
+    session.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, "", segment, address)
+
+
+@engine
+def key_without_segment() -> None:
+    session.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, run, 0, address)
+
+
+@engine
+def fork_shares_keys() -> None:
+    def key(self: Any, address: str) -> str:
+        created = self.state.created
+        run = (created.parent if created is not None else "") or self.run
+        return idempotency_key(self.namespace, run, self.state.segment, address)
+
+    session.Session._key = key
+
+
+def _seen_as(wrong: Callable[[Any], Any]) -> None:
+    real = drive.look
+    drive.look = lambda attempt: wrong(real(attempt))
+
+
+@engine
+def unknown_is_not_happened() -> None:
+    _seen_as(lambda verdict: NotHappened() if isinstance(verdict, Unknown) else verdict)
+
+
+@engine
+def partial_is_done() -> None:
+    _seen_as(lambda verdict: Happened(Raw(b"null")) if isinstance(verdict, Partial) else verdict)
+
+
+@engine
+def partial_is_not_happened() -> None:
+    _seen_as(lambda verdict: NotHappened() if isinstance(verdict, Partial) else verdict)
+
+
+@engine
+def failing_check_is_a_no() -> None:
+    _seen_as(lambda v: NotHappened() if isinstance(v, Unknown) and v.why.startswith("it raised") else v)
+
+
+@engine
+def doubt_is_retried() -> None:
+    """Every effect in doubt runs again, whatever its policy says."""
+    calls._retries = lambda call: True
+    real = calls._in_doubt
+
+    def in_doubt(call: Any, *more: Any) -> Any:
+        if call.policy == "ask":
+            return None
+        return (yield from real(call, *more))
+
+    calls._in_doubt = in_doubt
+
+
+@engine
+def doubt_is_done() -> None:
+    """Every effect in doubt counts as done."""
+    real = calls._in_doubt
+
+    def in_doubt(call: Any, question: Any, attempt: int, *more: Any) -> Any:
+        if call.policy != "ask":
+            return (yield from real(call, question, attempt, *more))
+        yield Append(EffectSettled(call.address, True, attempt, Raw(b'"?"'), "check"))
+        return calls.Done(Raw(b'"?"'))
+
+    calls._in_doubt = in_doubt
+
+
+@engine
+def replay_without_comparison() -> None:
+    session.mismatch = lambda *_: None
+
+
+@engine
+def settled_answer_reused() -> None:
+    """An answer to one attempt answers the next one, too."""
+    real = state._HANDLERS[EffectDoubted]
+
+    def doubted(this: Any, entry: Any, record: Any) -> None:
+        real(this, entry, record)
+        if (past := this.calls[entry.address]).learned_by:
+            past.state = PastState.CLEARED
+
+    state._HANDLERS[EffectDoubted] = doubted
+
+
+# --- time, people, maintenance ---------------------------------------------------------------------------------------------
+
+
+@engine
+def timer_armed_again() -> None:
+    state._HANDLERS[TimerSet] = lambda this, entry, record: None
+
+
+@engine
+def approval_not_bound() -> None:
+    real = people._answer
+
+    def answer(place: Any, address: str, asked: Any, wanted: Any) -> Any:
+        past = place.session.state.calls.get(address)
+        if past is not None and past.kind == "question":
+            past.shown = asked.shown
+        return (yield from real(place, address, asked, wanted))
+
+    people._answer = answer
+
+
+@engine
+def approval_reusable() -> None:
+    session.Session.needs_approval = lambda self, spec, past: self._supervises(spec) and past is None
+
+
+@engine
+def no_approval_after_a_crash() -> None:
+    real = session.Session.needs_approval
+
+    def needs(self: Any, spec: Any, past: Any) -> bool:
+        return bool(real(self, spec, past)) and self.state.epoch < 2
+
+    session.Session.needs_approval = needs
+
+
+@engine
+def rewind_forgets_effects() -> None:
+    state._may_have_happened = lambda past: False
+
+
+@engine
+def cancel_without_undo() -> None:
+    undoing._compensates = lambda error: False
+
+
+@engine
+def blind_stretch_ignored() -> None:
+    blindness.Blindness.covers = lambda self, address, recorded: False
+    real = session.Session._after_fallback
+
+    def after(self: Any, call: Any, past: Any) -> Any:
+        proven, _ = real(self, call, past)
+        return proven, None
+
+    session.Session._after_fallback = after
+
+
+@engine
+def adopted_without_doubt() -> None:
+    real = adoption._fallen_back
+
+    def forgiving(store: Any, found: Any, *more: Any) -> Any:
+        item = real(store, found, *more)
+        keep = found.state.seq - 1
+        entry = adoption.FellBack(keep, 0, 0, "nothing was lost", 0)
+        record = adoption._sealed(store, item.run, keep, found.records[keep - 1].seal, found.state.epoch, entry, 0)
+        return adoption.Rewrite(item.run, item.found, item.keep, [record], item.row)
+
+    adoption._fallen_back = forgiving
+
+
+@engine
+def fallback_in_silence() -> None:
+    """A damaged run goes on from its valid part as if nothing had been there."""
+
+    def fall_back(store: Any, clock: Any, run: str, **_: Any) -> None:
+        found = fallback.examined(store, run)
+        keep = found.state.seq
+        last = found.records[keep - 1]
+
+        def write() -> Any:
+            store._execute("DELETE FROM entries WHERE run = ? AND seq > ?", (run, keep))
+            store._execute("UPDATE heads SET seq = ?, seal = ? WHERE run = ?", (keep, last.seal, run))
+            store._execute("UPDATE meta SET value = 1000000 WHERE key = 'rewritten'")
+            return None, None, []
+
+        store._commit(write)
+
+    fallback.fall_back = fall_back
+
+
+@engine
+def transaction_without_marker() -> None:
+    user_sqlite.SqliteWork.mark = lambda self, key, digest, at: None
+    user_sqlite.SqliteWork.finish = lambda self, key, value: None
+    user_sqlite.SqliteDatabase.find = lambda self, *_: None
+
+
+@engine
+def epoch_not_raised() -> None:
+    """Whoever takes a run over writes under the number of the one before."""
+    real = journal.Journal.claim
+
+    def claim(self: Any, adopted: Any, created: Any = None) -> Any:
+        ticket = real(self, adopted, created)
+        if created is None:
+            self.epoch -= 1
+            ticket.entries = [
+                (entry, kind, body, at, epoch - 1, cuts) for entry, kind, body, at, epoch, cuts in ticket.entries
+            ]
+        return ticket
+
+    journal.Journal.claim = claim
+
+
+@engine
+def living_process_taken_over() -> None:
+    start.driven_elsewhere = lambda runtime, this: runtime.drives(this.run)
+
+
+@engine
+def fenced_writer_goes_on() -> None:
+    """A writer that lost its claim reads what is new and writes behind it."""
+
+    def meet(self: Any, record: Any, tickets: Any) -> None:
+        return None
+
+    journal.Journal._meet = meet
+
+
+@engine
+def lost_acknowledgement_retried() -> None:
+    """A commit of which nobody heard back is written once more, without a look at what is there."""
+    real = commit.Committer._write
+
+    def write(self: Any, batch: Any) -> None:
+        real(self, batch)
+        failed = [ticket for ticket in batch if isinstance(ticket.error, StoreUnavailable) and ticket.entries]
+        if failed:
+            self.store = open_store(config.store_url(), create=False)
+        for ticket in failed:
+            last = self.store.read(ticket.journal.run).records[-1]
+            ticket.journal._head = Head(last.seq, last.seal)
+            self.store.append([ticket.journal.propose([ticket])])
+            ticket.journal.accepted()
+            ticket.error = None
+
+    commit.Committer._write = write

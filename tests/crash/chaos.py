@@ -1,0 +1,257 @@
+"""The long version: `make chaos BUDGET=30m`. All levels, all flows, as many scenarios as the time allows, and a report.
+
+Work goes to the level that is most behind its share; flows take turns, and each turn has other seeds. What fails is
+printed as a line, and added to tests/crash/regressions.txt. Red if anything was violated, if a broken engine went
+unnoticed, or if one of the rare things that must be met was not met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import surefoot
+from surefoot.core.timer import seconds
+from tests.crash import report
+from tests.crash.broken.engines import ENGINES
+from tests.crash.decay import STORES
+from tests.crash.fleet import ROOT, LabProcess
+from tests.crash.plan import CUT, DAMAGED, FAILING, SMALL, SOUND
+from tests.crash.scenario import Outcome
+from tests.crash.simulation import FLOWS_HERE
+
+REGRESSIONS = Path(__file__).parent / "regressions.txt"
+GOALS = (
+    "InDoubt", "WaitingForAnswer", "settled: happened", "settled: not happened", "mended by hand", "JournalRegressed",
+    "a commit nobody heard back from", "fenced, and nothing done after that", "taken over", "passed by", "visited",
+    "damage that was said", "fell back loudly", "resumed twice",
+)  # fmt: skip
+"""What has to be met at least once."""
+
+
+@dataclass(frozen=True)
+class Share:
+    plan: str
+    share: float
+    """Of all scenarios."""
+    size: int
+    """So many are given to a lab at once."""
+    flows: tuple[str, ...]
+
+
+SHARES = (
+    Share("L1", 0.725, 250, FLOWS_HERE),
+    Share("L3", 0.12, 40, (*DAMAGED, *SOUND)),
+    Share("L4", 0.05, 30, FAILING),
+    Share("L5", 0.03, 40, CUT),
+    Share("L6", 0.02, 200, STORES),
+    Share("L6r", 0.005, 10, STORES),
+    Share("L9", 0.05, 40, (*[SMALL[0]] * 18, *SMALL[1:])),
+)
+
+
+FINITE = ("L3", "L4", "L5", "L9")
+"""Plans of which there are only so many scenarios."""
+
+
+@dataclass
+class Tally:
+    """What was seen, of one plan."""
+
+    scenarios: int = 0
+    kills: int = 0
+    errors: int = 0
+    violations: int = 0
+    packages: int = 0
+    turns: Counter[str] = field(default_factory=Counter)
+    """How often each flow had its turn: the seed of the next one."""
+    covered: dict[str, tuple[int, int]] = field(default_factory=dict)
+    uncounted: Counter[str] = field(default_factory=Counter)
+
+
+class Chaos:
+    def __init__(self, budget: float, labs: int, progress: Progress) -> None:
+        self.until = time.monotonic() + budget
+        self.budget = budget
+        self.labs = labs
+        self.tallies = {share.plan: Tally() for share in SHARES}
+        self.goals: Counter[str] = Counter()
+        self.failed: list[str] = []
+        self.caught: list[dict[str, Any]] = []
+        self.unnoticed: list[str] = []
+        self.trouble: list[BaseException] = []
+        self._engines = sorted(ENGINES)
+        self._lock = threading.Lock()
+        self._progress = progress
+        self._task = progress.add_task("", total=budget)
+
+    def run(self) -> None:
+        threads = [threading.Thread(target=self._work, name=f"lab-{number}") for number in range(self.labs)]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            self.until = 0.0  # Ctrl-C: the labs end with the package at hand.
+            for thread in threads:
+                thread.join()
+            raise
+        if self.trouble:
+            raise self.trouble[0]
+
+    def _work(self) -> None:
+        try:
+            with LabProcess() as lab:
+                for request in self._requests():
+                    if "hunt" in request:
+                        (caught,) = lab.ask(**request)
+                        self._hunted(request["hunt"], caught)
+                    else:
+                        for outcome in lab.outcomes(**request):
+                            self._take(request["plan"], outcome)
+                        self._cover(request, lab.of)
+        except BaseException as error:
+            self.trouble.append(error)
+            self.until = 0.0
+
+    def _requests(self) -> Iterator[dict[str, Any]]:
+        """First the broken engines, then whatever is most behind."""
+        while time.monotonic() < self.until:
+            with self._lock:
+                if self._engines:
+                    request: dict[str, Any] = {"hunt": self._engines.pop()}
+                else:
+                    share = min(SHARES, key=lambda one: self.tallies[one.plan].packages * one.size / one.share)
+                    tally = self.tallies[share.plan]
+                    flow = share.flows[tally.packages % len(share.flows)]
+                    tally.packages += 1
+                    request = {"plan": share.plan, "flow": flow, "count": share.size, "seed": tally.turns[flow]}
+                    tally.turns[flow] += 1
+            yield request
+
+    def _take(self, plan: str, outcome: Outcome) -> None:
+        with self._lock:
+            tally = self.tallies[plan]
+            if outcome.counted:
+                tally.scenarios += 1
+                tally.kills += outcome.kills
+                tally.errors += outcome.errors
+            else:
+                tally.uncounted[outcome.uncounted] += 1
+            self.goals.update(outcome.goals)
+            if outcome.violations:
+                tally.violations += 1
+                self.failed.append(outcome.line)
+                self._progress.console.print(
+                    f"[red]{outcome.line}[/red]\n  " + "\n  ".join(outcome.violations), highlight=False
+                )
+            self._show()
+
+    def _cover(self, request: dict[str, Any], of: int) -> None:
+        """How many of all scenarios of a flow were had: seed after seed draws others, until none is left."""
+        if request["plan"] in FINITE:
+            with self._lock:
+                place = self.tallies[request["plan"]].covered
+                place[request["flow"]] = (min(request["count"] * (request["seed"] + 1), of), of)
+
+    def _hunted(self, engine: str, caught: dict[str, Any] | None) -> None:
+        with self._lock:
+            if caught is None:
+                self.unnoticed.append(engine)
+                self._progress.console.print(f"[red]broken engine {engine} went unnoticed[/red]")
+            else:
+                self.caught.append(caught)
+            self._show()
+
+    def _show(self) -> None:
+        done = sum(tally.scenarios for tally in self.tallies.values())
+        struck = sum(tally.kills + tally.errors for tally in self.tallies.values())
+        told = f"{done:,} scenarios, {struck:,} kills and errors, {len(self.failed)} violated"
+        if self._engines:
+            told = f"broken engines: {len(self.caught)} of {len(ENGINES)} caught"
+        self._progress.update(
+            self._task, description=told, completed=self.budget - max(self.until - time.monotonic(), 0)
+        )
+
+    def missed(self) -> list[str]:
+        return [goal for goal in GOALS if not self.goals[goal]]
+
+
+def facts(chaos: Chaos, took: float) -> dict[str, Any]:
+    levels: dict[str, dict[str, Any]] = {}
+    for share in SHARES:
+        tally = chaos.tallies[share.plan]
+        level = levels.setdefault(
+            share.plan[:2],
+            {"scenarios": 0, "kills": 0, "errors": 0, "violations": 0, "seeds": 0, "had": 0, "of": 0, "uncounted": {}},
+        )
+        for had, of in tally.covered.values():
+            level["had"] += had
+            level["of"] += of
+        for name in ("scenarios", "kills", "errors", "violations"):
+            level[name] += getattr(tally, name)
+        level["seeds"] += tally.scenarios if share.plan == "L1" else max(tally.turns.values(), default=0)
+        for why, number in tally.uncounted.items():
+            level["uncounted"][why] = level["uncounted"].get(why, 0) + number
+    return {
+        "made": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "versions": {
+            "surefoot": surefoot.__version__,
+            "Python": platform.python_version(),
+            "SQLite": apsw.sqlite_lib_version(),
+            "apsw": apsw.apsw_version(),
+            "system": f"{platform.system()} {platform.machine()}",
+        },
+        "seconds": round(took),
+        "labs": chaos.labs,
+        "flows": len({flow for share in SHARES for flow in share.flows}),
+        "levels": dict(sorted(levels.items())),
+        "goals": {goal: chaos.goals[goal] for goal in GOALS},
+        "controls": sorted(chaos.caught, key=lambda one: str(one["engine"])),
+        "unnoticed": sorted(chaos.unnoticed),
+        "failed": chaos.failed,
+    }
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(prog="python -m tests.crash.chaos", description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--budget", default="30m", help="how long, e.g. 90s, 30m, 8h (default: 30m)")
+    options.add_argument("--labs", type=int, default=os.cpu_count() or 1, help="how many side by side")
+    options.add_argument("--dry", action="store_true", help="write no report")
+    given = options.parse_args()
+    console = Console(stderr=True)
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    started = time.monotonic()
+    with Progress(*columns, console=console) as progress:
+        chaos = Chaos(seconds(given.budget), given.labs, progress)
+        chaos.run()
+    found = facts(chaos, time.monotonic() - started)
+    console.print(report.told(found), highlight=False, markup=False)
+    if chaos.failed:
+        with REGRESSIONS.open("a") as file:
+            file.write("".join(f"{line}\n" for line in ["# found by `make chaos`:", *dict.fromkeys(chaos.failed)]))
+    if not given.dry:
+        report.write(ROOT, found)
+    wrong = [*chaos.failed, *chaos.unnoticed, *(f"never met: {goal}" for goal in chaos.missed())]
+    sys.stdout.write(json.dumps({"wrong": wrong}) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""The negative controls: for each broken engine, the scenarios of the lab that have to catch it.
+
+The scenarios are those of the levels; only fewer of them. Which level caught an engine, and by which invariant, is said
+by running them, and goes into the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tests.crash import levels, power, simulation
+from tests.crash.broken.engines import ENGINES
+from tests.crash.faults import SYNC, WORLD, WRITE, modes
+from tests.crash.lab import Lab
+from tests.crash.scenario import Scenario
+
+MOST = 60
+"""So many scenarios are tried before an engine counts as not caught."""
+Hunt = Callable[[Lab, str], Iterable[Scenario]]
+
+
+@dataclass(frozen=True)
+class Caught:
+    engine: str
+    level: str
+    line: str
+    by: str
+    """The first violation."""
+    tried: int
+
+
+def hunted(lab: Lab, engine: str) -> Caught | None:
+    """None: the lab did not notice."""
+    scenarios = list(islice(HUNTS[engine](lab, engine), MOST))
+    for tried, (scenario, outcome) in enumerate(zip(scenarios, levels.run_all(lab, scenarios), strict=False), 1):
+        if outcome.violations:
+            return Caught(engine, scenario.level, str(scenario), outcome.violations[0].partition(":")[0], tried)
+    return None
+
+
+# --- where to look ---------------------------------------------------------------------------------------------------
+
+
+def around_acts(flow: str) -> Hunt:
+    """L3, before and after everything that is done in the world."""
+
+    def hunt(lab: Lab, engine: str) -> Iterator[Scenario]:
+        for number, (kind, _) in enumerate(lab.golden(flow, engine).log, 1):
+            if kind == WORLD:
+                yield from (Scenario(flow, "L3", f"{number}:{mode}", 0, engine) for mode in reversed(modes(kind, "L3")))
+
+    return hunt
+
+
+def at_writes(flow: str, name: str = "", every: int = 1) -> Hunt:
+    """L3, at writes of this file, beginning with the last."""
+
+    def hunt(lab: Lab, engine: str) -> Iterator[Scenario]:
+        log = lab.golden(flow, engine).log
+        found = [number for number, (kind, file) in enumerate(log, 1) if kind == WRITE and file.endswith(name)]
+        yield from (Scenario(flow, "L3", f"{number}:kill", 0, engine) for number in reversed(found[::every]))
+
+    return hunt
+
+
+def failing_syncs(flow: str) -> Hunt:
+    """L4, one failed sync of the log."""
+
+    def hunt(lab: Lab, engine: str) -> Iterator[Scenario]:
+        log = lab.golden(flow, engine).log
+        found = [number for number, (kind, file) in enumerate(log, 1) if kind == SYNC and file.endswith("-wal")]
+        yield from (Scenario(flow, "L4", f"{number}:eio", 0, engine) for number in reversed(found))
+
+    return hunt
+
+
+def power_cuts(flow: str, way: str = "none") -> Hunt:
+    """L5, everything that was not certain is lost."""
+
+    def hunt(lab: Lab, engine: str) -> Iterator[Scenario]:
+        yield from (one for one in reversed(power.scenarios(lab, flow, engine)) if one.at.endswith(way))
+
+    return hunt
+
+
+def damage(flow: str) -> Hunt:
+    """L6: what the flow finds is damaged already."""
+
+    def hunt(lab: Lab, engine: str) -> list[Scenario]:
+        return [Scenario(flow, "L6", "", 0, engine)]
+
+    return hunt
+
+
+def schedules(flow: str, count: int = MOST) -> Hunt:
+    """L1: simulated stores, workers and clocks."""
+
+    def hunt(lab: Lab, engine: str) -> list[Scenario]:
+        return simulation.scenarios(flow, range(count), engine)
+
+    return hunt
+
+
+HUNTS: dict[str, Hunt] = {
+    "no-intent": around_acts("linear"),
+    "intent-not-durable": around_acts("linear"),
+    "outcome-not-durable": at_writes("linear", "-wal", every=2),
+    "step-not-durable": at_writes("linear", "-wal", every=2),
+    "outcome-before-effect": around_acts("linear"),
+    "lazy-entries-dropped": around_acts("loop"),
+    "synchronous-off": power_cuts("linear"),
+    "synchronous-normal": power_cuts("linear"),
+    "no-folder-sync": power_cuts("secret"),
+    "anchor-before-commit": at_writes("secret", "-wal"),
+    "anchor-not-read": damage("older-copy"),
+    "empty-store-is-new": damage("no-database"),
+    "unreadable-is-nothing-there": damage("fallback"),
+    "lost-tail-not-noticed": damage("tail-cut"),
+    "parts-after-record": at_writes("large", "-wal", every=2),
+    "sweep-without-condition": at_writes("race", every=40),
+    "prune-without-tombstone": at_writes("prune", every=60),
+    "half-a-prune": at_writes("bury", "-wal"),
+    "seal-without-run-id": at_writes("secret", every=9),
+    "seal-without-seq": at_writes("secret", every=9),
+    "seal-without-epoch": at_writes("secret", every=9),
+    "seal-without-chain": at_writes("secret", every=9),
+    "unknown-codec-accepted": damage("forged-codec"),
+    "duplicate-keys-accepted": damage("forged-duplicates"),
+    "secrets-recorded": at_writes("secret", every=9),
+    "new-key-per-attempt": around_acts("linear"),
+    "key-without-run-id": around_acts("fork"),
+    "key-without-segment": around_acts("loop"),
+    "fork-shares-keys": around_acts("fork"),
+    "unknown-is-not-happened": around_acts("vague"),
+    "partial-is-done": around_acts("probe"),
+    "partial-is-not-happened": around_acts("probe"),
+    "failing-check-is-a-no": around_acts("vague"),
+    "doubt-is-retried": around_acts("linear"),
+    "doubt-is-done": around_acts("linear"),
+    "replay-without-comparison": damage("other-code"),
+    "settled-answer-reused": around_acts("deaf"),
+    "timer-armed-again": at_writes("timer", "-wal", every=3),
+    "approval-not-bound": at_writes("change-of-mind", every=30),
+    "approval-reusable": at_writes("wire-again", every=40),
+    "no-approval-after-a-crash": at_writes("approval", "-wal", every=5),
+    "rewind-forgets-effects": at_writes("rewind", every=40),
+    "cancel-without-undo": at_writes("cancel", every=30),
+    "blind-stretch-ignored": damage("fallback"),
+    "adopted-without-doubt": damage("adopt"),
+    "fallback-in-silence": damage("fallback"),
+    "transaction-without-marker": at_writes("transaction", "-wal"),
+    "epoch-not-raised": schedules("linear"),
+    "living-process-taken-over": schedules("linear"),
+    "fenced-writer-goes-on": schedules("linear"),
+    "lost-acknowledgement-retried": failing_syncs("linear"),
+}
+if HUNTS.keys() != ENGINES.keys():
+    raise AssertionError(HUNTS.keys() ^ ENGINES.keys())

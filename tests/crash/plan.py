@@ -1,0 +1,72 @@
+"""How much of each level is lived by `make test`, and in which order `make chaos` goes through all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.crash.decay import STORES
+from tests.crash.flows import FLOWS
+from tests.crash.simulation import FLOWS_HERE
+
+
+@dataclass(frozen=True)
+class Part:
+    plan: str
+    flow: str
+    count: int
+
+
+SOUND = tuple(name for name, flow in FLOWS.items() if not flow.damaged)
+DAMAGED = tuple(name for name, flow in FLOWS.items() if flow.damaged and not flow.refused)
+REFUSED = tuple(name for name, flow in FLOWS.items() if flow.refused)
+ALONE = (
+    "linear",
+    "loop",
+    "probe",
+    "repair",
+    "saga",
+    "retry",
+    "doubt",
+    "vague",
+    "deaf",
+    "transaction",
+    "large",
+    "secret",
+)
+"""Calls and values."""
+TOGETHER = tuple(name for name in SOUND if name not in ALONE)
+"""People, time, branches, files, and what is done to whole runs."""
+FAILING = (
+    "linear", "loop", "saga", "fan", "approval", "large", "checkpoint", "checkpoint-files", "fork", "rewind", "prune",
+    "linear-async", "event", "tiny",
+)  # fmt: skip
+"""Flows for which errors of system calls are tried. Not `files`: it shares its folder with the store."""
+CUT = ("linear", "loop", "saga", "approval", "large", "checkpoint", "fork", "rewind", "prune", "secret", "event")
+"""Flows for which the power is cut."""
+SMALL = ("tiny", "secret", "probe", "repair", "vague", "bury", "saga")
+"""Flows that are killed again while they recover."""
+
+QUICK: dict[str, list[Part]] = {
+    "kills_alone": [Part("L3", flow, 26) for flow in ALONE],
+    "kills_together": [Part("L3", flow, 20) for flow in TOGETHER],
+    "kills_damaged": [Part("L3", flow, 24) for flow in DAMAGED],
+    "errors": [Part("L4", flow, 20) for flow in FAILING],
+    "power": [Part("L5", flow, 28) for flow in CUT],
+    "nested": [Part("L9", flow, 24) for flow in SMALL],
+    "simulation": [Part("L1", flow, 220) for flow in FLOWS_HERE],
+    "decay": [
+        *(Part("L6", store, 160) for store in STORES),
+        *(Part("L6r", store, 12) for store in STORES),
+        *(Part("L6g", flow, 1) for flow in (*DAMAGED, *REFUSED)),
+    ],
+}
+"""By test file."""
+AT_LEAST, KILLS_AT_LEAST = 3_000, 500
+
+
+def counted_at_least(part: Part) -> int:
+    """How many of them have to count: in the other ones nothing happened, for reasons that are printed."""
+    share = {"L1": 0.5, "L9": 0.5, "L5": 0.9, "L4": 0.9, "L3": 0.9}.get(part.plan, 1.0)
+    if part.flow in FLOWS and FLOWS[part.flow].threads:
+        share *= 0.8  # Its last boundaries come and go: branches that meet share a commit.
+    return int(part.count * share)

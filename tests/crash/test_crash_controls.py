@@ -1,0 +1,24 @@
+"""Negative controls: a lab that finds nothing wrong is worth what it finds in engines that are wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash.broken.engines import ENGINES
+from tests.crash.controls import HUNTS
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_there_are_at_least_thirty():
+    """FAULTS.md asks for as many."""
+    assert len(ENGINES) >= 30
+    assert HUNTS.keys() == ENGINES.keys()
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_broken_engine_is_caught(engine, lab):
+    """With the scenarios of the levels, and by the invariants that everything is held to."""
+    (caught,) = lab.ask(hunt=engine)
+
+    assert caught is not None, f"{engine} went unnoticed"

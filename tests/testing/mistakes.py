@@ -1,0 +1,418 @@
+"""Small workflows, each with one of the classic mistakes; and those that have none."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import surefoot as sf
+from surefoot import aio, effects, witness
+from surefoot.testing import Ledger
+
+
+def append(name: str, line: str) -> None:
+    with open(name, "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def has(name: str, line: str) -> bool:
+    return Path(name).exists() and line in Path(name).read_text().splitlines()
+
+
+@sf.step
+def read(page: object) -> object:
+    return page
+
+
+# --- an effect declared as a step ------------------------------------------------------------------
+
+
+@sf.step
+def mail(to: str) -> str:
+    append("outbox.txt", to)
+    return f"sent to {to}"
+
+
+@sf.workflow
+def effect_as_step() -> list[str]:
+    return [mail("ada"), mail("bob")]
+
+
+# --- a check that lies -----------------------------------------------------------------------------
+
+
+@sf.effect
+def charge(card: str) -> str:
+    append("bank.txt", card)
+    return card
+
+
+@charge.check
+def _(card: str) -> object:
+    return sf.not_happened()
+
+
+@sf.workflow
+def check_denies() -> str:
+    return charge("4242")
+
+
+@sf.effect
+def ship(order: str) -> str:
+    append("shipped.txt", order)
+    return order
+
+
+@ship.check
+def _(order: str) -> object:
+    return sf.happened(order)
+
+
+@sf.workflow
+def check_believes() -> str:
+    return ship("o-1")
+
+
+@sf.effect
+def book(seat: str) -> str:
+    append("plan.txt", seat)
+    append("paid.txt", seat)
+    return seat
+
+
+@book.check
+def _(seat: str) -> object:
+    return sf.happened(seat) if has("paid.txt", seat) else sf.not_happened()
+
+
+@sf.workflow
+def check_looks_at_half() -> str:
+    return book("12a")
+
+
+# --- a retry of an effect that is not idempotent ---------------------------------------------------
+
+
+@sf.effect(on_crash="retry")
+def post(text: str) -> str:
+    append("wall.txt", text)
+    return text
+
+
+@sf.workflow
+def retry_repeats() -> str:
+    return post(str(read("hello")))
+
+
+# --- an undo that is not idempotent ----------------------------------------------------------------
+
+
+@sf.effect
+def reserve(seat: str) -> str:
+    append("seats.txt", f"+{seat}")
+    return seat
+
+
+@reserve.undo(on_crash="retry")
+def _(seat: str, result: str) -> None:
+    append("seats.txt", f"-{seat}")
+
+
+@sf.workflow
+def undo_repeats() -> str:
+    try:
+        with sf.saga():
+            reserve("1a")
+            reserve("2b")
+            raise ValueError("no third seat")
+    except ValueError:
+        return "undone"
+
+
+# --- state outside the run -------------------------------------------------------------------------
+
+_pages = 0
+
+
+@sf.step
+def visit(page: int) -> int:
+    global _pages  # noqa: PLW0603 - the mistake
+    _pages += 1
+    return page
+
+
+@sf.effect
+def report(pages: int) -> None:
+    Path("report.txt").write_text(str(pages))
+
+
+@sf.workflow
+def state_in_global() -> int:
+    for page in range(2):
+        visit(page)
+    report(_pages)
+    return _pages
+
+
+@sf.workflow
+def call_skipped() -> str:
+    visit(1)
+    if _pages:
+        read("what only the first process would")
+    return "done"
+
+
+@sf.effect(on_crash="retry")
+def save(text: str) -> None:
+    Path("state.txt").write_text(text)
+
+
+@sf.workflow
+def state_in_file() -> str:
+    before = Path("state.txt").read_text() if Path("state.txt").exists() else "empty"
+    read(before)
+    save("new")
+    return before
+
+
+# --- effects called from a thread pool -------------------------------------------------------------
+
+
+@sf.effect
+def notify(user: str) -> None:
+    append("notes.txt", user)
+
+
+@sf.workflow
+def pool_refused() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(notify, ["ada", "bob"]))
+
+
+@sf.workflow
+def pool_unnoticed() -> str:
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(notify, "ada")
+    return "done"
+
+
+# --- more ------------------------------------------------------------------------------------------
+
+
+@sf.workflow
+def effect_in_body() -> str:
+    append("log.txt", "begins")
+    read(1)
+    read(2)
+    return "done"
+
+
+@sf.effect
+def rewrite(path: str) -> None:
+    Path(path).write_text("rewritten")
+
+
+@sf.workflow(watch=[witness.file("watched.txt")])
+def own_change_is_drift() -> str:
+    rewrite("watched.txt")
+    read(1)
+    return "done"
+
+
+# --- nothing to explore ----------------------------------------------------------------------------
+
+
+@sf.workflow
+def failing() -> None:
+    read(1)
+    raise ValueError("the model is down")
+
+
+@sf.workflow
+def endless() -> None:
+    read(1)
+    while True:
+        time.sleep(0.01)
+
+
+@sf.workflow
+def by_luck() -> object:
+    return read(random.random())
+
+
+@sf.workflow
+def writes_elsewhere(folder: str) -> None:
+    append(f"{folder}/here.txt", "x")
+
+
+# --- no mistake ------------------------------------------------------------------------------------
+
+
+@sf.effect
+def send(to: str, text: str) -> str:
+    append("sent.txt", f"{to} {text}")
+    return f"sent to {to}"
+
+
+@sf.effect
+def pay(cents: int) -> str:
+    append("paid.txt", f"{sf.key()} {cents}")
+    return sf.key()
+
+
+@pay.check
+def _(cents: int) -> object:
+    return sf.happened(sf.key()) if has("paid.txt", f"{sf.key()} {cents}") else sf.not_happened()
+
+
+@sf.effect(on_crash="fail")
+def once(word: str) -> str:
+    append("once.txt", word)
+    return word
+
+
+@sf.workflow
+def sound(names: list[str]) -> list[object]:
+    sent = [send(name, str(read(f"dear {name}"))) for name in names]
+    sf.sleep("3h")
+    agreed = sf.approve("pay?")
+    return [*sent, pay(100) if agreed else None, sf.now(), sf.random(), sf.uuid4()]
+
+
+@sf.workflow
+def paying(cents: int) -> str:
+    read("the bill")
+    return pay(cents)
+
+
+@sf.workflow
+def later() -> object:
+    sf.sleep("3h")
+    read("the bill")
+    return sf.now()
+
+
+@sf.workflow
+def declared_to_fail() -> list[str]:
+    return [once("a"), once("b")]
+
+
+@sf.workflow
+def asking() -> str:
+    return f"{sf.ask('how many?', type=int)} {sf.wait_event('go')}"
+
+
+@aio.step
+async def fetch(page: int) -> int:
+    return page * 2
+
+
+@aio.effect
+async def store(number: int) -> int:
+    append(f"{number}.txt", str(number))
+    return number
+
+
+@store.check
+def _(number: int) -> object:
+    return sf.happened(number) if has(f"{number}.txt", str(number)) else sf.not_happened()
+
+
+@aio.workflow
+async def sound_async(pages: int) -> list[int]:
+    found = await aio.map(fetch, range(pages), key=str)
+    await aio.sleep("1h")
+    return [*found, *await aio.gather(*(store(page) for page in found))]
+
+
+@aio.step
+async def mail_async(to: str) -> None:
+    append("outbox.txt", to)
+
+
+@aio.workflow
+async def effect_as_async_step() -> str:
+    await mail_async("ada")
+    return "done"
+
+
+ledger = Ledger()
+
+
+@sf.effect(on_crash="retry")
+def sms(to: str) -> str:
+    ledger.note(f"sms {to}")
+    return to
+
+
+@sf.workflow
+def text_twice() -> str:
+    return sms("ada")
+
+
+class Database:
+    """A world of the user's own: outlives every process, and is put back by hand."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def reset(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def snapshot(self) -> list[str]:
+        return self.path.read_text().splitlines() if self.path.exists() else []
+
+
+@sf.effect(on_crash="retry")
+def insert(row: str) -> None:
+    append(os.environ["DATABASE"], row)
+
+
+@sf.effect(on_crash="retry")
+def upsert(row: str) -> None:
+    if not has(os.environ["DATABASE"], row):
+        append(os.environ["DATABASE"], row)
+
+
+@sf.transaction("sqlite:///app.db")
+def exactly_once(db: sqlite3.Connection, number: int) -> None:
+    db.execute("CREATE TABLE IF NOT EXISTS numbers (number)")
+    db.execute("INSERT INTO numbers VALUES (?)", [number])
+
+
+@sf.effect(on_crash="retry")
+def as_often_as_you_like(number: int) -> None:
+    db = sqlite3.connect("app.db")
+    db.execute("INSERT INTO numbers VALUES (?)", [number])
+    db.commit()
+    db.close()
+
+
+@sf.workflow
+def transaction() -> str:
+    exactly_once(1)
+    exactly_once(2)
+    effects.write_file("done.txt", "2")
+    return "done"
+
+
+@sf.workflow
+def no_transaction() -> str:
+    exactly_once(1)
+    as_often_as_you_like(2)
+    return "done"
+
+
+@sf.workflow
+def inserting() -> None:
+    insert("row 1")
+
+
+@sf.workflow
+def upserting() -> None:
+    upsert("row 1")
+    upsert("row 2")

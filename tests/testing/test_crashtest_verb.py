@@ -1,0 +1,160 @@
+"""`surefoot crashtest` as a person uses it: a table, an exit code, and one line that shows the failure again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.testing.test_children import wait_for
+from tests.testing.test_crash_matrix import kept
+
+APP = """
+import os, time
+from pathlib import Path
+import surefoot as sf
+
+@sf.effect
+def send(to):
+    with open("outbox.txt", "a") as outbox:
+        outbox.write(to + "\\n")
+    print("sent to", to)
+    return to
+
+@sf.effect(on_crash="retry")
+def post(text):
+    with open("wall.txt", "a") as wall:
+        wall.write(text + "\\n")
+
+@sf.workflow
+def good(to, greeting="dear"):
+    sf.sleep("1d")
+    return f"{greeting} {send(to)}" if sf.approve("send it?") else "no"
+
+@sf.workflow
+def bad(text):
+    post(text)
+
+@sf.workflow
+def failing():
+    raise ValueError("no model")
+
+@sf.step
+def wait(folder):
+    Path(folder, "draft").write_text("x")
+    os.rename(Path(folder, "draft"), Path(folder, "here"))
+    time.sleep(100)
+
+@sf.workflow
+def waiting(folder):
+    wait(folder)
+"""
+
+
+@pytest.fixture
+def app(tmp_path):
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (folder / "app.py").write_text(APP)
+    return folder
+
+
+def command(*words):
+    return [sys.executable, "-W", "error", "-m", "surefoot", "crashtest", *words]
+
+
+def crashtest(folder, *words):
+    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=50, check=False)
+
+
+def test_a_sound_workflow_ends_with_zero_and_a_table(app):
+    """Proof in CI that one's own workflow survives a kill at every point."""
+    ended = crashtest(app, "app:good", "ada", "greeting=hello")
+
+    assert 0 == ended.returncode, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert ["BOUNDARY", "KILLS", "HELD", "HOW"] == lines[0].split()[:4]
+    assert any(line.startswith("call send ") for line in lines)
+    assert lines[-1].endswith("kills per second and core: everything held.")
+    assert ["app.py"] == [name for name in os.listdir(app) if name != "__pycache__"]
+
+
+def test_a_mistake_ends_with_one_the_call_and_a_line_that_shows_it_again(app):
+    """What to change, and how to see it once more."""
+    ended = crashtest(app, "app:bad", "--", "--hello {world}")
+
+    assert 1 == ended.returncode
+    assert "post#1: a retry of an effect that is not idempotent" in ended.stdout
+    assert "wall.txt has 2 lines instead of 1" in ended.stdout
+    again = next(line for line in ended.stdout.splitlines() if line.startswith("  again")).split(maxsplit=1)[1]
+    assert ["surefoot", "crashtest", "app:bad", "--at", "after:call:post#1", "--", "--hello {world}"] == shlex.split(
+        again
+    )
+
+    shown = crashtest(app, *shlex.split(again)[2:])
+    assert 1 == shown.returncode
+    assert "killed 1 times" in shown.stdout
+
+
+def test_programs_get_json(app):
+    """Every fact of the table, and of the findings."""
+    ended = crashtest(app, "app:good", "ada", "--json", "--at", "after:call:send#1", "--answer", "approve#1=true")
+
+    found = json.loads(ended.stdout)
+    assert (True, 1, "good", []) == (found["held"], found["kills"], found["workflow"], found["findings"])
+    assert [{"at": "after:call:send#1", "how": "in doubt, settled"}] == found["tried"]
+
+
+def test_people_answer_what_they_are_told_to(app):
+    """By the question's text here: with a no, nothing is ever sent."""
+    ended = crashtest(app, "app:good", "ada", "--answer", "send it?=false", "--at", "after:call:send#1")
+
+    assert 2 == ended.returncode
+    assert "there is no boundary 'after:call:send#1'" in ended.stderr
+
+
+def test_damage_is_tried_when_asked_for(app):
+    """Right or loud, after every write."""
+    ended = crashtest(app, "app:bad", "hello", "--damage", "--at", "after:write:EffectIntended post#1+older")
+
+    assert 0 == ended.returncode, ended.stdout
+    assert "1 loud: JournalRegressed" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere:good"], "there is no module 'nowhere'"),
+        (["app:nothing"], "has no 'nothing'"),
+        (["app:failing"], "failing fails without any crash: ValueError: no model"),
+        (["app:good"], "does not take these arguments"),
+        (["app:waiting", ".", "--seconds", "0.3"], "did not end within 0.3 s"),
+        (["app:good", "ada", "--answer", "yes"], "--answer 'yes': write NAME=JSON"),
+        (["app:good", "ada", "--at", "nowhere"], "there is no boundary 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_explored_ends_with_two_and_the_reason(app, words, said):
+    """Said plainly, before anything is killed."""
+    ended = crashtest(app, *words)
+
+    assert (2, "") == (ended.returncode, ended.stdout)
+    assert said in ended.stderr
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_crashtest_leaves_nothing_behind(app, tmp_path, with_signal):
+    """Ctrl-C, or the CI server's patience."""
+    started = subprocess.Popen(command("app:waiting", str(tmp_path)), cwd=app, stderr=subprocess.PIPE, text=True)
+    wait_for(tmp_path / "here", started)
+    during = kept(started.pid)
+    started.send_signal(with_signal)
+    _, told = started.communicate(timeout=20)
+
+    assert (130, 1, []) == (started.returncode, len(during), kept(started.pid)), told
+    assert not Path(app, ".surefoot").exists()

@@ -220,7 +220,9 @@ class Chaos:
             self.counts["pauses"] += 1
 
     def _victim(self) -> subprocess.Popen[bytes] | None:
-        """One that drives something, as soon as there is one: on a slow machine others have hardly begun."""
+        """One that drives something, as soon as there is one: on a slow machine others have hardly begun. While one is
+        paused nobody is waited for: it may hold the lock of a SQLite file, and then nobody begins anything.
+        """
         found: list[subprocess.Popen[bytes]] = []
 
         def look() -> bool:
@@ -228,7 +230,7 @@ class Chaos:
             return bool(found) or self._over.wait(0.1)
 
         with suppress(AssertionError):  # All may be done.
-            wait_until(look, IDLE_SECONDS)
+            wait_until(look, IDLE_SECONDS if self._zombie is None else 0.0)
         return self.luck.choice(found) if found else None
 
     def resume(self) -> None:
@@ -370,10 +372,11 @@ def work_through(
     chaos.begin(blows)
     while chaos.rages:
         due = (time.monotonic() - began) / length * len(orders.wanted) * 1.2
-        orders.start(max(0, int(due) - orders.started))
-        person.go_round()
-        for run, _, _ in luck.sample(orders.wanted[: orders.started], 5):
-            person.read(run)
+        with suppress(sf.StoreUnavailable):  # They try again later, as people do.
+            orders.start(max(0, int(due) - orders.started))
+            person.go_round()
+            for run, _, _ in luck.sample(orders.wanted[: orders.started], 5):
+                person.read(run)
         fleet.keep_up()
         assert time.monotonic() < deadline, fleet.told()
         pause.wait(0.1)

@@ -175,6 +175,8 @@ class SimStore:
         if fault == "fails-before":
             self._fail()
         answer = perform()
+        if name == "holds" and fault == "taken-over":
+            answer = False  # Whoever is held for dead has lost its lease by then, and finds that out by looking.
         if fault == "dies-after":
             process.dead = True
             raise Dead

@@ -345,10 +345,6 @@ class Orders:
                 asyncio.run(started)
             self.started += 1
 
-    @property
-    def all_started(self) -> bool:
-        return self.started == len(self.wanted)
-
     def runs(self) -> Iterator[tuple[str, int]]:
         """Every run there has to be, children too, with its result."""
         for run, workflow, _ in self.wanted:
@@ -433,6 +429,9 @@ class _Held:
     def _of(self, *kinds: str) -> Iterator[sf.JournalEntry]:
         return (entry for entry in self.entries if entry.kind in kinds)
 
+    def _lines(self, do: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["do"] == do]
+
     def hold(self, keys: dict[str, tuple[str, str]], counts: dict[str, int]) -> None:
         epochs = [entry.epoch for entry in self.entries]
         assert epochs == sorted(epochs), f"{self.run}: an entry of an older claim behind a newer one"
@@ -443,7 +442,7 @@ class _Held:
         self._count(counts)
 
     def _hold_effects(self, keys: dict[str, tuple[str, str]]) -> None:
-        charges = [line for line in self.lines if line["do"] == "charge"]
+        charges = self._lines("charge")
         for line in charges:
             intent = self.intents.get((line["what"], line["attempt"]))
             assert intent is not None, f"{self.run}: done without an intent: {line}"
@@ -477,12 +476,13 @@ class _Held:
 
     def _hold_steps(self) -> None:
         """A recorded step is not run again: no claim from after its record did it."""
-        done = {entry.data["address"]: entry.epoch for entry in self._of("StepDone")}
-        looks = [line for line in self.lines if line["do"] == "look"]
-        assert {line["what"] for line in looks} <= set(done), f"{self.run}: a step is lost"
-        for line in looks:
+        done = {entry.data["address"]: entry.epoch for entry in self._of("StepDone") if "look" in entry.data["address"]}
+        steps = self._lines("step")
+        assert {line["what"] for line in steps} == set(done), f"{self.run}: a step is lost"
+        for line in steps:
             assert line["epoch"] <= done[line["what"]], f"{self.run}: recorded, and run again: {line}"
-        assert not [one for one, times in Counter((_["what"], _["epoch"]) for _ in looks).items() if times > 1]
+        times = Counter((line["what"], line["epoch"]) for line in steps)
+        assert set(times.values()) <= {1}, f"{self.run}: a step was run twice under one claim: {times}"
 
     def _policy(self, address: str) -> str:
         return next(str(intent.data["policy"]) for (name, _), intent in self.intents.items() if name == address)
@@ -493,14 +493,11 @@ class _Held:
         return sum(kind == "RunAdopted" and before not in LETTING_GO for before, kind in pairwise(ours))
 
     def _count(self, counts: dict[str, int]) -> None:
-        effects = {address for address, _ in self.intents}
-        charges = [line for line in self.lines if line["do"] == "charge"]
-        counts["effects"] += len(effects)
+        counts["effects"] += len({address for address, _ in self.intents})
         counts["takeovers"] += self._takeovers()
-        counts["effects done again under the same key"] += len(charges) - len(effects)
-        counts["steps run again"] += len([_ for _ in self.lines if _["do"] == "look"]) - len(
-            {line["what"] for line in self.lines if line["do"] == "look"}
-        )
+        for what, do in (("effects done again under the same key", "charge"), ("steps run again", "step")):
+            lines = [line["what"] for line in self._lines(do)]
+            counts[what] += len(lines) - len(set(lines))
 
 
 def _attempt(entry: sf.JournalEntry) -> tuple[str, int]:

@@ -76,7 +76,7 @@ def found(value: int) -> Any:
 
 @sf.step
 def look(value: int) -> int:
-    note("look", value)
+    note("step", value)
     time.sleep(a_while() / 4)
     return value
 
@@ -103,7 +103,7 @@ def _(value: int) -> Any:
 
 @sf.step
 async def look_async(value: int) -> int:
-    note("look", value)
+    note("step", value)
     await asyncio.sleep(a_while() / 4)
     return value
 

@@ -16,6 +16,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from surefoot.core.timer import MICROS, Duration, seconds
@@ -37,6 +38,8 @@ SHORTEST_POLL_SECONDS: Final = 0.005
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.25, 10.0
 SWEEP_SECONDS: Final = 600.0
 """How often lines of the index that are missing or damaged are looked for: their runs would never be woken."""
+OPENERS: Final = 2
+"""Threads that read the runs which were taken: more would only wait for each other."""
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_GRACE: Final = "30s"
 
@@ -66,6 +69,7 @@ class Worker:
         self._only = None if workflows is None else tuple(_name(workflow) for workflow in workflows)
         self._store_url = store
         self._runs: set[str] = set()
+        self._taken: SimpleQueue[str | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._stopping = threading.Event()
@@ -91,13 +95,18 @@ class Worker:
                 "worker: several workflows are called %r (%s): it drives none of them. Give each a name= of its own.",
                 name, ", ".join(where),
             )  # fmt: skip
+        openers = [threading.Thread(target=self._open_runs, daemon=True) for _ in range(OPENERS)]
         try:
+            for opener in openers:
+                opener.start()
             while not self._stopping.is_set():
                 self._survive(self._round)
         finally:
             self._stopping.set()
             self._hand_back()
             self._end_loop()
+            for _ in openers:
+                self._taken.put(None)
 
     def stop(self) -> None:
         """Take up nothing more; `run` returns when what is in flight has ended, or its time is over."""
@@ -190,19 +199,30 @@ class Worker:
             if run in self._runs:
                 return
             self._runs.add(run)
-        threading.Thread(target=self._drive, args=(run,), name=f"surefoot-run-{run[:40]}", daemon=True).start()
+        self._taken.put(run)
 
-    def _drive(self, run: str) -> None:
-        """In a thread of its own: read the run, then drive it here or in the loop, by its colour."""
+    def _open_runs(self) -> None:
+        while (run := self._taken.get()) is not None:
+            self._open(run)
+
+    def _open(self, run: str) -> None:
+        """Read the run, then have it driven in a thread of its own or in the loop, by its colour."""
         runtime = self.runtime
         try:
             definition, found = self._opened(runtime, run)
             loop = start.taking_up(runtime, definition.resume_plan(), run, found)
             if definition.is_async:
                 self._hand_to_loop(runtime, run, loop)
-                return
-            start.carry_out(loop)
+            else:
+                name = f"surefoot-run-{run[:40]}"
+                threading.Thread(target=self._drive, args=(runtime, run, loop), name=name, daemon=True).start()
         except BaseException as error:  # noqa: BLE001 - one run must not end the worker
+            self._concluded(runtime, run, error)
+
+    def _drive(self, runtime: Runtime, run: str, loop: start.Loop) -> None:
+        try:
+            start.carry_out(loop)
+        except BaseException as error:  # noqa: BLE001 - as above
             self._concluded(runtime, run, error)
         else:
             self._concluded(runtime, run, None)

@@ -19,6 +19,8 @@ HOSTILE = "\x1b[31mred\x07\u202eevil\x9b2J[bold]"
 
 APP = r'''
 import os, signal, subprocess, sys, time
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 import surefoot as sf
 import surefoot.aio as aio
@@ -57,6 +59,10 @@ def notify(customers: list[str], greeting: str = "Dear") -> int:
 @sf.workflow
 def echo(*args, **kwargs) -> list:
     return [list(args), kwargs]
+
+@sf.workflow
+def typed(n: int, when: date, where: Path = None, name: str = "", price: Decimal = None, limit: int | None = 3) -> str:
+    return f"{n!r} {when!r} {where!r} {name!r} {price!r} {limit!r}"
 
 class Broken(Exception):
     pass
@@ -246,7 +252,7 @@ def expecting(name: str) -> str:
 @pytest.fixture
 def runs(own_folder):
     """A store with a run of each sort, in the default place."""
-    quick.using(labels={"team": HOSTILE}).run("done-1", HOSTILE)
+    quick.using(labels={"team": "[bold]"}).run("done-1", HOSTILE)
     with pytest.raises(ValueError):
         broken.run("failed-1", HOSTILE)
     with pytest.raises(sf.InDoubt):

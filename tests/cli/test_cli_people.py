@@ -58,6 +58,19 @@ def test_a_yes_is_recorded_with_name_and_note_and_says_how_to_go_on(cli):
     assert shipping.run("t") == "ann"
 
 
+@pytest.mark.parametrize(
+    ("verb", "note", "shown"),
+    [("approve", "go on", "approved: go on (said by ann)"), ("deny", "no money", "denied: no money (said by ann)"),
+     ("approve", "", "approved (said by ann)")],
+)  # fmt: skip
+def test_the_page_shows_the_verdict_with_its_note(cli, verb, note, shown):
+    """A note alone does not tell a yes from a no."""
+    asked(shipping)
+    cli(verb, "t", "--by", "ann", "--note", note)
+
+    assert shown in " ".join(cli("runs", "show", "t").out.split())
+
+
 def test_without_a_name_the_only_open_question_is_meant(cli):
     asked(shipping)
 

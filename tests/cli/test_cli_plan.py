@@ -77,7 +77,7 @@ def test_the_next_effects_are_listed(cli, writing):
     assert ended.code == 0
     assert ended.out == (
         "run w-1: queued by its journal\n"
-        "  replayed   1 recorded calls, none runs again\n"
+        "  replayed   1 recorded call, none runs again\n"
         "  next       effect plan_write#2\n"
         "             what follows is decided by what these give\n"
     )
@@ -91,6 +91,7 @@ def test_drift_is_shown_with_what_it_means(cli, writing):
 
     assert "  drift      file:a.txt: changed (expected " in shown.out
     assert "the resume would stop there, before anything runs" in shown.out
+    assert shown.out.count("file:a.txt") == 1
     assert "next" not in shown.out
     assert (len(facts["drift"]), facts["on_drift"], facts["next"], facts["effects"]) == (1, "stop", [], [])
     assert "the world is not as the run left it" in facts["stops"][0]

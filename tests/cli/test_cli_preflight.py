@@ -179,7 +179,14 @@ def test_it_lists_the_runs_that_new_code_would_strand_and_why(store, shell):
         "doubtful": ("in doubt", []),
         "patient": ("waits", ["WaitingForAnswer"]),
     }
-    assert ended.json["counts"] == {"damaged": 0, "stranded": 8, "in doubt": 1, "waits": 1, "goes on": 2}
+    assert ended.json["counts"] == {
+        "damaged": 0,
+        "stranded": 8,
+        "perhaps stranded": 0,
+        "in doubt": 1,
+        "waits": 1,
+        "goes on": 2,
+    }
 
 
 def test_each_reason_names_the_place_and_what_differs(store, shell):
@@ -288,6 +295,191 @@ def test_what_leaves_the_run_on_purpose_is_not_done_either(app, shell):
     assert {"goes on"} == {runs[name]["verdict"] for name in LEAVING_RUNS}
     assert not (app / "ledger").exists()
     assert bytes_of(app) == before
+
+
+PAYING = r"""
+import asyncio, os, threading
+import surefoot as sf
+import surefoot.aio as aio
+
+def note(line):
+    with open("ledger", "a") as ledger:
+        ledger.write(line + "\n")
+
+@sf.effect
+def pay(name: str) -> str:
+    note(f"pay {name}")
+    return name
+
+@sf.effect
+async def pay_async(name: str) -> str:
+    note(f"pay {name}")
+    return name
+
+told = threading.Semaphore(0)
+
+@sf.step
+def tell() -> None:
+    told.release()  # What the branch did before is on record now.
+
+@sf.step
+async def tell_async() -> None:
+    told.release()
+
+@sf.step
+def pause(others: int = 0) -> None:
+    if os.path.exists("interrupt"):
+        for _ in range(others):
+            assert told.acquire(timeout=20)
+        raise KeyboardInterrupt
+
+@sf.step
+async def pause_async(others: int) -> None:
+    if os.path.exists("interrupt"):
+        for _ in range(others):
+            assert await asyncio.to_thread(told.acquire, timeout=20)
+        raise KeyboardInterrupt
+
+@sf.effect
+def mail(name: str) -> str:
+    note(f"mail {name}")
+    return name
+
+@sf.workflow
+def dropped(name: str) -> str:
+    pay(name)
+    pause()
+    return mail(name)
+
+@sf.workflow
+def asking(name: str) -> str:
+    pay(name)
+    sf.approve("Go on?")
+    return mail(name)
+
+@sf.workflow
+def narrowed(name: str) -> None:
+    sf.gather(lambda: pause(1), lambda: (pay(name), tell()))
+
+@sf.workflow
+def in_branches(name: str) -> None:
+    sf.gather(lambda: (pause(2), pay("never")), lambda: (pay("a"), tell()), lambda: (pay("b"), pay("c"), tell()))
+
+@sf.workflow
+def in_a_map(name: str) -> None:
+    sf.map(lambda item: (pay(item), tell()) if item else pause(2), ["", "a", "b"], concurrency=2)
+
+async def paying(name):
+    await pay_async(name)
+    await tell_async()
+
+@sf.workflow
+async def in_async_branches(name: str) -> None:
+    await aio.gather(pause_async(3), paying("a"), aio.map(paying, ["b", "c"]))
+
+async def in_its_scope(name):
+    with aio.scope(name):
+        if name == "first":
+            return await pause_async(1)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await paying(name)
+
+@sf.workflow
+async def in_tasks(name: str) -> None:
+    async with asyncio.TaskGroup() as group:
+        for one in ("first", "second"):
+            group.create_task(in_its_scope(one))
+
+@sf.workflow
+def sent_back(name: str) -> str:
+    pause()
+    return pay(name)
+"""
+PAYING_RUNS = (
+    "dropped", "asking", "narrowed", "in_branches", "in_a_map", "in_async_branches", "in_tasks", "sent_back",
+)  # fmt: skip
+PAY = f"""
+import asyncio, contextlib, os, app, surefoot as sf
+from pathlib import Path
+
+for name in {PAYING_RUNS}:
+    if name != "sent_back":
+        Path("interrupt").touch()
+    with contextlib.suppress(sf.Stopped, BaseExceptionGroup, KeyboardInterrupt):
+        begun = getattr(app, name).run(name, name)
+        if asyncio.iscoroutine(begun):
+            asyncio.run(begun)
+    Path("interrupt").unlink(missing_ok=True)
+sf.get_run("sent_back").rewind("pause#1")
+"""
+
+
+@pytest.fixture
+def paid(app):
+    """Runs that were cut off after they had paid."""
+    begin(app, PAYING, PAY)
+    return app
+
+
+def without_paying(folder):
+    """The same code, and the line that pays is gone."""
+    source = PAYING.replace("    pay(name)\n    ", "    ").replace(", lambda: (pay(name), tell()))", ")")
+    (folder / "app.py").write_text(source)
+
+
+def test_code_that_has_not_changed_is_not_suspected(paid, shell):
+    """What is on record in other branches comes in its own time: a suspicion that meets every run warns of nothing."""
+    ended = shell("preflight", "--app", "app", "--json")
+
+    expected = dict.fromkeys(PAYING_RUNS, "goes on") | {"asking": "waits", "sent_back": "in doubt"}
+    assert expected == {name: one["verdict"] for name, one in found(ended).items()}
+    assert 0 == ended.code
+    assert 13 == (paid / "ledger").read_text().count("pay")
+
+
+@pytest.mark.parametrize(
+    ("run", "at"),
+    [
+        ("dropped", "pay#1 was executed before and has not been asked for when pause#1 would run"),
+        ("asking", "pay#1 was executed before and has not been asked for when the run stands still at approve#1"),
+        ("narrowed", "gather#1.1/pay#1 was executed before and has not been asked for when gather#1.0/pause#1 would"),
+    ],
+)
+def test_an_executed_effect_that_the_code_has_left_behind_is_told_before_anything_else_runs(paid, shell, run, at):
+    """A resume would execute what is next, and find out only at its end."""
+    without_paying(paid)
+
+    ended = shell("preflight", "--app", "app", "--json")
+
+    one = found(ended)[run]
+    assert (3, "perhaps stranded") == (ended.code, one["verdict"])
+    assert at in one["why"][0]["message"]
+    assert "CodeChanged" == one["why"][0]["type"]
+
+
+def test_people_read_what_is_perhaps_stranded_with_what_helps(paid, shell):
+    """Calls may have been put in front of it: only a person who knows the change can tell."""
+    without_paying(paid)
+
+    ended = shell("preflight", "--app", "app")
+
+    assert "perhaps stranded: run dropped, workflow dropped version 1, queued\n  CodeChanged: run dropped:" in ended.out
+    assert "sf.patched" in ended.out
+    assert "comes later?" in ended.out
+    assert "3 would perhaps be stranded by it" in ended.out
+
+
+def test_the_plan_of_a_run_tells_it_too(paid, shell):
+    """Whoever resumes by hand is shown the plan, and asked."""
+    without_paying(paid)
+
+    shown = shell("runs", "plan", "dropped", "--app", "app")
+
+    assert "  next       step pause#1\n" in shown.out
+    assert "  unasked    pay#1 was executed before, and the code has not asked for it up to there:\n" in shown.out
+    assert ["pay#1"] == shell("runs", "plan", "dropped", "--app", "app", "--json").json["unasked"]
+    assert [] == shell("runs", "plan", "in_tasks", "--app", "app", "--json").json["unasked"]
 
 
 def test_people_read_what_is_stranded_and_only_the_number_of_the_others(store, shell):

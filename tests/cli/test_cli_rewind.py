@@ -49,7 +49,7 @@ def test_without_a_terminal_it_lists_the_effects_and_does_nothing(cli, failed, m
 
     assert (ended.code, ended.out, recorded()) == (2, "", [])
     assert (
-        "run t would go back to before draft#2: 2 recorded calls are set aside and kept, 1 of them steps" in ended.err
+        "run t would go back to before draft#2: 2 recorded calls are set aside and kept, 1 of them a step" in ended.err
     )
     assert "in doubt   send#2: it happened or may have; then a person has to settle it" in ended.err
     assert "send#1" not in ended.err
@@ -100,7 +100,7 @@ def test_a_rewind_that_touches_no_effect_says_so(cli, failed):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("t", "--at", "send#9"), "no recorded call 'send#9'"),
+        (("t", "--at", "send#9"), "no recorded call 'send#9'. Near it: send#2, send#1"),
         (("u", "--at", "send#1"), "there is no run 'u'"),
         (("t",), "Missing option '--at'"),
     ],

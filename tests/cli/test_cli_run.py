@@ -36,6 +36,43 @@ def test_arguments_are_json_or_strings_and_keywords_have_names(shell):
     assert ended.json == [[1, "one", "1", {"a": None}, "NaN"], {"k": 2, "text": "a=b", "q": ""}]
 
 
+def test_an_argument_is_read_as_its_parameter_says(shell):
+    """A date on the command line is a text; inside the run it would be a TypeError, and the id spent."""
+    words = ("1", "2026-01-02", "where=a/b", "name=42", "price=1.10", "limit=null")
+
+    assert shell("run", "app:typed", "--id", "x", *words).json == (
+        "1 datetime.date(2026, 1, 2) PosixPath('a/b') '42' Decimal('1.10') None"
+    )
+
+
+def test_who_waits_for_another_process_is_told_for_whom(child, app):
+    """A second terminal, or a driver that died with its lease: silence looks like a hang."""
+    first = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+
+    second = child.start("run", "app:sitting", "--id", "x")
+    line = second.stderr.readline()
+
+    assert line.startswith("run x: waiting for worker ")
+    assert f"(pid {first.pid}), which drives it or is not known to be dead yet" in line
+    child.let_go()
+    assert [one.communicate()[0] for one in (first, second)] == ['"sat"\n'] * 2
+
+
+def test_who_waited_in_vain_is_not_told_that_the_run_failed(child, shell):
+    """It goes on in another process: a cure for a failure would destroy it."""
+    first = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+
+    ended = shell("run", "app:sitting", "--id", "x", "--wait", "10ms")
+
+    assert ended.code == 1
+    assert "run x: TimeoutError: run x is still driven by worker " in ended.err
+    assert "mended?" not in ended.err
+    child.let_go()
+    assert first.communicate()[0] == '"sat"\n'
+
+
 def test_an_argument_that_begins_with_a_dash_follows_two_dashes(shell):
     assert shell("run", "app:echo", "--id", "x", "--", "-5", "--json").json == [[-5, "--json"], {}]
 
@@ -54,7 +91,10 @@ def test_other_arguments_for_the_same_id_are_refused(shell):
     ("words", "cure"),
     [
         (("run", "nowhere:notify", "--id", "x"), "Run the command in the folder that holds it"),
-        (("run", "app.py:notify", "--id", "x"), "Run the command in the folder"),
+        (("run", "app.py:notify", "--id", "x"), "Did you mean app?"),
+        (("runs", "shwo", "x"), "No such command 'shwo'. Did you mean show?"),
+        (("run", "app:typed", "--id", "x", "x", "2026-01-01"), "does not take 'x' as n, which is int"),
+        (("run", "app:typed", "--id", "x", "1", "when=soon"), "does not take 'soon' as when, which is date"),
         (("run", "./app:notify", "--id", "x"), "without slashes"),
         (("run", "app", "--id", "x"), "Write app:WORKFLOW. Workflows there: acting, echo, failing"),
         (("run", "app:notfy", "--id", "x"), "Workflows there: acting, echo, failing"),
@@ -97,7 +137,9 @@ def test_a_failed_workflow_shows_the_users_own_lines_and_ends_with_1(shell, app)
     assert "in failing" in ended.err
     assert "in break_down" in ended.err
     assert "surefoot/engine" not in ended.err
-    assert ended.err.endswith("run f failed: Broken: no more luck\n")
+    assert ended.err.endswith(
+        "run f failed: Broken: no more luck\n  mended?   surefoot runs rewind f --at 'break_down#1'\n"
+    )
 
 
 def test_a_recorded_failure_is_told_again(shell):
@@ -106,7 +148,8 @@ def test_a_recorded_failure_is_told_again(shell):
 
     again = shell("run", "app:failing", "--id", "f", "luck")
 
-    assert (again.code, again.err) == (1, "run f failed: Broken: no more luck\n")
+    assert again.code == 1
+    assert again.err == "run f failed: Broken: no more luck\n  mended?   surefoot runs rewind f --at 'break_down#1'\n"
 
 
 def test_with_json_a_failure_is_an_object_on_standard_output(shell):
@@ -116,6 +159,7 @@ def test_with_json_a_failure_is_an_object_on_standard_output(shell):
     error = ended.json["error"]
     assert ended.code == 1
     assert (error["type"], error["message"], error["run"]) == ("Broken", "no more luck", "f")
+    assert error["cures"][0]["do"] == "surefoot runs rewind f --at 'break_down#1'"
 
 
 def test_an_effect_in_doubt_ends_with_3_and_says_what_to_do(shell):

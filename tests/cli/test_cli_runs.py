@@ -44,6 +44,8 @@ def test_the_list_begins_with_what_needs_a_person(cli, runs, words):
         ["done", "done-1"],
     ]
     assert lines[0].rstrip().endswith("InDoubt charge#1")
+    assert lines[1].rstrip().endswith("wait_event#1: waiting for event 'paid'")
+    assert r"ValueError: \x1b[31mred" in lines[3]
 
 
 def test_a_run_killed_inside_an_effect_shows_its_question_at_once(shell):
@@ -66,10 +68,10 @@ def test_an_old_stop_is_listed_however_many_newer_runs_there_are(cli, runs):
     assert [run["run"] for run in listed][:2] == ["stopped-1", "waiting-1"]
 
 
-def test_the_list_can_be_narrowed(cli, runs, hostile):
+def test_the_list_can_be_narrowed(cli, runs):
     assert [run["run"] for run in cli("runs", "--status", "done", "--json").json["runs"]] == ["done-1"]
     assert [run["run"] for run in cli("runs", "--json", "list", "--workflow", "broken").json["runs"]] == ["failed-1"]
-    assert [run["run"] for run in cli("runs", "--label", f"team={hostile}", "--json").json["runs"]] == ["done-1"]
+    assert [run["run"] for run in cli("runs", "--label", "team=[bold]", "--json").json["runs"]] == ["done-1"]
     assert cli("runs", "--workflow", "nothing").err.startswith("no such runs in sqlite:///")
     assert cli("runs", "--label", "team").code == 2
 
@@ -112,6 +114,27 @@ def test_a_page_tells_why_it_stopped_what_helps_and_every_call(cli, runs):
     assert re.search(r"did not\? +surefoot settle stopped-1 'charge#1' --not-happened", ended.out)
     assert re.search(r"^charge#1 +effect +in doubt +1 ", ended.out, re.MULTILINE)
     assert re.search(rf"process 1: worker \w+ on host .* \(pid {os.getpid()}\)", ended.out)
+
+
+def test_a_failed_run_says_how_to_try_again_once_the_cause_is_mended(shell):
+    """The same id gives the same failure for ever: without a way on, people invent new ids and do everything twice."""
+    shell("run", "app:failing", "--id", "f", "luck")
+
+    cure = "surefoot runs rewind f --at 'break_down#1'"
+    assert f"  mended?   {cure}\n" in shell("runs", "show", "f").out
+    assert f"  mended?    {cure}\n" in shell("runs", "plan", "f").out
+    assert shell("runs", "plan", "f", "--json").json["cures"] == [{"when": "mended?", "do": cure}]
+    assert shell("runs", "rewind", "f", "--at", "break_down#1", "--yes").code == 0
+
+
+def test_what_is_suggested_names_the_module_where_that_is_known(cli, runs, monkeypatch):
+    """A command with a blank in it is a riddle at night."""
+    monkeypatch.setenv("SUREFOOT_APP", "shop")
+
+    assert "surefoot runs resume queued-1 --app shop\n" in cli("runs", "show", "queued-1").out
+    assert "surefoot worker shop\n" in cli("runs", "show", "queued-1").out
+    forked = cli("runs", "fork", "stopped-1", "--at", "charge#1", "--id", "g", "--yes")
+    assert "go on with: surefoot runs resume g --app shop\n" in forked.out
 
 
 def test_a_page_for_programs_leaves_nothing_out(cli, runs, hostile):

@@ -2,7 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
+
+import surefoot as sf
+
+
+@sf.effect
+def settle_anything():
+    raise ConnectionError
+
+
+@sf.workflow
+def settling_anything() -> None:
+    settle_anything()
+
+
+@dataclass
+class Receipt:
+    id: str
+    cents: int
+    file: Path | None = None
+
+
+TYPED = """
+import surefoot as sf
+from dataclasses import dataclass
+from pathlib import Path
+
+@dataclass
+class Receipt:
+    id: str
+    cents: int
+    file: Path | None = None
+
+@sf.effect
+def charge() -> Receipt:
+    raise ConnectionError
+
+@sf.workflow
+def charging() -> str:
+    receipt = charge()
+    return f"{receipt.id}, {receipt.cents + 1}, {receipt.file!r}"
+"""
 
 
 def entry(cli, run, kind):
@@ -58,14 +103,16 @@ def test_a_settled_effect_is_not_repeated(shell, app):
 @pytest.mark.parametrize(
     "given", ['{"$path": "a/b"}', '{"$tuple": [1, {"a": null}]}', "123456789012345678901234567890"]
 )
-def test_a_value_may_be_given_as_the_journal_shows_it(cli, runs, given):
+def test_a_value_may_be_given_as_the_journal_shows_it(cli, own_folder, given):
     """An effect that returned a path must be settled with a path, or replay goes another way."""
-    import surefoot as sf
     from surefoot.core import values
 
-    assert cli("settle", "stopped-1", "charge#1", "--happened", given).code == 0
+    with pytest.raises(sf.InDoubt):
+        settling_anything.run("s")
 
-    recorded = sf.get_run("stopped-1").state().calls["charge#1"].value
+    assert cli("settle", "s", "settle_anything#1", "--happened", given).code == 0
+
+    recorded = sf.get_run("s").state().calls["settle_anything#1"].value
     expected = values.decode(given.encode()) if "$" in given else int(given)
     assert values.decode(recorded) == expected
     assert type(values.decode(recorded)) is type(expected)
@@ -95,9 +142,113 @@ def test_an_answer_that_cannot_be_right_is_refused_and_leaves_no_trace(cli, runs
 
 
 def test_a_second_answer_is_refused(cli, runs):
-    cli("settle", "stopped-1", "charge#1", "--happened", "1")
+    """The first one counts; and whoever was mistaken is told how it is taken back."""
+    cli("settle", "stopped-1", "charge#1", "--happened", '"re_1"', "--by", "ada")
 
-    assert cli("settle", "stopped-1", "charge#1", "--not-happened").code == 2
+    ended = cli("settle", "stopped-1", "charge#1", "--not-happened")
+
+    assert ended.code == 2
+    assert "charge#1 is not in doubt: settled by ada at 2" in ended.err
+    assert "as \"re_1\"; take it back: surefoot runs rewind stopped-1 --at 'charge#1'. In doubt: nothing." in ended.err
+
+
+def test_a_second_answer_after_it_did_not_happen_is_refused(cli, runs):
+    cli("settle", "stopped-1", "charge#1", "--not-happened", "--by", "ada")
+
+    ended = cli("settle", "stopped-1", "charge#1", "--happened", '"re_1"')
+
+    assert ended.code == 2
+    assert "UTC as not happened, so that the next resume runs it. In doubt: nothing." in ended.err
+
+
+@pytest.fixture
+def charging(app, shell):
+    """A run in doubt about an effect that returns a class."""
+    (app / "typed.py").write_text(TYPED)
+    assert shell("run", "typed:charging", "--id", "c").code == 3
+    return app
+
+
+def test_plain_json_stands_for_the_class_that_the_effect_returns(charging, shell):
+    """Nobody should have to know how a journal writes a class down, at night."""
+    given = '{"id": "re_1", "cents": 5, "file": "a/b"}'
+
+    assert shell("settle", "c", "charge#1", "--happened", given, "--app", "typed").code == 0
+
+    assert shell("run", "typed:charging", "--id", "c").out == "\"re_1, 6, PosixPath('a/b')\"\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ('"re_1"', 'charge#1 returns Receipt with id, cents, file, and "re_1" is none: Expected `object`, got `str`'),
+        ('{"id": "re_1", "cents": "5"}', "Expected `int`, got `str` - at `$.cents`"),
+        ('{"id": "re_1"}', "missing required field `cents`"),
+        ('{"$type": ["Invoice", {"id": "a"}]}', "typed knows these: Receipt."),
+    ],
+)
+def test_a_value_that_the_code_could_not_go_on_with_is_refused(charging, shell, given, reason):
+    """The run would go on with it, and fail for good."""
+    before = shell("runs", "tail", "c", "--no-follow").out
+
+    ended = shell("settle", "c", "charge#1", "--happened", given, "--app", "typed")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert reason in ended.err
+    assert shell("runs", "tail", "c", "--no-follow").out == before
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "taken"),
+    [
+        (Receipt, Receipt("a", 1, Path("b")), Receipt("a", 1, Path("b"))),
+        (Receipt, {"id": "a", "cents": 2**70}, Receipt("a", 2**70)),
+        (list[Receipt], [{"id": "a", "cents": 1, "file": Path("b")}], [Receipt("a", 1, Path("b"))]),
+        (tuple[int, ...], [1, 2], (1, 2)),
+        (Sequence[int], (1, 2), (1, 2)),
+        (list[int], (1, 2), [1, 2]),
+        (float, 5, 5),
+        (None, None, None),
+        (dict | Receipt, 5, 5),
+    ],
+)
+def test_what_fits_is_taken_with_the_type_that_the_code_expects(own_folder, wanted, given, taken):
+    """Also from Python: what a replay gives to the workflow is what the effect would have given."""
+
+    def settle_typed():
+        raise ConnectionError
+
+    settle_typed.__annotations__["return"] = wanted
+    called = sf.effect(settle_typed)
+
+    @sf.workflow(name="settling_typed")
+    def wf() -> str:
+        return repr(called())
+
+    with pytest.raises(sf.InDoubt):
+        wf.run("s")
+
+    sf.get_run("s").settle("settle_typed#1", happened=given)
+
+    assert wf.run("s") == repr(taken)
+
+
+def test_a_value_of_another_type_is_refused_from_python_too(own_folder):
+    """Whoever calls `run.settle` has the code at hand."""
+
+    @sf.effect
+    def settle_number() -> int:
+        raise ConnectionError
+
+    @sf.workflow(name="settling_number")
+    def wf() -> int:
+        return settle_number()
+
+    with pytest.raises(sf.InDoubt):
+        wf.run("s")
+
+    with pytest.raises(sf.UsageError, match="settle_number#1 returns int, and true is none"):
+        sf.get_run("s").settle("settle_number#1", happened=True)
 
 
 def test_an_effect_that_is_being_executed_is_not_settled(child, shell):

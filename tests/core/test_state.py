@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from surefoot.core.entry import (
     KINDS,
+    EffectDone,
     EffectIntended,
     EffectSettled,
     Entry,
@@ -170,3 +171,13 @@ def test_a_record_of_a_newer_version_is_refused_not_guessed():
         from_record(msgspec.structs.replace(record, codec=7))
     with pytest.raises(JournalCorrupt, match="cannot be read"):
         from_record(msgspec.structs.replace(record, body=b"{"))
+
+
+def test_a_repair_is_no_longer_in_doubt_once_its_effect_is_done():
+    """It undid a part, and whether it got to its end does not matter any more: somebody looked at what is there."""
+    repair = EffectIntended("e#1.repair1", "d", Raw(b"{}"), "k2", "ask")
+
+    assert [past.address for past in folded(CREATED, ADOPTED, INTENT, repair).in_doubt()] == ["e#1", "e#1.repair1"]
+    settled = EffectSettled("e#1", happened=False, attempt=1, learned_by="check")
+    again = EffectIntended("e#1", "d", Raw(b"{}"), "k", "check", 2)
+    assert folded(CREATED, ADOPTED, INTENT, repair, settled, again, EffectDone("e#1", NULL, 2)).in_doubt() == []

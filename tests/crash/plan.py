@@ -47,13 +47,13 @@ SMALL = ("tiny", "secret", "probe", "repair", "vague", "bury", "saga")
 """Flows that are killed again while they recover."""
 
 QUICK: dict[str, list[Part]] = {
-    "kills_alone": [Part("L3", flow, 26) for flow in ALONE],
-    "kills_together": [Part("L3", flow, 20) for flow in TOGETHER],
-    "kills_damaged": [Part("L3", flow, 24) for flow in DAMAGED],
+    "kills_alone": [Part("L3", flow, 19) for flow in ALONE],
+    "kills_together": [Part("L3", flow, 15) for flow in TOGETHER],
+    "kills_damaged": [Part("L3", flow, 17) for flow in DAMAGED],
     "errors": [Part("L4", flow, 20) for flow in FAILING],
     "power": [Part("L5", flow, 28) for flow in CUT],
-    "nested": [Part("L9", flow, 24) for flow in SMALL],
-    "simulation": [Part("L1", flow, 220) for flow in FLOWS_HERE],
+    "nested": [Part("L9", flow, 18) for flow in SMALL],
+    "simulation": [Part("L1", flow, 280) for flow in FLOWS_HERE],
     "decay": [
         *(Part("L6", store, 160) for store in STORES),
         *(Part("L6r", store, 12) for store in STORES),

@@ -136,6 +136,15 @@ def test_drift_that_is_accepted_is_what_the_run_goes_on_from():
     assert [(entry["by"], entry["note"]) for entry in accepted] == [("ann", "C is not needed")]
 
 
+def test_what_appears_after_it_was_accepted_as_gone_is_held_against_that():
+    """Whoever is asked again has to hear whose word it is that nothing was there."""
+    task, run = gone()
+    run.accept_drift(by="ann")
+    Path("C.txt").write_text("back again")
+
+    assert "C.txt: added (expected absent, accepted by ann;" in str(task.drifts())
+
+
 def test_the_run_is_sent_back_and_writes_it_again():
     task, run = gone()
 
@@ -617,6 +626,13 @@ def edited(**options):
     task.until("between D")
     Path("A.txt").write_text("edited")
     return task
+
+
+@pytest.mark.parametrize("watch", [witness.file("a.txt"), 7])
+def test_what_is_no_list_of_witnesses_is_refused_with_the_cure(watch):
+    """The first mistake that anybody makes here."""
+    with pytest.raises(sf.UsageError, match=r"a list of witnesses: watch=\[witness"):
+        sf.workflow(watch=watch)(lambda: None)
 
 
 def test_on_drift_warn_says_so_and_goes_on(caplog):

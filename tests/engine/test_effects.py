@@ -24,6 +24,31 @@ def test_the_intent_is_recorded_before_and_the_outcome_after(kinds, ledger):
     assert kinds("r") == ["RunCreated", "RunAdopted", "EffectIntended", "EffectDone", "RunDone"]
 
 
+def test_in_doubt_shows_the_arguments_shortened_and_without_secrets():
+    """Whether order 7 was paid for cannot be looked up by somebody who is told only that something was."""
+
+    @sf.effect
+    def charge(order: int, token: object, note: str) -> None:
+        raise TimeoutError("slow")
+
+    @sf.workflow
+    def wf() -> None:
+        charge(7, sf.Secret("t0k3n"), "\x1b[2J" + "x" * 500)
+
+    said = []
+    for _ in range(2):
+        with pytest.raises(sf.InDoubt) as stop:
+            wf.run("r")
+        said.append(stop.value.summary.partition(" Its arguments: ")[2])
+
+    assert said[0].startswith('{"order":7,"token":')
+    assert said[0] == said[1]
+    assert "t0k3n" not in said[0]
+    assert said[0].isprintable()
+    assert len(said[0]) <= 200
+    assert said[0].endswith("…")
+
+
 @pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone")])
 def test_an_unsure_ending_stops_the_run_in_doubt(error, ledger):
     """A time-out says nothing about whether the card was charged."""

@@ -27,6 +27,11 @@ def going(details=None):
     return [given.approved, given.by, given.note]
 
 
+@sf.workflow
+def listening():
+    return sf.wait_event("go")
+
+
 def stopped(work, kind=sf.WaitingForAnswer):
     with pytest.raises(kind) as met:
         work()
@@ -239,6 +244,22 @@ def test_a_cron_job_that_meets_the_same_question_appends_nothing(kinds):
     assert kinds("r") == before
 
 
+@pytest.mark.parametrize(
+    ("by", "told"), [(None, ""), ("cfo", " --by cfo"), (["the cfo"], " --by 'the cfo'"), (["ann", "bob"], " --by NAME")]
+)
+def test_the_command_that_answers_names_who_may(by, told):
+    """Without --by it is the operating-system user who answers, and is refused."""
+
+    @sf.workflow
+    def spending():
+        sf.approve("Spend it?", by=by, details={"euro": 5})
+
+    stop = stopped(lambda: spending.run("r"))
+
+    assert stop.cures[0] == ("yes:", f"surefoot approve r 'approve#1'{told}")
+    assert stop.summary.endswith('Spend it? {"euro":5}')
+
+
 # --- when the time is over -----------------------------------------------------------------------------------
 
 
@@ -246,7 +267,10 @@ def test_nobody_in_time_means_no_and_is_recorded_at_the_next_look(clock, kinds):
     stopped(lambda: going.run("r"))
     clock.boot = 3601
 
-    refused(lambda: sf.get_run("r").answer("approve#1", True, by="late"), "time to answer approve#1 is over")
+    refused(
+        lambda: sf.get_run("r").answer("approve#1", True, by="late"),
+        "time to answer approve#1 is over. Resume the run: the no, or what on_timeout= says, is recorded then",
+    )
     assert "QuestionExpired" not in kinds("r")
     assert going.run("r") == [False, "", "nobody answered in time"]
     assert kinds("r").count("QuestionExpired") == 1
@@ -909,6 +933,29 @@ def test_a_stop_is_told_once_however_often_a_cron_job_meets_it(alerts):
     assert [(one.run, one.kind) for one in alerts] == [("r", "WaitingForAnswer")]
     assert "waiting for an answer: Go?" in alerts[0]
     assert "surefoot approve r 'approve#1'" in alerts[0]
+
+
+def test_who_waits_tells_people_when_the_waiting_begins_and_only_once(alerts, caplog):
+    """Told when the patience is over, nobody could have answered in time."""
+    heard = threading.Event()
+    sf.configure(alerts=[alerts.append, lambda _: heard.set()])
+    answered = threading.Thread(target=lambda: heard.wait(30) and sf.get_run("r").answer("approve#1", value=True))
+    answered.start()
+
+    assert going.using(wait="50s").run("r")[0] is True
+    answered.join()
+
+    assert [one.kind for one in alerts] == ["WaitingForAnswer"]
+    assert "run r, approve#1: waiting for an answer: Go? Waiting 50 s for it." in caplog.messages
+
+
+def test_patience_that_is_over_tells_nobody_again(alerts, caplog):
+    for _ in range(2):
+        stopped(lambda: going.using(wait=0.05).run("r"))
+        stopped(lambda: listening.using(wait=0.05).run("l"))
+
+    assert [one.run for one in alerts] == ["r", "l"]
+    assert "run l, wait_event#1: waiting for event 'go'. Waiting 0.05 s for it." in caplog.messages
 
 
 def test_of_several_stops_only_the_new_ones_are_told(alerts):

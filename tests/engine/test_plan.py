@@ -177,6 +177,29 @@ def test_a_recorded_stop_that_no_longer_holds_is_not_foretold(plan):
     assert (found.stops, found.drift, found.effects) == ([], [], ["write#2"])
 
 
+def test_drift_is_looked_at_only_once_what_is_open_is_answered(plan):
+    """A plan that promises one stop where the resume makes another is believed no more."""
+
+    @sf.workflow(name="plan_open", watch=[witness.file("a.txt")])
+    def wf() -> None:
+        sf.wait_event("go")
+
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    Path("a.txt").write_text("somebody's")
+
+    found = plan("r")
+
+    assert (len(found.drift), found.on_drift) == (1, "later")
+    assert ["waiting for event 'go'" in stop for stop in found.stops] == [True]
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    sf.send_event("r", "go")
+    assert plan("r").on_drift == "stop"
+    with pytest.raises(sf.Drifted):
+        wf.run("r")
+
+
 @pytest.mark.parametrize("on_drift", ["warn", "accept"])
 def test_drift_that_would_be_accepted_is_listed_and_does_not_stop(plan, on_drift):
     watching(f"plan_{on_drift}", on_drift)

@@ -165,7 +165,8 @@ def test_what_cannot_be_a_file_is_refused_before_anything_is_recorded(path, kind
 
 
 def test_a_missing_folder_is_a_failure_like_any_other():
-    with pytest.raises(FileNotFoundError):
+    """It names the file that was to be written, not the one that is written beside it meanwhile."""
+    with pytest.raises(FileNotFoundError, match=r"missing/a\.txt'$"):
         write_one.run("r", "missing/a.txt", "x")
 
 
@@ -362,6 +363,25 @@ def test_an_answer_that_does_not_tell_is_in_doubt(server, told):
     assert len(server.requests) == 1
 
 
+def test_in_doubt_tells_which_request_got_which_answer(server):
+    """Whoever is woken looks for that request at the other side; a Python literal does not help them."""
+
+    @sf.workflow
+    def secretly():
+        effects.http_request("POST", sf.Secret(server.url + "?order=7"))
+
+    server.answers = [(500, {}, b"out of \xe2\x82\xac\x1b[2J")] * 2
+
+    with pytest.raises(sf.InDoubt) as open_url:
+        post.run("r", server.url + "?order=7", {})
+    with pytest.raises(sf.InDoubt) as secret_url:
+        secretly.run("s")
+
+    assert f"POST {server.url}?order=7: the server answered 500: out of €\\x1b[2J, which" in open_url.value.summary
+    assert "POST 127.0.0.1 (the URL is secret): the server answered 500" in secret_url.value.summary
+    assert "order=7" not in secret_url.value.summary
+
+
 def test_no_answer_in_time_is_in_doubt(server):
     silent = threading.Event()
     server.answers = [silent]
@@ -527,8 +547,29 @@ def test_killed_after_the_row_was_put_it_is_put_again(program, shop):
     assert shop() == [(1, "a", "-")]
 
 
+def test_a_row_for_a_database_that_is_not_there_makes_none():
+    """A slip in the path would leave an empty file, and blame the table."""
+
+    @sf.workflow
+    def wf():
+        effects.upsert("sqlite:///slip.db", "order", "id", {"id": 1})
+
+    with pytest.raises(FileNotFoundError, match=r"no such database: .*slip\.db"):
+        wf.run("r")
+    assert not Path("slip.db").exists()
+
+
+def test_a_row_for_a_table_that_is_not_there_tells_which_database(shop):
+    @sf.workflow
+    def wf():
+        effects.upsert("sqlite:///shop.db", "slip", "id", {"id": 1})
+
+    with pytest.raises(sf.StepFailed, match=r"shop\.db: no such table: slip"):
+        wf.run("r")
+
+
 def test_a_password_in_the_url_is_not_recorded(monkeypatch):
-    def broken(self):
+    def broken(self, *, make):
         raise sf.NotDone("no server")
 
     monkeypatch.setattr("surefoot.engine.databases.postgres.PostgresDatabase.begin", broken)

@@ -49,6 +49,15 @@ def agency():
     return Agency()
 
 
+@pytest.fixture
+def heard():
+    """What alerts were told."""
+    told = []
+    sf.configure(alerts=[told.append])
+    yield told
+    sf.configure(alerts=[])
+
+
 def kinds(run_id="r"):
     return [entry.kind for entry in sf.get_run(run_id).entries()]
 
@@ -122,6 +131,50 @@ def test_a_saga_that_succeeds_undoes_nothing_and_effects_without_undo_are_left_o
     with pytest.raises(ValueError, match="no"):
         trip.run("r2", fail=True)
     assert agency.log[2:] == ["book 1", "mail 1", "cancel 1 #1"]
+
+
+def test_what_has_no_undo_is_named_once_however_many_sagas_fail(agency, heard, caplog):
+    """'It was undone' is taken for everything. The mail is out, and somebody has to write another one."""
+
+    @sf.workflow
+    def trip() -> None:
+        agency.mail(0)
+        with sf.saga():
+            agency.book(1)
+            with sf.saga():
+                sf.map(agency.mail, ["a", "b"], key=str)
+                agency.mail(1)
+                raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        trip.run("r")
+
+    left = "Left as they are, they have no undo: [a]/mail#1, [b]/mail#1, mail#2"
+    assert [record.message for record in caplog.records if "no undo" in record.message] == [
+        f"run r: a saga did not succeed. {left}"
+    ]
+    assert [(alert.run, alert.kind) for alert in heard] == [("r", "saga")]
+    assert agency.log[-1] == "cancel 1 #1"
+
+
+def test_what_has_no_undo_is_named_by_async_sagas_and_not_alerted_of_at_every_replay(agency, heard, caplog):
+    """A run that went on after its saga had failed passes there at every resume."""
+
+    @sf.workflow
+    async def trip() -> None:
+        try:
+            async with aio.saga():
+                agency.mail(1)
+                raise ValueError("no")
+        except ValueError:
+            await aio.wait_event("go")
+
+    for _ in range(2):
+        with pytest.raises(sf.WaitingForAnswer):
+            asyncio.run(trip.using(wait="10ms").run("r"))
+
+    assert "they have no undo: mail#1" in caplog.text
+    assert [alert.kind for alert in heard] == ["saga", "WaitingForAnswer"]
 
 
 def test_nested_sagas_undo_from_the_inside_and_nothing_twice(agency):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+from pathlib import Path
 
 import apsw
 import pytest
 
 from surefoot.errors import JournalCorrupt, JournalRegressed, NotFound, SchemaMismatch, StoreUnavailable
 from surefoot.store import anchor as anchor_module
-from surefoot.store import sqlite_file
+from surefoot.store import probe, sqlite_file
 from surefoot.store.anchor import Anchor, Mark, Unreadable
 from surefoot.testing.conformance import Writer, assert_whole
 
@@ -483,3 +485,43 @@ def test_half_made_database_of_a_killed_creator_is_not_used(place):
     assert store.append([Writer(store, "r").append(b"1")]) == [None]
     assert place.said == [f"created store {place.path}"] * 2
     assert sqlite_file.anchor_path(str(place.path)) == str(place.anchor)
+
+
+@pytest.mark.parametrize("gone", [("",), ("", "-anchor"), ("", "-wal"), ("", "-anchor", "-shm")])
+def test_command_that_makes_room_for_a_new_store_works_as_pasted(place, gone):
+    """Whoever lost the database has a bad day already: one command, with the files that are there and no others."""
+    copy = _killed(place)
+    for suffix in gone:
+        Path(str(copy.path) + suffix).unlink(missing_ok=True)
+    with pytest.raises(JournalRegressed) as refused:
+        copy.open()
+    (command,) = [do for _, do in refused.value.cures if do.startswith("mkdir ")]
+
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+
+    copy.open().close()
+    assert copy.said == [f"created store {copy.path}"]
+
+
+def test_doctor_promises_no_new_store_while_an_old_log_is_in_the_way(place):
+    """An anchor that somebody made by trying is no unfinished store."""
+    copy = _killed(place)
+    copy.path.unlink()
+    copy.anchor.unlink()
+    with pytest.raises(JournalRegressed):
+        copy.open()
+
+    (found,) = probe.before_opening(str(copy.path))
+
+    assert "start a run" not in found.do
+
+
+def _killed(place):
+    """The files of a store whose process was killed: its log is still there."""
+    store = place.open()
+    writer = Writer(store, "r")
+    for n in range(5):
+        store.append([writer.append(b'{"n":%d}' % n)])
+    copy = place.copy_to(place.path.parent / "killed")
+    store.close()
+    return copy

@@ -14,3 +14,10 @@ __all__ = ["sf_answers", "sf_clock", "sf_store", "sf_world"]
 def _closed():
     yield
     close_all()
+
+
+def pytest_collection_modifyitems(items):
+    """Each of these kills a workflow a hundred times: on a busy machine that takes its time."""
+    for item in items:
+        if "tests/testing/" in str(item.path):
+            item.add_marker(pytest.mark.timeout(300))

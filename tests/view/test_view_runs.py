@@ -108,6 +108,46 @@ def test_a_failed_run_shows_type_and_message_without_reviving_the_exception():
     assert (seen.error, seen.headline) == (("ValueError", "no\nway"), "failed: ValueError: no\\nway")
 
 
+def failed(message="no"):
+    return Raw(values.encode_error(ValueError(message)))
+
+
+@pytest.mark.parametrize(
+    ("calls", "back_to"),
+    [
+        (
+            [past("a#1", state=PastState.FAILED, error=failed(), first=2), past("b#1", state=PastState.DONE, first=4)],
+            "a#1",
+        ),
+        ([past("a#1", state=PastState.FAILED, error=failed("other"), first=2), past("b#1", first=4)], "b#1"),
+        ([past("a#1", "step", PastState.DONE, first=2), past("n", "note", PastState.DONE, first=4)], "a#1"),
+    ],
+)
+def test_a_failed_run_goes_back_to_the_call_that_failed_or_else_the_last_one(calls, back_to):
+    """Each call further back is one that is done again, or asked about, for nothing."""
+    seen = page.page(run_state("failed", *calls, error=failed()), driven=False, now=0, where=" --store X")
+
+    assert [cure.do for cure in seen.cures] == [f"surefoot runs rewind r-1 --at '{back_to}' --store X"]
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [],
+        [
+            past("book#1", state=PastState.DONE, first=2),
+            past("pay#1", state=PastState.FAILED, error=failed(), first=4),
+            past("book.undo#1", state=PastState.DONE, first=6),
+        ],
+    ],
+)
+def test_a_failed_run_is_not_sent_back_to_after_what_was_undone(calls):
+    """The booking is on record as done, and is gone: going on from there would be silently wrong."""
+    seen = page.page(run_state("failed", *calls, error=failed()), driven=False, now=0)
+
+    assert [cure.do for cure in seen.cures] == ["start it anew, under another id: this one stays failed"]
+
+
 def test_calls_on_record_are_counted_without_notes_and_open_ones():
     calls = (
         past("a#1", "step", PastState.DONE),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.engine.registry import registry
 from surefoot.store.open import close_all
 from tests.postgres import postgres
 
@@ -28,6 +29,17 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("SUREFOOT_STORE", url)
     yield url
     close_all()
+
+
+@pytest.fixture(autouse=True)
+def own_workflows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker drives what its process knows; other tests of this process have defined workflows of the same names."""
+    module = request.module.__name__
+    mine = {
+        name: {origin: each for origin, each in found.items() if origin.startswith(f"{module}:")}
+        for name, found in registry._known.items()
+    }
+    monkeypatch.setattr(registry, "_known", {name: found for name, found in mine.items() if found})
 
 
 def _database(server: str) -> str:

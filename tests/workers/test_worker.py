@@ -316,6 +316,37 @@ def test_failure_of_a_child_is_its_parents_to_handle(store):
 
 
 @sf.workflow
+def failing_loudly():
+    raise ValueError("no\x1b[31m\nway")
+
+
+def test_what_fails_or_stops_in_a_worker_is_a_line_of_its_log(store, caplog):
+    """Nobody waits for such a run: if the log says nothing, nobody ever looks."""
+    caplog.set_level("DEBUG", "surefoot")
+    failing_loudly.start("bad")
+    told.start("listener")
+    with sf.Worker() as worker:
+        wait_until(lambda: worker.ended.keys() == {"failed", "stopped"})
+
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert r"worker: run bad failed: ValueError: no\x1b[31m\nway" in warned
+    assert "worker: run listener stopped: WaitingForAnswer: wait_event#1: waiting for event 'go'." in warned
+    assert "in failing_loudly" in caplog.text
+
+
+def test_queue_that_nobody_knows_is_doubted(store, caplog):
+    """`--queue mial` would wait for ever for what is put into `mail`."""
+    sf.Queue("doubted-declared")
+    doubling.using(queue="doubted-used").start("one", 1)
+    with sf.Worker(queue=["doubted-declared", "doubted-used", "", "mial"]):
+        wait_until(ended("one"))
+
+    doubts = [line for line in caplog.messages if "nor is it declared" in line]
+    assert len(doubts) == 1
+    assert doubts[0].startswith("worker: no run is in queue 'mial'")
+
+
+@sf.workflow
 def parent_of_sleeper():
     return sf.child(napping, "asleep")
 

@@ -129,6 +129,49 @@ def test_looking_does_not_end_the_transaction_of_this_process(db):
     assert witness.sql(URL, "SELECT count(*) FROM t").value() == [[5]]
 
 
+DIES_WRITING = """
+import os, signal, sqlite3
+db = sqlite3.connect("app.db", isolation_level=None)
+db.execute("PRAGMA cache_size=1")
+db.execute("BEGIN IMMEDIATE")
+db.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * 4000) for n in range(100)])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_dead_process_left_half_written_is_rolled_back(db):
+    """A run that watches the database it writes to has to survive its own death, and nobody else opens it meanwhile."""
+    db.close()
+    subprocess.run([sys.executable, "-c", DIES_WRITING], check=False)
+    assert "app.db-journal" in os.listdir()
+
+    assert witness.sql(URL, "SELECT count(*) FROM t").value() == [[4]]
+
+    assert os.listdir() == ["app.db"]
+
+
+def test_what_a_living_process_has_half_written_is_left_alone(db):
+    """Its journal looks the same from outside; only the lock tells that it is not dead."""
+    db.execute("PRAGMA cache_size=1")
+    db.execute("BEGIN IMMEDIATE")
+    db.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * 4000) for n in range(100)])
+
+    assert "locked" in why(URL, "SELECT count(*) FROM t", seconds=0.3)
+
+    db.execute("COMMIT")
+    assert witness.sql(URL, "SELECT count(*) FROM t").value() == [[104]]
+
+
+def test_where_nothing_can_be_rolled_back_the_command_is_told(db, monkeypatch):
+    """Whoever is called at night should not have to know what a hot journal is."""
+    db.close()
+    subprocess.run([sys.executable, "-c", DIES_WRITING], check=False)
+    real = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda name, **given: real(name.replace("mode=rw", "mode=ro"), **given))
+
+    assert "sqlite3 app.db 'PRAGMA user_version'" in why(URL, "SELECT count(*) FROM t")
+
+
 def test_store_is_refused_as_a_database():
     """Two copies of SQLite in one process on one file would drop each other's locks."""
     open_store("sqlite:///runs.db", create=True)

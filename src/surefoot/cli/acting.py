@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
 from surefoot.cli import output
 from surefoot.cli.options import Settings
 from surefoot.core.state import DRIVEN, ENDED, RunState
-from surefoot.view import page, text
+from surefoot.view import page, standing, text
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -44,14 +45,26 @@ def where(settings: Settings) -> str:
     return "" if url == DEFAULT_STORE else f" --store {shlex.quote(shown(url))}"
 
 
+def app_named(app: str | None = None) -> str:
+    """The module with the code, for commands that are suggested: as given, or as SUREFOOT_APP says."""
+    return app or os.environ.get("SUREFOOT_APP") or standing.UNKNOWN_APP
+
+
 def resume_command(settings: Settings, run_id: str, app: str | None = None) -> str:
-    return f"surefoot runs resume {shlex.quote(run_id)} --app {shlex.quote(app or 'MODULE')}{where(settings)}"
+    return f"surefoot runs resume {shlex.quote(run_id)} --app {shlex.quote(app_named(app))}{where(settings)}"
+
+
+def after_failure(settings: Settings, run_id: str) -> tuple[standing.Cure, ...]:
+    """What helps a run that is recorded as failed; nothing for any other."""
+    run = open_run(settings, run_id)
+    how = standing.stands(run.state(), driven=False, now=run.runtime.clock.now())
+    return () if how.failure is None else standing.what_helps(run_id, how, where(settings))
 
 
 def report(settings: Settings, run: Run, recorded: dict[str, Any], sentence: str, *, app: str | None = None) -> None:
     """What was recorded, what is still open, and the command that resumes."""
     state, driven = look(run)
-    told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings))
+    told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
     resume = "" if state.status in ENDED or state.stops or driven else resume_command(settings, run.id, app)
     if settings.json:
         open_ = [{"type": one.type, "address": one.address, "message": one.message} for one in told.reasons]

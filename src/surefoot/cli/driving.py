@@ -28,6 +28,7 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.view import text, trouble
+from surefoot.view.standing import Cure
 
 FAILED = 1
 
@@ -141,10 +142,22 @@ def _failed(settings: Settings, run_id: str, error: Exception) -> int:
     if isinstance(error, Stopped | UsageError | Cancelled | Fenced | StoreUnavailable):
         more = failure.user_traceback(error) if isinstance(error, ValueRejected) else ()
         return output.complain(settings, error, exit_code=error.exit_code, run=run_id, more=more)
+    cures, told = _what_helps(settings, run_id), failure.user_traceback(error)
     if settings.json:
-        return output.complain(settings, error, exit_code=FAILED, run=run_id, more=failure.user_traceback(error))
-    output.tell(*failure.user_traceback(error), *_headed(f"run {run_id} failed: ", error))
+        return output.complain(settings, error, exit_code=FAILED, run=run_id, more=told, cures=cures)
+    output.tell(*told, *_headed(f"run {run_id} failed: " if cures else f"run {run_id}: ", error))
+    output.tell(*(text.visible(f"  {cure.when}   {cure.do}") for cure in cures))
     return FAILED
+
+
+def _what_helps(settings: Settings, run_id: str) -> tuple[Cure, ...]:
+    """Nothing, if it has not failed by its journal: who has waited in vain for another process raises as well."""
+    from surefoot.cli import acting
+
+    try:
+        return acting.after_failure(settings, run_id)
+    except SurefootError:
+        return ()
 
 
 def _headed(start: str, error: BaseException) -> list[str]:

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from surefoot.cli.options import Settings
 from surefoot.view import text, trouble
+from surefoot.view.standing import Cure
 
 
 def never_fail_on_characters() -> None:
@@ -43,11 +44,12 @@ def say_raw_json(raw: bytes) -> None:
 
 
 def complain(
-    settings: Settings, error: BaseException, *, exit_code: int, run: str = "", more: Iterable[str] = ()
-) -> int:
+    settings: Settings, error: BaseException, *, exit_code: int, run: str = "", more: Iterable[str] = (),
+    cures: Iterable[Cure] = (),
+) -> int:  # fmt: skip
     """Show an error; the exit code to end with."""
     if settings.json:
-        say_json({"error": trouble.facts(error, run=run, exit_code=exit_code)})
+        say_json({"error": trouble.facts(error, run=run, exit_code=exit_code, cures=cures)})
     else:
         tell(*trouble.lines(error))
     tell(*more)

@@ -40,8 +40,11 @@ def preflight(settings: Settings, apps: tuple[str, ...]) -> int:
     """Tell which unfinished runs this code could not go on with, and why, before it is deployed.
 
     Every unfinished run is replayed from its journal up to the first call that would be executed. Nothing is
-    executed and nothing is written. Exit code 0: all would go on; 3: some would be stranded by this code; 4: some
-    are damaged. Runs that wait for a person whatever the code are listed, and do not count.
+    executed and nothing is written. Exit code 0: all would go on; 3: some would be stranded by this code, or perhaps
+    would; 4: some are damaged. Runs that wait for a person whatever the code are listed, and do not count.
+
+    Perhaps stranded: an effect that was executed has not been asked for when the first new call would run. Either calls
+    were put in front of it, and all is well; or it is gone from the code, and a resume would find that out at its end.
     """
     from surefoot.cli import code, driving
     from surefoot.engine import config
@@ -76,7 +79,7 @@ def exit_code(found: list[Finding]) -> int:
     verdicts = {one.verdict for one in found}
     if "damaged" in verdicts:
         return DAMAGED_EXIT
-    return STRANDED_EXIT if "stranded" in verdicts else 0
+    return STRANDED_EXIT if verdicts & {"stranded", "perhaps stranded"} else 0
 
 
 # --- for people ------------------------------------------------------------------------------------
@@ -86,7 +89,7 @@ def lines(apps: tuple[str, ...], where: str, found: list[Finding]) -> list[str]:
     """The findings in words: what is wrong, run by run; of those that go on or only wait, the number."""
     told: list[str] = []
     for one in found:
-        if one.verdict in ("damaged", "stranded"):
+        if one.verdict in ("damaged", "stranded", "perhaps stranded"):
             told += [*_about(one), ""]
         elif one.verdict == "in doubt" or one.unclaimed:
             told += [*_in_passing(one), ""]
@@ -103,6 +106,7 @@ def summary(apps: tuple[str, ...], where: str, found: list[Finding]) -> str:
         for verdict, words in (
             ("goes on", f"would go on with {code}"),
             ("stranded", "would be stranded by it"),
+            ("perhaps stranded", "would perhaps be stranded by it"),
             ("damaged", "damaged"),
             ("in doubt", "in doubt, whatever the code"),
             ("waits", "waiting for a person or an event, whatever the code"),

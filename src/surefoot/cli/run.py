@@ -30,7 +30,8 @@ def run(
     """Start the run, resume it if it was cut off, or print its recorded result.
 
     APP is a module; the current folder is on the import path. An ARG is JSON if it parses as JSON, else a
-    string; keywords are written name=value. Put -- before arguments that begin with a dash.
+    string; where the parameter is annotated as an int, a date, a Path and the like, it is read as one. Keywords are
+    written name=value. Put -- before arguments that begin with a dash.
 
     The result is printed as JSON on standard output; everything else, also what the workflow prints, goes to
     standard error. Exit code: 0 done, 1 failed, 2 wrong use, 3 needs a person, 4 store damaged.
@@ -42,8 +43,7 @@ def run(
         configure(store=settings.store)  # For what the workflow itself asks of surefoot.
     with driving.answers_only():
         workflow = code.load_workflow(target)
-    positional, named = code.parse_arguments(args)
-    code.require_fitting(workflow, positional, named)
+    positional, named = code.arguments(workflow, args)
     options: dict[str, Any] = {"store": settings.store, "wait": wait, "labels": _labels(labels)}
     bound = workflow.using(**options)
 

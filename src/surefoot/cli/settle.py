@@ -31,7 +31,10 @@ def settle(
 ) -> None:
     """Say whether an effect that is in doubt happened. Look at the world first: surefoot believes you.
 
-    JSON as `surefoot runs show --json` prints it; a string needs its quotes: --happened '"re_123"'.
+    The value is JSON; a string needs its quotes: --happened '"re_123"'. With --app it is held against the type that the
+    effect says to return, and plain JSON stands for that type: '{"id": "re_1", "cents": 5}' for a dataclass with these
+    fields, "2026-01-31" for a date, a list for a tuple. Without --app other types are written as `surefoot runs show
+    --json` prints them: '{"$tuple": [1, 2]}'.
     The answer is recorded with your name and note, and nothing is executed.
     """
     from surefoot.cli import acting
@@ -57,18 +60,18 @@ def settle(
 def _value(given: str, app: str | None) -> Any:
     """Also JSON with tags, as the journal shows it; a class of the user's needs its module."""
     from surefoot.cli import code, driving
-    from surefoot.core import values
+    from surefoot.core import registry, values
 
     is_json, plain = code.parse_word(given)
     if not is_json:
         raise UsageError(f"--happened {given[:40]!r} is not JSON. A string needs its quotes: --happened '\"…\"'.")
-    if '"$' not in given:
-        return plain
     with driving.answers_only():
         code.load_app(app)
+    if '"$' not in given:
+        return plain
     try:
         return values.decode(given.encode("utf-8", "surrogatepass"))
     except Stopped as error:
-        raise UsageError(
-            f"--happened: {error.summary} If it is a class of yours, name the module that registers it: --app MODULE."
-        ) from None
+        known = ", ".join(registry.names()) or "none"
+        cure = "name the module that registers it: --app MODULE" if app is None else f"{app} knows these: {known}"
+        raise UsageError(f"--happened: {error.summary} If it is a class of yours, {cure}.") from None

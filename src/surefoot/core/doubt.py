@@ -9,14 +9,16 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from surefoot.core import values
-from surefoot.core.entry import Stop
+from surefoot.core.entry import Kept, Stop, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import CANCELLED, ENDED, RunState
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import StepFailed
 
 EXAMPLE_VALUE = "'JSON'"
+EXAMPLE_NAME = "NAME"
 QUESTION_WIDTH = 500
+ARGUMENTS_WIDTH = 200
 
 
 class Question(Struct, frozen=True):
@@ -25,9 +27,11 @@ class Question(Struct, frozen=True):
     run: str
     address: str
     known: str
+    args: Value | None = None
+    """What it was called with: nobody can look for an order whose number they are not told."""
 
     def stop(self, why_now: str) -> Stop:
-        message = f"run {self.run}, {self.address}: {self.known}, and {why_now}."
+        message = f"run {self.run}, {self.address}: {self.known}, and {why_now}.{_called_with(self.args)}"
         return Stop("InDoubt", message, self.address, {"known": self.known}, _answers(self.run, self.address))
 
     def spent(self) -> Stop:
@@ -39,7 +43,7 @@ class Question(Struct, frozen=True):
         return replace(stop, cures=cures)
 
     def because(self, why: str) -> Question:
-        return Question(self.run, self.address, f"{self.known} ({why})")
+        return replace(self, known=f"{self.known} ({why})")
 
     def failure(self) -> Raw:
         """For `on_crash="fail"`: the call fails, and says that its outcome is unknown."""
@@ -49,23 +53,23 @@ class Question(Struct, frozen=True):
 def recorded(run: str, past: Past) -> Question:
     """An earlier process left it so."""
     if past.suspected:
-        return lost(run, past.address)
+        return lost(run, past.address, past.args)
     if past.rewound:
         known = "it may have been executed before the run was sent back to before it"
-        return Question(run, past.address, known + (f", and {past.spent} since" if past.spent else ""))
+        return Question(run, past.address, known + (f", and {past.spent} since" if past.spent else ""), past.args)
     started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     known = f"started {started} by {past.claimant}, "
     if past.outcome_lost:
-        return Question(run, past.address, known + "and entries that were recorded after that are lost")
+        return Question(run, past.address, known + "and entries that were recorded after that are lost", past.args)
     if past.error is None:
-        return Question(run, past.address, known + "no outcome recorded")
+        return Question(run, past.address, known + "no outcome recorded", past.args)
     kind, text = values.error_summary(past.error)
-    return Question(run, past.address, known + f"ended with {kind}: {text}, which proves nothing")
+    return Question(run, past.address, known + f"ended with {kind}: {text}, which proves nothing", past.args)
 
 
-def lost(run: str, address: str) -> Question:
+def lost(run: str, address: str, args: Value | None = None) -> Question:
     known = "it may have been executed before: entries of this run are lost, perhaps its own"
-    return Question(run, address, known)
+    return Question(run, address, known, args)
 
 
 def open_questions(state: RunState) -> tuple[Stop, ...]:
@@ -84,14 +88,15 @@ def open_questions(state: RunState) -> tuple[Stop, ...]:
 
 def open_question(run: str, past: Past, why_now: str) -> Stop:
     if past.state is PastState.UNSTORABLE:
-        return unstorable(run, past.address, past.why)
+        return unstorable(run, past.address, past.why, past.args)
     return recorded(run, past).stop(why_now)
 
 
 def left_behind(run: str, past: Past) -> Stop:
     """An effect of a cancelled run that nothing undid, since nobody knows whether, or with which result, it happened."""
     if past.state is PastState.UNSTORABLE:
-        stop = unstorable(run, past.address, f"{past.why.rstrip('.')}, and the run was cancelled. It is not undone")
+        why = f"{past.why.rstrip('.')}, and the run was cancelled. It is not undone"
+        stop = unstorable(run, past.address, why, past.args)
     else:
         stop = recorded(run, past).stop("the run was cancelled. If it happened, it is not undone")
     look = ("look:", "see outside what became of it, and put that right by hand")
@@ -102,32 +107,58 @@ def unanswered(run: str, past: Past) -> Stop:
     """A question that is open. Whoever wrote it, its text cannot act on the terminal it is shown on."""
     quoted, name = shlex.quote(run), shlex.quote(past.address)
     who = f" (for {visible(', '.join(past.answerers))})" if past.answerers else ""
+    by = _as_whom(past.answerers)
     if past.form == "approve":
         cures: tuple[tuple[str, str], ...] = (
-            ("yes:", f"surefoot approve {quoted} {name}"),
-            ("no:", f"surefoot deny {quoted} {name}"),
+            ("yes:", f"surefoot approve {quoted} {name}{by}"),
+            ("no:", f"surefoot deny {quoted} {name}{by}"),
         )
     else:
-        cures = (("answer:", f"surefoot answer {quoted} {name} {EXAMPLE_VALUE}"),)
-    message = f"run {run}, {past.address}: waiting for an answer{who}: {shorten(past.question, QUESTION_WIDTH)}"
+        cures = (("answer:", f"surefoot answer {quoted} {name} {EXAMPLE_VALUE}{by}"),)
+    details = _in_short(past.args)
+    about = "" if details in ("", "null") else f" {details}"
+    message = f"run {run}, {past.address}: waiting for an answer{who}: {shorten(past.question, QUESTION_WIDTH)}{about}"
     facts = {"question": past.question, "form": past.form, "shown": past.shown}
     return Stop("WaitingForAnswer", message, past.address, facts, cures)
 
 
-def did_nothing(run: str, address: str, error: object) -> Question:
+def _as_whom(answerers: tuple[str, ...]) -> str:
+    """Without it the name of the operating-system user counts, which is seldom the one that is asked for."""
+    if not answerers:
+        return ""
+    named = len(answerers) == 1 and answerers[0].isprintable()
+    return f" --by {shlex.quote(answerers[0]) if named else EXAMPLE_NAME}"
+
+
+def did_nothing(run: str, address: str, error: object, args: Value | None) -> Question:
     known = f"its last attempt did nothing ({error}), but an earlier one may have happened"
-    return Question(run, address, known)
+    return Question(run, address, known, args)
 
 
-def raised(run: str, address: str, error: BaseException) -> Question:
-    return Question(run, address, f"raised {type(error).__name__}: {error}, which does not tell whether it happened")
+def raised(run: str, address: str, error: BaseException, args: Value | None) -> Question:
+    known = f"raised {type(error).__name__}: {error}, which does not tell whether it happened"
+    return Question(run, address, known, args)
 
 
-def unstorable(run: str, address: str, why: str) -> Stop:
+def unstorable(run: str, address: str, why: str, args: Value | None) -> Stop:
     """It happened, so there is nothing to ask but the value; it is never run again."""
-    message = f"run {run}, {address}: it happened, but its result could not be stored: {why}"
+    message = (
+        f"run {run}, {address}: it happened, but its result could not be stored: {why.rstrip('.')}.{_called_with(args)}"
+    )
     cure = (f"surefoot settle {shlex.quote(run)} {shlex.quote(address)} --happened {EXAMPLE_VALUE}",)
     return Stop("InDoubt", message, address, {"happened": "yes"}, (("give its value", *cure),))
+
+
+def _called_with(args: Value | None) -> str:
+    shown = _in_short(args)
+    return "" if shown in ("", "{}") else f" Its arguments: {shown}"
+
+
+def _in_short(value: Value | None) -> str:
+    """On one line that cannot act on a terminal. What was an `sf.Secret` is recorded, and so shown, as ***."""
+    if isinstance(value, Kept):
+        return f"{value.reference.size} bytes"
+    return shorten(bytes(value or b"").decode("utf-8", "replace"), ARGUMENTS_WIDTH)
 
 
 def _answers(run: str, address: str) -> tuple[tuple[str, str], ...]:

@@ -23,6 +23,7 @@ from surefoot.core.entry import (
 )
 
 START = "the start of the run"
+ACCEPTED = "accepted by "
 
 
 class Expected(Struct, frozen=True):
@@ -57,7 +58,8 @@ class Drift(Struct, frozen=True):
         if self.what == UNSEEN:
             return f"{self.witness}: cannot be observed: {self.actual}"
         expected, actual = _short(self.expected), _short(self.actual)
-        return f"{self.part}: {self.what} (expected {expected}, recorded by {self.by}; found {actual})"
+        by = self.by if self.by.startswith(ACCEPTED) else f"recorded by {self.by}"
+        return f"{self.part}: {self.what} (expected {expected}, {by}; found {actual})"
 
 
 def _parts_of(witnesses: set[str], actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
@@ -84,6 +86,8 @@ class Expectation:
         """Parts that are to be taken as they are found next."""
         self.fresh_witnesses: set[str] = set()
         """Witnesses all of whose parts are: an effect may have made parts that nobody had seen before."""
+        self._seen_by: dict[str, str] = {}
+        """Witness -> who recorded its newest sight, and with it that nothing else was there."""
         self.folder = ""
         """The working folder of the process that saw it last: relative paths mean nothing without it."""
         self.version = 0
@@ -98,6 +102,7 @@ class Expectation:
         twin = Expectation()
         twin.sights, twin.parts, twin.fresh = dict(self.sights), dict(self.parts), set(self.fresh)
         twin.fresh_witnesses, twin.version, twin._open = set(self.fresh_witnesses), self.version, dict(self._open)
+        twin._seen_by = dict(self._seen_by)
         twin.folder, twin.unwatched, twin._begun = self.folder, set(self.unwatched), dict(self._begun)
         return twin
 
@@ -128,6 +133,7 @@ class Expectation:
                 if part not in sight.parts:
                     self.parts.pop(part, None)
             self.sights[sight.witness] = sight
+            self._seen_by[sight.witness] = by
             for part, value in sight.parts.items():
                 self.parts[part] = Expected(value, by, seq)
                 self.fresh.discard(part)
@@ -178,6 +184,7 @@ class Expectation:
         """Nothing is expected of what only this witness sees."""
         self.fresh_witnesses.discard(witness)
         self._begun.pop(witness, None)
+        self._seen_by.pop(witness, None)
         seen = self.sights.pop(witness, None)
         others = {part for sight in self.sights.values() for part in sight.parts}
         for part in seen.parts.keys() - others if seen is not None else ():
@@ -207,7 +214,7 @@ class Expectation:
         return list(found.values())
 
     def _judge(self, witness: str, part: str, actual: str) -> Drift | None:
-        expected = self.parts.get(part, Expected(ABSENT, START, 0))
+        expected = self.parts.get(part, Expected(ABSENT, self._seen_by.get(witness, START), 0))
         if expected.hash == actual:
             return None
         what = "added" if expected.hash == ABSENT else "removed" if actual == ABSENT else "changed"

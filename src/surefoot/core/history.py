@@ -114,6 +114,18 @@ def no_longer_asked(run: str, pasts: list[Past]) -> Stop:
     return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, cures(run))
 
 
+def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:
+    """Recorded effects which the code has not asked for where the replay ends. It may ask for them later on."""
+    names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")
+    were, have, them = ("were", "have", "them") if len(pasts) > 1 else ("was", "has", "it")
+    message = (
+        f"run {run}: {names} {were} executed before and {have} not been asked for when {at}. "
+        f"If the code no longer asks for {them}, the run stops, but only at its end."
+    )
+    later = ("comes later?", f"then all is well: calls were put in front of {them}")
+    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": at}, (*cures(run), later))
+
+
 def located(error: Stopped, run: str, where: str) -> Stopped:
     """The same stop, with the run and the call it belongs to. One that names its run stays as it is."""
     if error.run_id:

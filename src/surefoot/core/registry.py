@@ -167,6 +167,24 @@ def register_annotations(fn: Callable[..., Any]) -> None:
         pending.extend(found for hint in _hints_of_class(cls) for found in _classes_in(hint))
 
 
+def returned_by(fn: Callable[..., Any]) -> Any:
+    """What a function's annotation says that it returns; None if it does not say, or nobody can read it."""
+    hints = zip(_annotations(inspect.unwrap(fn)), _hints_of_function(fn), strict=True)
+    return dict(hints).get("return")
+
+
+def fields_of(cls: type) -> tuple[str, ...]:
+    """The names of a class's fields, if it is of a kind that has some."""
+    if _is_model(cls):
+        return tuple(cls.model_fields)  # type: ignore[attr-defined]
+    return getattr(cls, "__struct_fields__", None) or _field_names(cls) or ()
+
+
+def names() -> list[str]:
+    """The names that stored data may use for classes."""
+    return sorted(_by_name)
+
+
 def default_name(cls: type) -> str:
     """The name a class is stored under if nobody says otherwise: no module, no enclosing function."""
     return cls.__qualname__.rpartition("<locals>.")[2]

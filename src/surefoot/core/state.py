@@ -62,7 +62,7 @@ from surefoot.core.entry import (
     WaitStarted,
     WorldSeen,
 )
-from surefoot.core.expectation import Expectation
+from surefoot.core.expectation import ACCEPTED, Expectation
 from surefoot.core.history import Past, PastState
 from surefoot.core.seal import Record, from_record
 from surefoot.core.standing import HANDED_BACK, NOBODY, Standing, moved, ready
@@ -115,6 +115,9 @@ def status_after(entry: Entry) -> str:
     if isinstance(entry, RunSuspended):
         return WAITING if entry.children else SLEEPING
     return TRANSITIONS[type(entry)][1]
+
+
+_DOUBTFUL: Final = (PastState.IN_DOUBT, PastState.UNSTORABLE)
 
 
 class Event:
@@ -225,8 +228,14 @@ class RunState:
         return all(self._unanswered(stop, now_due) for stop in self.stops)
 
     def in_doubt(self) -> list[Past]:
-        doubtful = (PastState.IN_DOUBT, PastState.UNSTORABLE)
-        return [past for past in self.calls.values() if past.kind == "effect" and past.state in doubtful]
+        effects = [past for past in self.calls.values() if past.kind == "effect" and past.state in _DOUBTFUL]
+        return [past for past in effects if not self._is_overtaken(past)]
+
+    def _is_overtaken(self, past: Past) -> bool:
+        """Whether it undid a part of an effect whose check has looked since: what is there now is known."""
+        whole, found, _ = past.address.rpartition(".repair")
+        effect = self.calls.get(whole) if found else None
+        return effect is not None and effect.seq > past.seq and effect.state not in _DOUBTFUL
 
     def executed_since(self, seq: int) -> list[Past]:
         """Effects recorded from that entry on which happened, or may have: what a rewind puts in doubt."""
@@ -650,7 +659,7 @@ def _world_seen(state: RunState, entry: WorldSeen, record: Record) -> None:
 
 
 def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> None:
-    state.world.see(entry.sights, f"accepted by {entry.by}", record.seq)
+    state.world.see(entry.sights, f"{ACCEPTED}{entry.by}", record.seq)
     state.world.unwatch(entry.unwatched)
     state.stops = tuple(stop for stop in state.stops if stop.reason != "Drifted")
     _answered(state, record)

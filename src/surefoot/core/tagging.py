@@ -405,7 +405,7 @@ def _refusal(value: Any, kind: type) -> str:
     if isinstance(value, type) or kind.__module__ in ("builtins", "_thread", "_io"):
         return (
             f"cannot store a value of type {name}: it is no data. "
-            "Make it inside the step, or name the parameter in ignore=."
+            "Give back, or pass on, what it is made from; a parameter can be named in ignore= of its step."
         )
     return f"cannot store a value of type {name}: {registry.advice(kind)}."
 

@@ -19,6 +19,7 @@ from surefoot.engine import config, fallback, journal
 from surefoot.engine.clock import Clock
 from surefoot.errors import JournalCorrupt, StoreUnavailable
 from surefoot.store.contract import RESERVED, Head, Rewrite
+from surefoot.store.liveness import vouched
 from surefoot.store.open import Regressed
 from surefoot.store.rules import is_run
 
@@ -62,7 +63,8 @@ def _refuse_if_in_use(store: Regressed) -> None:
             holder = fallback.survey(store, name).state.claimant
             if holder is not None and store.alive(holder.worker):
                 raise StoreUnavailable(
-                    f"{store.url}: process {holder.pid} on host {holder.host} is alive and drives run {name}. "
+                    f"{store.url}: run {name} is driven by process {holder.pid} on host {holder.host}, "
+                    f"{vouched(store, holder.worker)}. "
                     "End every process that uses the store, then adopt it."
                 )
 

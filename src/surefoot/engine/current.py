@@ -37,24 +37,26 @@ class Inside:
 class Line:
     """One line of control, and what it did. What branches did counts for their parent once they are joined."""
 
-    __slots__ = ("_forks", "deeds", "leaving", "strays")
+    __slots__ = ("_forks", "deeds", "leaving", "sagas", "strays")
 
-    def __init__(self, leaving: Callable[[], BaseException] | None = None) -> None:
+    def __init__(self, leaving: Callable[[], BaseException] | None = None, sagas: int = 0) -> None:
         self._forks: list[Line] = []
+        self.sagas = sagas
+        """How many sagas are open around what is called here."""
         self.leaving = leaving
         """In a saga that was cancelled before this process: what the first call that is not on record meets."""
         self.deeds: list[Any] = []
-        """The effects that were done in this line and can be undone, in order."""
+        """The effects that were done in this line, in order: those that can be undone, and in a saga also the others."""
         self.strays: dict[str, list[Any]] = {}
         """The same for tasks that opened a scope of their own in it, by the scope: nobody joins those."""
 
     def stray(self, path: str) -> Line:
-        line = Line(self.leaving)
+        line = Line(self.leaving, self.sagas)
         line.strays, line.deeds = self.strays, self.strays.setdefault(path, [])
         return line
 
     def fork(self) -> Line:
-        line = Line(self.leaving)
+        line = Line(self.leaving, self.sagas)
         self._forks.append(line)
         return line
 

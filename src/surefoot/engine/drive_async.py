@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -459,6 +460,14 @@ def _end_turn(runtime: Runtime, loop: asyncio.AbstractEventLoop) -> None:
 
 
 _io: ThreadPoolExecutor | None = None
+
+
+def _in_child() -> None:
+    global _io  # noqa: PLW0603 - its threads are the parent's: in a forked child nobody would ever answer
+    _io = None
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 async def hop(fn: Callable[..., T], *args: Any) -> T:

@@ -31,6 +31,7 @@ from surefoot.core.history import Past, no_longer_asked
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RunState
 from surefoot.engine.config import alert, loud
+from surefoot.engine.people import identity
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
 from surefoot.errors import (
@@ -138,18 +139,13 @@ def _warn_unclaimed(session: Session, unclaimed: tuple[str, ...], given_up: set[
 
 
 def _stop(session: Session) -> Conclusion:
-    earlier = set(map(_identity, session.earlier_stops))
-    if session.live or earlier != set(map(_identity, session.stops)):
+    earlier = set(map(identity, session.earlier_stops))
+    if session.live or earlier != set(map(identity, session.stops)):
         yield Append(RunStopped(tuple(session.stops), _earliest(session), tuple(session.children)))
     for stop in session.stops:
-        if _identity(stop) not in earlier and not session.dry:
+        if identity(stop) not in earlier | session.told and not session.dry:
             alert(f"{stop.reason}: {stop.message}", stop.cures, run=session.run, kind=stop.reason)
     return Halted(session.stops[0])
-
-
-def _identity(stop: Stop) -> tuple[str, str, str]:
-    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another."""
-    return stop.reason, stop.address, stop.message if stop.reason == "Drifted" else stop.facts.get("shown", "")
 
 
 def _suspend(session: Session) -> Conclusion:

@@ -21,7 +21,7 @@ from surefoot.engine.clock import Clock
 from surefoot.engine.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
 from surefoot.store.contract import Append, Head, IndexRow, Rewrite, Store
-from surefoot.store.liveness import is_ours
+from surefoot.store.liveness import is_ours, vouched
 from surefoot.store.open import open_store
 from surefoot.store.rules import is_run
 
@@ -239,8 +239,8 @@ def _refuse_if_driven(store: Store, found: Survey) -> None:
     for holder in holders:
         if isinstance(holder, RunAdopted) and not is_ours(holder.worker) and store.alive(holder.worker):
             raise JournalCorrupt(
-                f"run {found.state.run}: its journal is damaged, and a living process (pid {holder.pid} on host "
-                f"{holder.host}) may still be driving it. Nothing was changed.",
+                f"run {found.state.run}: its journal is damaged, and may still be driven by a process (pid {holder.pid} "
+                f"on host {holder.host}), {vouched(store, holder.worker)}. Nothing was changed.",
                 run_id=found.state.run,
                 cures=(("then", "end that process, and run it again"),),
             )

@@ -73,7 +73,7 @@ class StateAt(Struct, frozen=True):
         wanted = as_recorded(address)
         found = next((call for call in self.calls if call.address == wanted), None)
         if found is None:
-            raise _unknown(self.run_id, wanted, [call.address for call in self.calls])
+            raise unknown_call(self.run_id, wanted, [call.address for call in self.calls])
         return found
 
     def value(self, address: str) -> Any:
@@ -105,7 +105,7 @@ def state_at(run: Run, address: str, *, segment: int | None = None) -> StateAt:
     seen = _places(records)
     places = [one for (_, name), one in seen.items() if name == wanted and segment in (None, one.segment)]
     if not places:
-        raise _unknown(run.id, wanted, [name for (number, name) in seen if segment in (None, number)])
+        raise unknown_call(run.id, wanted, [name for (number, name) in seen if segment in (None, number)])
     place = places[-1]
     then = RunState(run.id)
     for record in records[: place.last]:
@@ -153,7 +153,7 @@ def _places(records: Iterable[Record]) -> dict[tuple[int, str], _Seen]:
     return seen
 
 
-def _unknown(run: str, address: str, known: list[str]) -> UsageError:
+def unknown_call(run: str, address: str, known: list[str]) -> UsageError:
     near = difflib.get_close_matches(address, known, n=_NEAR, cutoff=0.4) or known[-_NEAR:]
     told = ", ".join(near) or "none"
     return UsageError(f"run {run} has no recorded call {address!r}. Near it: {told}. `surefoot runs show` lists all.")
@@ -256,7 +256,7 @@ def _point(parent: RunState, address: str, records: list[Record]) -> Past:
             f"run {parent.run}: {address} belongs to segment {earlier[-1]}, and the run is in segment {parent.segment} "
             f"now. It can be looked at (run.state_at), but a fork begins in the current segment."
         )
-    raise _unknown(parent.run, address, list(parent.calls))
+    raise unknown_call(parent.run, address, list(parent.calls))
 
 
 def _kept(parent: RunState, point: Past) -> set[str]:

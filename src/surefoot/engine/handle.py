@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
+import shlex
 import threading
 import time
 from datetime import UTC, datetime
@@ -29,19 +29,22 @@ from surefoot.core.expectation import UNSEEN, Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.core.timer import remaining
+from surefoot.core.visible import shorten, visible
 from surefoot.engine import config, drive, journal, parents, people, start, worldview
 from surefoot.engine.ending import conclude, tell_what_is_left
+from surefoot.engine.fitting import fitted
 from surefoot.engine.registry import Definition, registry
-from surefoot.engine.rehearsal import rehearsing, would_do
+from surefoot.engine.rehearsal import would_do
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, RunSignal
 from surefoot.engine.spec import is_undoable
 from surefoot.errors import Cancelled, CodeChanged, Damaged, Fenced, Stopped, UsageError
-from surefoot.store.contract import IndexRow, RunQuery
+from surefoot.store.contract import Head, IndexRow, RunQuery
 
 if TYPE_CHECKING:
     from surefoot.engine.forking import Fork, StateAt
+    from surefoot.engine.preflight import Rehearsal
 
 _NOT_GIVEN: Any = object()
 
@@ -92,9 +95,13 @@ class ResumePlan(Struct, frozen=True):
     drift: list[str] = []
     """What is not as the run left it, found by looking now."""
     on_drift: str = ""
-    """What a resume does about drift: `stop`, `warn`, `accept`, or `decide` by the workflow's own function."""
+    """What a resume does about drift: `stop`, `warn`, `accept`, or `decide` by the workflow's own function. `later`: it
+    stops at what is open, and looks at the world once that is answered."""
     questions: list[tuple[str, str]] = []
     """(address, question) of what people have not answered yet."""
+    unasked: list[str] = []
+    """Effects executed before that the code has not asked for up to there: perhaps it no longer does, and the resume
+    would find that only at its end."""
 
     @property
     def effects(self) -> list[str]:
@@ -215,31 +222,37 @@ class Run:
         in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
         questions = [(past.address, past.question) for past in state.questions()]
         stops = [stop.message for stop in state.stops]
-        drift, on_drift = self._foreseen_drift(state, definition)
+        stands = state.needs_answer(lambda due: remaining(due, self.runtime.clock.read()) <= 0)
+        drift, on_drift = self._foreseen_drift(state, definition, stands=stands)
         upcoming: list[tuple[str, str]] | None = None
+        unasked: list[str] = []
         if definition is not None and state.status not in ENDED:
-            rehearsed = _rehearsed(Session(self.runtime, state, head, dry=True), definition)
-            stands = state.needs_answer(lambda due: remaining(due, self.runtime.clock.read()) <= 0)
+            rehearsed = _rehearsed(self.runtime, state, head, definition)
+            unasked = rehearsed.unasked
             stops = stops if stands else rehearsed.stops
             in_doubt += [(address, _by_policy(policy)) for address, policy in rehearsed.suspects]
             asking = {address for address, what in in_doubt if what.startswith("stop")}
             upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
-            if on_drift == worldview.STOP and not stands:
+            if on_drift == worldview.STOP:
                 # The world is looked at before anything runs.
                 stops, upcoming = [worldview.drifted(self.id, drift).message], []
         replayed = [past.address for past in state.calls.values() if past.state in (PastState.DONE, PastState.FAILED)]
         return ResumePlan(
             self.id, state.status, replayed, in_doubt, upcoming, stops,
-            [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [],
+            [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [], unasked,
         )  # fmt: skip
 
-    def _foreseen_drift(self, state: RunState, definition: Definition | None) -> tuple[list[Drift], str]:
+    def _foreseen_drift(
+        self, state: RunState, definition: Definition | None, *, stands: bool
+    ) -> tuple[list[Drift], str]:
         """What has drifted, and what a resume does about it. A function of the workflow's is not asked."""
         if state.status in ENDED or not (state.world.sights or (definition is not None and definition.watch)):
             return [], ""
         drift = self._findings(state).drift
         if not drift:
             return [], ""
+        if stands:
+            return drift, "later"
         if any(found.what == UNSEEN for found in drift):
             return drift, worldview.STOP
         on_drift = worldview.STOP if definition is None else definition.on_drift
@@ -269,14 +282,19 @@ class Run:
         by: str | None = None,
         note: str = "",
     ) -> None:
-        """Answer for an in-doubt effect: it happened and gave this value, or it did not happen."""
+        """Answer for an in-doubt effect: it happened and gave this value, or it did not happen.
+
+        If the effect is defined in this process, the value is held against what it says to return; plain data stands for
+        a dataclass or a Struct.
+        """
         address = as_recorded(address)
         if (happened is not _NOT_GIVEN) == bool(not_happened):
             raise UsageError("settle: say either happened=VALUE or not_happened=True")
-        raw = Raw(b"null" if not_happened else values.encode(happened))
 
         def decide(state: RunState) -> EffectSettled:
             past = self._doubtful(state, address, not_happened=bool(not_happened))
+            value = None if not_happened else fitted(self.id, address, happened)
+            raw = Raw(values.encode(value))
             return EffectSettled(address, not not_happened, past.attempt, raw, "person", by or whoami(), note)
 
         self._visit(decide)
@@ -285,15 +303,28 @@ class Run:
         past = state.calls.get(address)
         doubtful = ", ".join(past.address for past in state.in_doubt()) or "nothing"
         if past is None or past not in state.in_doubt():
-            raise UsageError(f"run {self.id}: {address} is not in doubt. In doubt: {doubtful}.")
+            settled = "" if past is None else self._settled(past)
+            raise UsageError(f"run {self.id}: {address} is not in doubt{settled}. In doubt: {doubtful}.")
         if start.driven_elsewhere(self.runtime, state):
             raise UsageError(
-                f"run {self.id}: {address} is being executed by {start.claimant(state)}, which is alive. "
+                f"run {self.id}: {address} is being executed by {start.living_claimant(self.runtime, state)}. "
                 "Wait for it, or end that process first."
             )
         if not_happened and past.state is PastState.UNSTORABLE:
             raise UsageError(f"run {self.id}: {address} did happen; only its value is unknown. Settle it with a value.")
         return past
+
+    def _settled(self, past: Past) -> str:
+        """Who said what about it before, and how that is taken back."""
+        if past.kind != "effect" or not past.learned_by or past.state not in (PastState.DONE, PastState.CLEARED):
+            return ""
+        who = past.learned_by.removeprefix("person ")
+        said = f": settled by {who} at {datetime.fromtimestamp(past.ended / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC as"
+        if past.state is PastState.CLEARED or past.value is None:
+            return f"{said} not happened, so that the next resume runs it"
+        value = shorten(visible(bytes(self.whole(past.value)).decode()), 100)
+        take_back = f"surefoot runs rewind {shlex.quote(self.id)} --at {shlex.quote(past.address)}"
+        return f"{said} {value}; take it back: {take_back}"
 
     def cancel(self, *, by: str | None = None, note: str = "") -> None:
         """Ask the run to end. Without a living process it ends at once, after its sagas were undone.
@@ -416,7 +447,9 @@ class Run:
             )
         over = past.due is not None and remaining(past.due, self.runtime.clock.read()) <= 0
         if past.state is not PastState.OPEN or over:
-            raise UsageError(f"run {self.id}: the time to answer {address} is over.")
+            means = "the no, or what on_timeout= says," if past.form == "approve" else "that nobody answered"
+            more = f" Resume the run: {means} is recorded then." if past.state is PastState.OPEN else ""
+            raise UsageError(f"run {self.id}: the time to answer {address} is over.{more}")
         if state.status in ENDED:
             raise UsageError(f"run {self.id} has ended already: {state.status}")
         if past.answerers and who not in past.answerers:
@@ -444,7 +477,7 @@ class Run:
 
         def decide(state: RunState) -> DriftAccepted:
             if start.driven_elsewhere(self.runtime, state):
-                raise UsageError(f"run {self.id} is being driven by {start.claimant(state)}, which is alive.")
+                raise UsageError(f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}.")
             if state.status in ENDED:
                 raise UsageError(f"run {self.id} has ended already: {state.status}")
             # Looked at here, so that it is held against the very state that the entry follows.
@@ -485,7 +518,7 @@ class Run:
         def decide(state: RunState) -> RunRewound:
             if start.driven_elsewhere(self.runtime, state):
                 raise UsageError(
-                    f"run {self.id} is being driven by {start.claimant(state)}, which is alive. End it first."
+                    f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}. End it first."
                 )
             return RunRewound(address, by or whoami(), note, self._recorded_call(state, address).first)
 
@@ -500,8 +533,9 @@ class Run:
     def _recorded_call(self, state: RunState, address: str) -> Past:
         past = state.calls.get(address)
         if past is None:
-            known = ", ".join(list(state.calls)[-10:]) or "none"
-            raise UsageError(f"run {self.id} has no recorded call {address!r}. The last ones: {known}.")
+            from surefoot.engine import forking
+
+            raise forking.unknown_call(self.id, address, list(state.calls))
         return past
 
     def fork(self, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Fork:
@@ -638,10 +672,14 @@ class _Rehearsed(Struct, frozen=True):
     planned: list[tuple[str, str]]
     suspects: list[tuple[str, str]]
     stops: list[str]
+    unasked: list[str]
 
 
-def _rehearsed(session: Session, definition: Definition) -> _Rehearsed:
+def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Definition) -> _Rehearsed:
     """Replay up to the first calls that would be executed, or to the end that would be recorded."""
+    from surefoot.engine.preflight import Rehearsal
+
+    session = Rehearsal(runtime, state, head)
     session.follow(definition.watch, definition.on_drift, definition.approve)
     stops: list[str] = []
     try:
@@ -654,14 +692,16 @@ def _rehearsed(session: Session, definition: Definition) -> _Rehearsed:
     if session.trouble is not None:
         stops.append(str(session.trouble))
     stops += [stop.message for stop in session.stops]
-    return _Rehearsed(session.planned, session.suspects, stops)
+    return _Rehearsed(session.planned, session.suspects, stops, [past.address for past in session.unasked()])
 
 
-def _invoked(session: Session, definition: Definition, fn: Any) -> Any:
-    with rehearsing(session):
-        outcome = _in_a_loop_of_its_own(session, fn) if definition.is_async else drive.invoke(session, fn)
-    if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
-        raise outcome
+def _invoked(session: Rehearsal, definition: Definition, fn: Any) -> Any:
+    from surefoot.engine.preflight import perform
+
+    outcome = perform(session, definition, fn)
+    came_to_something = session.planned or session.stops or session.trouble
+    if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception) and not came_to_something:
+        raise outcome  # Else it may be no more than what a TaskGroup makes of our own signals.
     return outcome
 
 
@@ -676,18 +716,3 @@ def _foresee_end(session: Session, outcome: Any) -> None:
         ending = end.value
     if isinstance(ending, ContinueSignal):
         session.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))
-
-
-def _in_a_loop_of_its_own(session: Session, fn: Any) -> Any:
-    import asyncio
-
-    from surefoot.engine import drive_async
-
-    box: list[Any] = []
-    context = contextvars.copy_context()
-    thread = threading.Thread(
-        target=lambda: box.append(context.run(asyncio.run, drive_async.invoke(session, fn))), daemon=True
-    )
-    thread.start()
-    thread.join()
-    return box[0]

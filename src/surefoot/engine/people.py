@@ -19,11 +19,12 @@ from surefoot.core import schema as schemas
 from surefoot.core import values
 from surefoot.core.command import Append, Failed, Halted, Observe, Pause, Program, Verify
 from surefoot.core.doubt import unanswered
-from surefoot.core.entry import QuestionAsked, QuestionExpired
+from surefoot.core.entry import QuestionAsked, QuestionExpired, Stop
 from surefoot.core.history import Past, PastState, changed
 from surefoot.core.programs.calls import Call, Part, unobservable
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
+from surefoot.engine.config import alert
 from surefoot.engine.current import Place
 from surefoot.engine.worldview import looked_around
 from surefoot.errors import Fatal, UsageError, ValueRejected
@@ -132,7 +133,23 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
         elif remaining(patience, session.now()) <= 0:
             raise session.stopped(place, unanswered(session.run, past), past.due)
         else:
+            tell_waiting(session, unanswered(session.run, past))
             yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
+
+
+def tell_waiting(session: Any, stop: Stop) -> None:
+    """Whoever can answer hears of it when the waiting begins: once the patience is over it would be too late."""
+    if identity(stop) in session.told:
+        return
+    session.told.add(identity(stop))
+    log.warning("%s Waiting %g s for it.", stop.message, session.wait_seconds)
+    if identity(stop) not in map(identity, session.earlier_stops):
+        alert(f"{stop.reason}: {stop.message}", stop.cures, run=session.run, kind=stop.reason)
+
+
+def identity(stop: Stop) -> tuple[str, str, str]:
+    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another."""
+    return stop.reason, stop.address, stop.message if stop.reason == "Drifted" else stop.facts.get("shown", "")
 
 
 def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, Past]:

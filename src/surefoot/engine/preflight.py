@@ -5,6 +5,9 @@ executed ends it. No run is claimed and nothing is written. What the code does *
 every replay. How the replay ends is judged by the session itself, as in a resume; its wishes to write are dropped.
 
 A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes and are told apart.
+It is *perhaps stranded* if an effect that was executed has not been asked for where the replay ends: in code that has not
+changed, everything on record comes before what is new. Calls may have been put in front of it; or the resume executes
+what is next, and finds only at its end that the effect is gone.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from msgspec import Struct
 
 from surefoot.core import doubt, values
 from surefoot.core.command import Done, Failed, Returned
-from surefoot.core.entry import CallsUnclaimed, Entry, Stop, Value
-from surefoot.core.history import cures, located
+from surefoot.core.entry import CallsUnclaimed, Entry, Stop
+from surefoot.core.history import Past, cures, located, not_asked_yet
 from surefoot.core.state import ENDED, RunState
 from surefoot.engine import drive, journal, start
 from surefoot.engine.ending import conclude
@@ -44,11 +47,13 @@ WAITS: Final = "waits"
 """For an answer, an event, a release: for something that is not code."""
 IN_DOUBT: Final = "in doubt"
 STRANDED: Final = "stranded"
+PERHAPS: Final = "perhaps stranded"
 DAMAGED: Final = "damaged"
-VERDICTS: Final = (DAMAGED, STRANDED, IN_DOUBT, WAITS, GOES_ON)
+VERDICTS: Final = (DAMAGED, STRANDED, PERHAPS, IN_DOUBT, WAITS, GOES_ON)
 """The most pressing first."""
 
 _NOT_THE_CODE: Final = frozenset({"InDoubt", "WaitingForAnswer", "Drifted", "Quarantined"})
+_OF_PEOPLE: Final = frozenset({"InDoubt", "WaitingForAnswer"})
 _EVERY_RUN: Final = 2**62
 
 
@@ -103,7 +108,8 @@ def check(runtime: Runtime, run: str) -> Finding | None:
     state, head = found
     driven = start.driven_elsewhere(runtime, state)
     held, state.stops = state.stops, ()  # What stopped it under other code is asked anew.
-    in_doubt = () if driven else _revived(doubt.open_questions(state), run, runtime.store.url)
+    doubts = tuple(stop for stop in doubt.open_questions(state) if stop.reason == "InDoubt")
+    in_doubt = () if driven else _revived(doubts, run, runtime.store.url)
     name = state.created.workflow if state.created else ""
     session = Rehearsal(runtime, state, head)
     definition: Definition | None = None
@@ -176,23 +182,38 @@ def _blame(error: BaseException) -> str:
 
 
 class Rehearsal(Session):
-    """A dry session that remembers which failures came from the journal, and where a value could not be read."""
+    """A dry session that remembers which failures came from the journal, and whether all of the code was heard."""
 
     def __init__(self, runtime: Runtime, state: RunState, head: Head) -> None:
         super().__init__(runtime, state, head, dry=True)
+        self.tasks_cut_off = False
+        """Whether a task of the workflow's own was cancelled, perhaps before it had asked for what is on record."""
         self._recorded_failures: list[BaseException] = []
 
-    def decoded(self, value: Value) -> Any:
-        try:
-            return super().decoded(value)
-        except Stopped as error:
-            raise self._at_its_call(error, value) from None
+    def unasked(self) -> list[Past]:
+        """Executed effects that no branch has asked for, although each has come to what it would do next."""
+        heard = bool(self.planned or self.stops) and all(stop.reason in _OF_PEOPLE for stop in self.stops)
+        if not heard or self.trouble is not None or self.state.cancel is not None:
+            return []
+        # Whoever sent the run back may want it to go another way.
+        missing = [past for past in self.state.calls.values() if past.kind == "effect" and not past.asked]
+        return [past for past in missing if not past.rewound and not (self.tasks_cut_off and "[" in past.address)]
+
+    def would_strand(self) -> Stop | None:
+        """What speaks against going on, though nothing stops the run before it executes something."""
+        missing = self.unasked()
+        if not missing:
+            return None
+        if self.planned:
+            at = f"{', '.join(address for _, address in self.planned[:5])} would run"
+        else:
+            at = f"the run stands still at {', '.join(stop.address for stop in self.stops[:5])}"
+        return not_asked_yet(self.run, missing, at)
 
     def revive(self, ending: Failed) -> BaseException:
         error = super().revive(ending)
-        if error is self.trouble and isinstance(error, Stopped):
-            return self._at_its_call(error, ending.raw)
-        self._recorded_failures.append(error)
+        if error is not self.trouble:
+            self._recorded_failures.append(error)
         return error
 
     def failed_before(self, error: BaseException) -> bool:
@@ -206,14 +227,6 @@ class Rehearsal(Session):
             story = story.__cause__ or story.__context__
         return False
 
-    def _at_its_call(self, error: Stopped, value: object) -> Stopped:
-        pasts = self.state.calls.values()
-        address = next((past.address for past in pasts if past.value is value or past.error is value), "")
-        found = located(error, self.run, address)
-        if self.trouble is error:
-            self.trouble = found
-        return found
-
 
 def _judge(session: Rehearsal, definition: Definition) -> _Verdict:
     plan = definition.resume_plan()
@@ -223,9 +236,11 @@ def _judge(session: Rehearsal, definition: Definition) -> _Verdict:
         raise located(error, session.run, "its arguments") from None
     if session.state.cancel is not None:
         return _Verdict(GOES_ON)  # To its end: the first verb it comes to cancels it.
-    outcome = _perform(session, definition, lambda: definition.fn(*args, **kwargs))
+    outcome = perform(session, definition, lambda: definition.fn(*args, **kwargs))
     if session.trouble is not None:
         return _trouble(session.trouble)
+    if (perhaps := session.would_strand()) is not None:
+        return _Verdict(PERHAPS, _revived((perhaps,), session.run, session.runtime.store.url))
     if session.stops:
         return _stopped(session)
     if session.planned:
@@ -237,7 +252,8 @@ def _judge(session: Rehearsal, definition: Definition) -> _Verdict:
     return _Verdict(*_of_the_end(session, plan, ending), unclaimed)
 
 
-def _perform(session: Session, definition: Definition, fn: Callable[[], Any]) -> Returned | BaseException:
+def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -> Returned | BaseException:
+    """Replay the code up to where each branch would do something new, and say how it ended."""
     with rehearsing(session):
         outcome = _in_a_loop(session, fn) if definition.is_async else drive.invoke(session, fn)
     if isinstance(outcome, KeyboardInterrupt):
@@ -245,7 +261,7 @@ def _perform(session: Session, definition: Definition, fn: Callable[[], Any]) ->
     return outcome
 
 
-def _in_a_loop(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:
+def _in_a_loop(session: Rehearsal, fn: Callable[[], Any]) -> Returned | BaseException:
     """In a thread of its own: whoever asks may be inside a loop already."""
     import asyncio
     import contextvars
@@ -254,9 +270,21 @@ def _in_a_loop(session: Session, fn: Callable[[], Any]) -> Returned | BaseExcept
 
     box: list[Returned | BaseException] = []
 
+    def note_cut_off(task: asyncio.Task[Any]) -> None:
+        session.tasks_cut_off |= task.cancelled()
+
+    def noted(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(coro, loop=loop, **options)
+        task.add_done_callback(note_cut_off)
+        return task
+
+    async def invoke() -> Returned | BaseException:
+        asyncio.get_running_loop().set_task_factory(noted)
+        return await drive_async.invoke(session, fn)
+
     def work() -> None:
         try:
-            box.append(asyncio.run(drive_async.invoke(session, fn)))
+            box.append(asyncio.run(invoke()))
         except BaseException as error:  # noqa: BLE001 - a task of the workflow's own ended the loop: that is the outcome
             box.append(error)
 

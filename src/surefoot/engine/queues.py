@@ -38,6 +38,11 @@ class Queue:
         return self.name
 
 
+def declared() -> frozenset[str]:
+    """The names of all queues that this process knows."""
+    return frozenset(_declared)
+
+
 def limits() -> tuple[Limit, ...]:
     """Of all queues that this process knows to be limited."""
     return tuple(limit for limit in _declared.values() if limit.concurrency is not None or limit.starts is not None)

@@ -100,7 +100,7 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.store.contract import Head
-from surefoot.store.liveness import is_ours
+from surefoot.store.liveness import is_ours, vouched
 
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
@@ -227,7 +227,8 @@ class Attempt:
         worker, store = past.runs_in, self.session.runtime.store
         if not worker or worker == store.worker or is_ours(worker) or not store.alive(worker):
             return ""  # Those of this process are known one by one (`busy`).
-        return f"the call may still be running in {past.claimant}, which is alive; end that process and resume"
+        alive = vouched(store, worker)
+        return f"the call may still be running in {past.claimant}, {alive}; end that process and resume"
 
     def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
         """What the effect touches, as it is now; and what of it could not be observed."""
@@ -339,6 +340,8 @@ class Session:
         self._open: dict[str, bool] = {}
         """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
         self.earlier_stops = state.stops
+        self.told: set[tuple[str, str, str]] = set()
+        """Stops that people have heard of while the run waited for an answer (`people.identity`)."""
         self._lock = threading.Lock()
 
     # -- claiming ---------------------------------------------------------------------------------
@@ -587,7 +590,7 @@ class Session:
         elif attempt.ending is None and not self.is_given_up():
             was_open = past is not None and past.kind == "effect" and past.state is PastState.IN_DOUBT
             if self._open.get(attempt.call.address, was_open):
-                question = Question(self.run, attempt.call.address, "it may have happened")
+                question = Question(self.run, attempt.call.address, "it may have happened", attempt.call.args)
                 self.stopped(place, question.stop("its caller was cancelled before that was found out"))
 
     def while_undoing(self, task: Any, error: BaseException) -> None:

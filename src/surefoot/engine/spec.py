@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,9 @@ from surefoot.world.observing import distinct
 ON_CRASH = ("ask", "retry", "check", "fail")
 _undoable: set[str] = set()
 """The names of effects that have an undo."""
+_effects: dict[str, dict[str, CallSpec]] = {}
+"""The effects this process knows: by name, and by where they are defined."""
+_CALL = re.compile(r"(?:.*/)?([^/]+)#\d+", re.DOTALL)
 
 
 class Binder:
@@ -130,6 +134,7 @@ class CallSpec:
         values.register_annotations(fn)
         if kind == "effect":
             self._check_effect()
+            _effects.setdefault(self.name, {})[f"{fn.__module__}:{fn.__qualname__}"] = self
 
     def _check_effect(self) -> None:
         if self.on_crash not in ON_CRASH:
@@ -240,6 +245,13 @@ class CallSpec:
         if self.kind == "effect":
             rehearsal.would_do("effect outside of the run", self.name)
         return self.fn(*args, **kwargs)
+
+
+def known_effect(address: str) -> CallSpec | None:
+    """The effect that is called there, by its name; None if this process knows none of it, or several."""
+    call = _CALL.fullmatch(address)
+    known = _effects.get(call[1], {}) if call is not None else {}
+    return next(iter(known.values())) if len(known) == 1 else None
 
 
 def is_undoable(address: str) -> bool:

@@ -47,12 +47,14 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.store.contract import Head, Store
-from surefoot.store.liveness import is_ours
+from surefoot.store.liveness import is_ours, vouched
 
 LONGEST_ID = 200
 DECLARED = "declared"
 APPROVALS = (DECLARED, "every", "never")
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
+QUIET_SECONDS = 1.0
+"""Who waits longer than this for another process is told so."""
 MOST_FALLBACKS = 3
 """In one go. Damage that comes back each time is a disk to be replaced."""
 CLOCK_SLACK_MICROS = 60_000_000
@@ -131,7 +133,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
     check_id(run)
     _refuse_self(run)
     patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
-    nap = FIRST_NAP
+    nap, napped = FIRST_NAP, 0.0
     may_create = plan.args is not None
     fallbacks = 0
     session: Session | None = None
@@ -170,10 +172,13 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             runtime = yield Do(partial(step_back, runtime, plan, run, error, session))
             may_create = False
             continue
+        who = "this process" if state is None else claimant(state)
         if patience is not None and time.monotonic() > patience:
-            who = "this process" if state is None else claimant(state)
             raise TimeoutError(f"run {run} is still driven by {who}; waited {options.wait_seconds:g} s for it")
+        if napped < QUIET_SECONDS <= napped + nap:
+            log.warning("run %s: waiting for %s, which drives it or is not known to be dead yet", run, who)
         yield Nap(nap)
+        napped += nap
         nap = min(nap * 1.5, LONGEST_NAP)
 
 
@@ -416,6 +421,12 @@ def driven_elsewhere(runtime: Runtime, state: RunState) -> bool:
 def claimant(state: RunState) -> str:
     holder = state.claimant
     return "nobody" if holder is None else f"worker {holder.worker[:8]} on host {holder.host} (pid {holder.pid})"
+
+
+def living_claimant(runtime: Runtime, state: RunState) -> str:
+    """Who drives the run, and how sure that is."""
+    worker = state.claimant.worker if state.claimant is not None else ""
+    return f"{claimant(state)}, {vouched(runtime.store, worker)}"
 
 
 def recorded_end(store: Store, state: RunState) -> Any:

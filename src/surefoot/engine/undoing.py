@@ -3,7 +3,7 @@
 Every line of control notes the effects that were done in it, whether they ran now or are replayed; what branches did
 comes in the order of the branches. So after a crash in the middle of undoing the same undos are asked for in the same
 order, and those on record are not repeated. A saga undoes when it is left by a failure or by cancellation, never by a
-stop or an interruption: such a run is intact and goes on.
+stop or an interruption: such a run is intact and goes on. What was done in it and has no undo is named, loudly.
 
 A task that is cancelled inside the run (a time-out, a failing sibling) has failed too. But that need not strike again,
 or not there, when the code is replayed. So it is recorded before the first undo (`SagaCancelled`); from then on the block
@@ -24,6 +24,7 @@ from surefoot.core.entry import SagaCancelled, Stop
 from surefoot.core.history import Past, changed
 from surefoot.core.timer import after
 from surefoot.engine import current, drive
+from surefoot.engine.config import loud
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
 from surefoot.engine.signals import CancelSignal, PlanSignal, RunSignal
@@ -58,11 +59,26 @@ class Saga:
                     place, changed(session.run, self._address, f"a {self._cancelled.kind}", "sf.saga()")
                 )
         self._begin = {path: len(deeds) for path, deeds in _lists(place)}
+        place.line.sagas += 1
         return place
 
     def _to_undo(self) -> list[Deed]:
         place = self._place
-        return [] if place is None else [deed for deed in _deeds(place, self._begin) if not deed.undone][::-1]
+        return [] if place is None else _undoable(place, self._begin)[::-1]
+
+    def _tell_what_is_left(self, place: Place) -> None:
+        """Whoever reads "undone" takes it for everything. A replay that only passes here again does not alert again."""
+        left = [deed for deed in _deeds(place, self._begin) if deed.spec.undo is None and not deed.undone]
+        if not left or place.session.dry:
+            return
+        for deed in left:
+            deed.undone = True  # The saga around this one has nothing more to say about it.
+        run, names = place.session.run, ", ".join(deed.address for deed in left)
+        message = f"run {run}: a saga did not succeed. Left as they are, they have no undo: {names}"
+        if place.session.live:
+            loud(message, run=run, kind="saga")
+        else:
+            log.warning("%s", message)
 
     def __enter__(self) -> Self:
         place = self._enter()
@@ -73,11 +89,16 @@ class Saga:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._place is not None and _compensates(error) and (deeds := self._to_undo()):
-            with _still_allowed(self._place) as failures:
-                for deed in deeds:
+        place = self._place
+        if place is None:
+            return
+        place.line.sagas -= 1
+        if _compensates(error):
+            with _still_allowed(place) as failures:
+                for deed in self._to_undo():
                     with failures:
                         _undo(deed)
+            self._tell_what_is_left(place)
             failures.tell()
 
     async def __aenter__(self) -> Self:
@@ -100,16 +121,19 @@ class Saga:
         if place is None:
             return
         place.line.leaving = self._outer
+        place.line.sagas -= 1
         cancelled = isinstance(error, CancelledError)
         again = self._cancelled is not None and (error is None or isinstance(error, CancelledAgain))
         if isinstance(error, CancelledError) and not again and self._breaks_off(place, error):
             return
-        deeds = self._to_undo() if cancelled or again or _compensates(error) else []
-        if deeds:
+        compensates = cancelled or again or _compensates(error)
+        if compensates and (deeds := self._to_undo()):
             marked = cancelled and self._cancelled is None
             _, late = await to_the_end(self._undone(place, deeds, marked=marked), place.session.while_undoing)
             if late is not None:
                 raise late
+        elif compensates:
+            self._tell_what_is_left(place)
         if again and self._cancelled is not None:
             await _cancelled_as_before(place, self._address, self._cancelled)
 
@@ -135,6 +159,7 @@ class Saga:
                 for deed in deeds:
                     with failures:
                         await _undo_async(deed)
+            self._tell_what_is_left(place)
             failures.tell()
         finally:
             place.owner = owner
@@ -188,7 +213,7 @@ def _wanted(effects: tuple[Any, ...]) -> list[Deed]:
                 UsageError(f"sf.undo() takes effects that have an undo (@write.undo); {effect!r:.100} has none")
             )
         specs.append(spec)
-    return [deed for deed in _deeds(place, {}) if not deed.undone and (not specs or deed.spec in specs)][::-1]
+    return [deed for deed in _undoable(place, {}) if not specs or deed.spec in specs][::-1]
 
 
 def _lists(place: Place) -> list[tuple[str, list[Deed]]]:
@@ -200,6 +225,10 @@ def _lists(place: Place) -> list[tuple[str, list[Deed]]]:
 
 def _deeds(place: Place, begin: dict[str, int]) -> list[Deed]:
     return [deed for path, deeds in _lists(place) for deed in deeds[begin.get(path, 0) :]]
+
+
+def _undoable(place: Place, begin: dict[str, int]) -> list[Deed]:
+    return [deed for deed in _deeds(place, begin) if deed.spec.undo is not None and not deed.undone]
 
 
 def _undo(deed: Deed) -> None:

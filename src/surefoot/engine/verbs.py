@@ -321,6 +321,7 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
             raise _expired(name)
         if remaining(patience, session.now()) <= 0:
             raise session.stopped(place, _waiting(session.run, address, name), due)
+        people.tell_waiting(session, _waiting(session.run, address, name))
         yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
 
 

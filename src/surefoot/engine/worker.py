@@ -19,13 +19,24 @@ from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from surefoot.core.state import QUEUED
 from surefoot.core.timer import MICROS, Duration, seconds
+from surefoot.core.visible import shorten
 from surefoot.engine import config, fallback, journal, queues, start
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.signals import Suspended
-from surefoot.errors import Cancelled, Damaged, Fenced, JournalCorrupt, Stopped, StoreUnavailable, UsageError
-from surefoot.store.contract import Reserved, Wanted
+from surefoot.errors import (
+    Cancelled,
+    Damaged,
+    Fenced,
+    JournalCorrupt,
+    StepFailed,
+    Stopped,
+    StoreUnavailable,
+    UsageError,
+)
+from surefoot.store.contract import Reserved, RunQuery, Wanted
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,6 +51,12 @@ SWEEP_SECONDS: Final = 600.0
 """How often lines of the index that are missing or damaged are looked for: their runs would never be woken."""
 OPENERS: Final = 2
 """Threads that read the runs which were taken: more would only wait for each other."""
+LOOKED_AT: Final = 1000
+"""So many runs, the newest and those that are queued, may show that a queue is in use."""
+TOLD_WIDTH: Final = 1000
+"""A line of the log holds at most so much of an error that a workflow made."""
+QUIET: Final = frozenset({"done", "suspended", "cancelled"})
+"""Ends that need nobody."""
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_GRACE: Final = "30s"
 
@@ -95,6 +112,7 @@ class Worker:
                 "worker: several workflows are called %r (%s): it drives none of them. Give each a name= of its own.",
                 name, ", ".join(where),
             )  # fmt: skip
+        self._survive(self._doubt_queues)
         openers = [threading.Thread(target=self._open_runs, daemon=True) for _ in range(OPENERS)]
         try:
             for opener in openers:
@@ -155,6 +173,17 @@ class Worker:
                 delay = min(delay * 2, LONGEST_BACK_OFF_SECONDS)
             else:
                 return
+
+    def _doubt_queues(self) -> None:
+        """A queue whose name was mistyped is served for ever, without a word."""
+        if unknown := set(self.queues) - queues.declared() - {""}:
+            looks = (RunQuery(status=status, limit=LOOKED_AT) for status in (None, QUEUED))
+            listed = (one.row for look in looks for one in self.runtime.store.runs(look))
+            for name in sorted(unknown - {row.queue for row in listed if row is not None}):
+                log.warning(
+                    "worker: no run is in queue %r, nor is it declared: if it is no mistake, declare sf.Queue(%r). "
+                    "Declared are: %s.", name, name, ", ".join(sorted(queues.declared())) or "none",
+                )  # fmt: skip
 
     def _round(self) -> None:
         self._sweep()
@@ -260,8 +289,8 @@ class Worker:
 
     def _concluded(self, runtime: Runtime, run: str, error: BaseException | None) -> None:
         how = _how(error)
-        if how in ("trouble", "damaged"):
-            log.warning("worker: run %s: %s: %s", run, type(error).__name__, error)
+        if error is not None and how not in QUIET:
+            _tell(run, how, error)
         with self._lock:
             self._runs.discard(run)
             self.ended[how] = self.ended.get(how, 0) + 1
@@ -321,6 +350,28 @@ def _serve(loop: asyncio.AbstractEventLoop, is_over: Callable[[], bool]) -> None
             log.warning("worker: a task of a workflow ended with %s; the worker goes on", type(error).__name__)
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
+
+
+def _tell(run: str, how: str, error: BaseException) -> None:
+    """One line for each stop or failure: nobody else sees what happens in a worker. Where it was raised, for DEBUG."""
+    told = (
+        [(type(stop).__name__, stop.summary) for stop in error.stops] if isinstance(error, Stopped) else [_said(error)]
+    )
+    head = f"run {run}:" if how == "trouble" else f"run {run} {how}:"
+    for kind, message in told:
+        plain = message.removeprefix(f"run {run}, ").removeprefix(f"run {run}: ")
+        log.warning("worker: %s %s", head, shorten(f"{kind}: {plain}" if plain else kind, TOLD_WIDTH))
+    if how == "failed":
+        log.debug("worker: run %s failed here:", run, exc_info=error)
+
+
+def _said(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, StepFailed):
+        return error.type, error.message
+    try:
+        return type(error).__name__, str(error)
+    except Exception as broken:  # noqa: BLE001 - __str__ of user code; the failure must be told all the same
+        return type(error).__name__, f"<its __str__ raised {type(broken).__name__}>"
 
 
 def _how(error: BaseException | None) -> str:

@@ -21,7 +21,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 F = TypeVar("F", bound=Callable[..., Any])
-LONGEST_WORD = 200
+LONGEST_QUEUE = 200
+LONGEST_LABEL = 1000
 Exceptions = type[BaseException] | tuple[type[BaseException], ...]
 
 # -- steps and effects -------------------------------------------------------------------------------------
@@ -379,7 +380,7 @@ def _workflow(definition: Definition) -> Any:
         """Options, kept apart from the workflow's own parameters."""
         options = Options(
             store=store,
-            queue=_checked_word("queue", str(queue or "")),
+            queue=_checked_queue(str(queue or "")),
             labels=_checked_labels(labels),
             delay_seconds=None if delay is None else seconds(delay),
             wait_seconds=None if wait is None else seconds(wait),
@@ -407,17 +408,27 @@ def _workflow(definition: Definition) -> Any:
     return inline
 
 
-def _checked_word(what: str, word: str) -> str:
+def _checked_queue(name: str) -> str:
     """It becomes part of an index row, in every kind of store."""
-    if len(word) > LONGEST_WORD or not word.isprintable():
-        raise UsageError(f"a {what} has at most {LONGEST_WORD} characters, all of them printable: {word[:40]!r}")
-    return word
+    if len(name) > LONGEST_QUEUE or not name.isprintable():
+        raise UsageError(f"a queue's name has at most {LONGEST_QUEUE} characters, all of them printable: {name[:40]!r}")
+    return name
+
+
+def _is_text(words: str) -> bool:
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _checked_labels(labels: dict[str, str] | None) -> dict[str, str]:
     for key, value in (labels or {}).items():
         if type(key) is not str or type(value) is not str:
             raise UsageError(f"labels are words: {key!r}={value!r} is not a pair of strings")
-        _checked_word("label", key)
-        _checked_word("label", value)
+        if max(len(key), len(value)) > LONGEST_LABEL or not _is_text(key + value):
+            raise UsageError(
+                f"a label has at most {LONGEST_LABEL} characters, and no half of a surrogate: {key[:40]!r}"
+            )
     return dict(labels or {})

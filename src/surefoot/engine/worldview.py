@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -151,6 +151,8 @@ def checked_on_drift(on_drift: OnDrift) -> OnDrift:
 
 def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
     """Refused when decorated, not at the first resume."""
+    if callable(getattr(watch, "fingerprint", None)) or not isinstance(watch, Iterable):
+        raise UsageError(f'watch={watch!r:.200}: must be a list of witnesses: watch=[witness.file("a.txt"), …]')
     return tuple(distinct(watch))
 
 

@@ -203,6 +203,11 @@ class Store(Protocol):
     def alive(self, worker: str) -> bool:
         """Whether that worker's process lives, by its lock; or, with many hosts, whether its lease runs."""
 
+    def alive_until(self, worker: str) -> int | None:
+        """Until when that worker counts as alive though it may be dead: the end of its lease, microseconds since 1970.
+        None: what `alive` says is certain.
+        """
+
     def holds(self) -> bool:
         """Whether others are sure to see this process as alive right now. Costs nothing: asked before every effect."""
 

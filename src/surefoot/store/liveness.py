@@ -16,9 +16,11 @@ import re
 import secrets
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Final
 
 from surefoot.errors import StoreUnavailable
+from surefoot.store.contract import Store
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}\Z")
 _FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,6 +43,15 @@ def _in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_in_child)
+
+
+def vouched(store: Store, worker: str) -> str:
+    """Why a worker counts as alive, in words that go behind its name. A lease runs on for a while after a death."""
+    until = None if is_ours(worker) else store.alive_until(worker)
+    if until is None:
+        return "which is alive"
+    ends = datetime.fromtimestamp(until / 1e6, UTC).strftime("%H:%M:%S UTC")
+    return f"whose lease runs until {ends} (if it is dead, ask again then)"
 
 
 def is_ours(worker: str) -> bool:

@@ -153,6 +153,9 @@ class MemoryStore:
         self._refuse_unless_usable()
         return worker == self._worker
 
+    def alive_until(self, worker: str) -> int | None:
+        return None
+
     def holds(self) -> bool:
         return self.usable
 

@@ -415,9 +415,7 @@ def _anchor(path: str, store: SqliteStore | None) -> Finding:
     try:
         mark = anchor.read()
         if mark is None:
-            return Finding(
-                WARN, "anchor", "is empty: the store was never finished", "start a run: it is made whole then"
-            )
+            return _empty_anchor(path)
         if not anchor.intact():
             return Finding(
                 WARN, "anchor", "one of its two slots is damaged, the other speaks", "none: opening the store heals it"
@@ -434,6 +432,12 @@ def _anchor(path: str, store: SqliteStore | None) -> Finding:
             BAD, "anchor", f"knows {mark.pos} records, the store has {newest}", "put the newer file and its -wal back"
         )
     return Finding(OK, "anchor", f"both slots hold, at record {mark.pos} of {newest}")
+
+
+def _empty_anchor(path: str) -> Finding:
+    if any(os.path.lexists(path + suffix) for suffix in ("", "-wal", "-journal")):
+        return Finding(WARN, "anchor", "is empty: it knows of no record", "what is said of the store comes first")
+    return Finding(WARN, "anchor", "is empty: the store was never finished", "start a run: it is made whole then")
 
 
 def _log(path: str) -> Finding:

@@ -248,6 +248,9 @@ class SqliteStore:
         self._refuse_unless_usable()
         return self._liveness.alive(worker)
 
+    def alive_until(self, worker: str) -> int | None:
+        return None
+
     # --- workers ---------------------------------------------------------------------------------------
 
     def holds(self) -> bool:

@@ -17,6 +17,7 @@ import secrets
 import shlex
 import stat
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any, Final
 
 import apsw
@@ -264,9 +265,16 @@ def _log_alone(path: str, log: str) -> JournalRegressed:
         facts={"log": log},
         cures=(
             ("have the database?", f"put it back as {path}"),
-            ("gone for good?", f"move {log} away; a new, empty store can then be made"),
+            ("gone for good?", _move_away(path)),
         ),
     )
+
+
+def _move_away(path: str) -> str:
+    """The command that makes room for a new store: with every file that is there, for one left behind is in the way."""
+    there = [path + suffix for suffix in ("", "-wal", "-shm", "-journal", "-anchor") if os.path.lexists(path + suffix)]
+    aside = next(name for n in count(1) if not os.path.lexists(name := f"{path}-lost-{n}"))
+    return f"mkdir {shlex.quote(aside)} && mv {shlex.join([*there, aside])}"
 
 
 def _build(path: str, store_id: bytes) -> None:
@@ -546,15 +554,17 @@ def _replaced(path: str, mark: Mark | None, why: str) -> SurefootError:
 
 
 def _regressed(path: str, mark: Mark, found: str) -> JournalRegressed:
-    adopt = (("really lost?", "surefoot adopt --reason TEXT"),) if "record" in found else ()
+    name = os.path.basename(path)
+    back: tuple[tuple[str, str], ...] = (("have the database?", f"put {name} back, together with its -wal file"),)
+    if "record" in found:
+        back = (
+            ("an older copy?", f"put the newer {name} back, together with its -wal file"),
+            ("really lost?", "surefoot adopt --reason TEXT"),
+        )
     return JournalRegressed(
         f"{path}: the store is older than it once was: {mark.pos} records were acknowledged, but {found}.",
         facts={"expected": mark.pos, "found": found, "anchor": anchor_path(path)},
-        cures=(
-            ("an older copy?", f"put the newer {os.path.basename(path)} back, together with its -wal file"),
-            *adopt,
-            ("start anew?", f"move {path} and {anchor_path(path)} away together; a new store can then be made"),
-        ),
+        cures=(*back, ("start anew?", _move_away(path))),
     )
 
 

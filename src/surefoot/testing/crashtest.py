@@ -55,8 +55,7 @@ def crashtest(
 
     with driving.answers_only():
         workflow = code.load_workflow(target)
-    positional, named = code.parse_arguments(args)
-    code.require_fitting(workflow, positional, named)
+    positional, named = code.arguments(workflow, args)
     task = Task(workflow, tuple(positional), named, observed(None), _answers(given), seconds=seconds)
     command = ["surefoot", "crashtest", target, *(word for one in given for word in ("--answer", one))]
     extra = " ".join(["", "--", *map(shlex.quote, args)]) if args else ""

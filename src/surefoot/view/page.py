@@ -14,7 +14,7 @@ from msgspec import Raw
 from surefoot.core import values
 from surefoot.core.entry import Kept, RunRewound, Value
 from surefoot.core.history import Past, PastState
-from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState
+from surefoot.core.state import CANCELLED, DONE, ENDED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
 from surefoot.view.standing import Asked, Cure, Reason, Stands
 
@@ -84,7 +84,10 @@ class Page:
     """Type and message of the failure that ended the run."""
 
 
-def page(state: RunState, *, driven: bool, now: int, where: str = "", whole: Whole | None = None) -> Page:
+def page(
+    state: RunState, *, driven: bool, now: int, where: str = "", app: str = standing.UNKNOWN_APP,
+    whole: Whole | None = None,
+) -> Page:  # fmt: skip
     """`whole` gives the bytes of values that are kept by parts; without it, and for calls, their size is shown."""
     created = state.created
     how = standing.stands(state, driven=driven, now=now)
@@ -93,7 +96,6 @@ def page(state: RunState, *, driven: bool, now: int, where: str = "", whole: Who
     calls = tuple(
         _call(past, processes, driven=driven, let_go=let_go) for past in state.calls.values() if past.kind != "note"
     )
-    error = values.error_summary(state.error) if state.status == FAILED and state.error is not None else None
     return Page(
         run=state.run,
         workflow=created.workflow if created else "",
@@ -101,7 +103,7 @@ def page(state: RunState, *, driven: bool, now: int, where: str = "", whole: Who
         status=state.status,
         stands=how.status,
         needs_a_person=how.needs_a_person,
-        headline=_headline(state, how, error),
+        headline=_headline(state, how),
         labels=dict(created.labels) if created else {},
         created=state.created_at,
         newest=state.newest_at,
@@ -113,14 +115,14 @@ def page(state: RunState, *, driven: bool, now: int, where: str = "", whole: Who
         child_of=created.child_of if created else "",
         forked_from=f"{created.parent} before {created.at}" if created and created.parent else "",
         rewinds=tuple(_rewind(entry) for entry in state.rewinds),
-        reasons=standing.reasons(how.stops, where, _asked(state, whole)),
-        cures=standing.what_helps(state.run, how, where),
+        reasons=standing.reasons(how.stops, where, _asked(state, whole), app),
+        cures=standing.what_helps(state.run, how, where, app),
         calls=calls,
         processes=tuple(processes),
         published={name: _json(raw, whole) for name, raw in state.published.items()},
         args=_json(state.args, whole),
         result=_json(state.value, whole) if state.status == DONE else "",
-        error=error,
+        error=None if how.failure is None else (how.failure.type, how.failure.message),
     )
 
 
@@ -132,9 +134,9 @@ _HEADLINES = {
 }
 
 
-def _headline(state: RunState, how: Stands, error: tuple[str, str] | None) -> str:
-    if error is not None:
-        return text.shorten(f"failed: {error[0]}: {error[1]}" if error[1] else f"failed: {error[0]}", VALUE_WIDTH)
+def _headline(state: RunState, how: Stands) -> str:
+    if how.failure is not None:
+        return text.shorten(f"failed: {how.failure}", VALUE_WIDTH)
     if state.pruned is not None:
         return f"pruned {text.clock_time(state.pruned_at)}: it had ended {state.status}, and what it recorded is gone"
     asked = ", asked to cancel" if state.cancel is not None and state.status not in ENDED else ""
@@ -200,7 +202,7 @@ def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> Ca
         took=text.took(past.ended - past.at) if past.ended else "",
         process=_numbered(past.claimant, processes),
         args=text.shorten(_json(past.args), CALL_WIDTH),
-        result=text.shorten(error or past.why or _json(past.value), CALL_WIDTH),
+        result=text.shorten(error or _outcome(past), CALL_WIDTH),
         learned_by=text.visible(past.learned_by),
         raw_args=_json(past.args),
         raw_result=_json(past.value) if past.state is PastState.DONE else "",
@@ -208,6 +210,15 @@ def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> Ca
         key=past.key,
         on_crash=past.policy,
     )
+
+
+def _outcome(past: Past) -> str:
+    """An answer with its note: whoever reads only the note does not know whether that was a yes."""
+    if past.kind != "question" or past.state is not PastState.DONE:
+        return past.why or _json(past.value)
+    value = _json(past.value)
+    said = {"true": "approved", "false": "denied"}.get(value, value) if past.form == "approve" else value
+    return f"{said}: {past.why}" if past.why else said
 
 
 def _status(past: Past, *, driven: bool, let_go: bool) -> str:

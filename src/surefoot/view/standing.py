@@ -11,9 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from surefoot.core import values
 from surefoot.core.doubt import open_questions, unanswered
 from surefoot.core.entry import RunAdopted, RunStopped, Stop
-from surefoot.core.state import DRIVEN, ENDED, QUEUED, STOPPED, WAITING, RunState, status_after
+from surefoot.core.history import Past, PastState
+from surefoot.core.state import (
+    DRIVEN,
+    ENDED,
+    FAILED,
+    QUEUED,
+    STOPPED,
+    WAITING,
+    RunState,
+    reversed_since,
+    status_after,
+)
 from surefoot.view import text
 
 DAMAGED: Final = "damaged"
@@ -22,6 +34,8 @@ ABANDONED: Final = "cut off"
 
 ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, QUEUED)
 """What needs a person comes first, in this order; everything else follows, newest first."""
+UNKNOWN_APP: Final = "MODULE"
+"""What stands in a command for the module with the code, where nobody has named one."""
 NAMED_RUNS: Final = 3
 """So many of the runs that one waits for are named; of the others there is a number."""
 
@@ -82,6 +96,19 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """What ended a run that failed."""
+
+    type: str
+    message: str
+    back_to: str = ""
+    """The call to send it back to once the cause is mended; empty: there is none."""
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+@dataclass(frozen=True, slots=True)
 class Stands:
     """How a run stands, for people: a run that nobody drives is not running, and with an open question not ready."""
 
@@ -90,6 +117,7 @@ class Stands:
     wait: Wait | None = None
     damage: str = ""
     """Why its journal cannot be read."""
+    failure: Failure | None = None
 
     @property
     def needs_a_person(self) -> bool:
@@ -106,6 +134,8 @@ class Stands:
             return str(self.wait)
         if self.status in _BRIEF:
             return _BRIEF[self.status]
+        if self.failure is not None:
+            return str(self.failure)
         return self.damage or ", ".join(map(_in_brief, self.stops))
 
 
@@ -113,6 +143,8 @@ _BRIEF: Final = {ABANDONED: "its process is gone", QUEUED: "ready to go on"}
 
 
 def _in_brief(stop: Stop) -> str:
+    if event := stop.facts.get("event"):
+        return f"{stop.address}: waiting for event {event!r}"
     question = stop.facts.get("question")
     return f"{stop.address}: {question}" if question else f"{stop.reason} {stop.address}".strip()
 
@@ -122,7 +154,7 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
     if stops and (state.status in DRIVEN or state.status == QUEUED):
         return Stands(status_after(RunStopped(stops)), stops)
     if driven or stops or state.status in ENDED:
-        return Stands(state.status, stops)
+        return Stands(state.status, stops, failure=_failure(state))
     begins = state.status == QUEUED
     due = state.due if not begins else state.created.due if state.created else None
     children = () if begins else state.children
@@ -135,6 +167,26 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
     return Stands(state.status, wait=Wait(0 if due is None else due.at, children, begins=begins))
 
 
+def _failure(state: RunState) -> Failure | None:
+    if state.status != FAILED or state.error is None:
+        return None
+    told = values.error_summary(state.error)
+    # What a saga has undone would count as done again if the run went back to after it.
+    past = None if reversed_since(state.calls.values()) else _failed_call(state, told)
+    return Failure(*told, past.address if past is not None else "")
+
+
+def _failed_call(state: RunState, told: tuple[str, str]) -> Past | None:
+    """The call whose failure ended the run; where that was the workflow's own code, the last one it made."""
+    calls = [past for past in state.calls.values() if past.kind != "note"]
+    guilty = [past for past in calls if past.state is PastState.FAILED and _told(past) == told]
+    return max(guilty or calls, key=lambda past: past.first, default=None)
+
+
+def _told(past: Past) -> tuple[str, str] | None:
+    return None if past.error is None else values.error_summary(past.error)
+
+
 def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
     """What a person has to answer, recorded as a stop or not. A living process may be waiting for an answer, too."""
     if not driven:
@@ -143,14 +195,16 @@ def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
     return (*state.stops, *(unanswered(state.run, past) for past in asked))
 
 
-def reasons(stops: tuple[Stop, ...], where: str = "", asked: Mapping[str, Asked] | None = None) -> tuple[Reason, ...]:
+def reasons(
+    stops: tuple[Stop, ...], where: str = "", asked: Mapping[str, Asked] | None = None, app: str = UNKNOWN_APP
+) -> tuple[Reason, ...]:
     """Stops; `where` is what commands need to find the store (` --store URL`), `asked` the open questions."""
     return tuple(
         Reason(
             stop.reason,
             stop.message,
             stop.address,
-            tuple(Cure(when, _located(do, where)) for when, do in stop.cures),
+            tuple(Cure(when, _located(do, where, app)) for when, do in stop.cures),
             dict(stop.facts),
             (asked or {}).get(stop.address),
         )
@@ -158,19 +212,30 @@ def reasons(stops: tuple[Stop, ...], where: str = "", asked: Mapping[str, Asked]
     )
 
 
-def what_helps(run: str, how: Stands, where: str = "") -> tuple[Cure, ...]:
-    """What to do about a run that stands still without an open question."""
+def what_helps(run: str, how: Stands, where: str = "", app: str = UNKNOWN_APP) -> tuple[Cure, ...]:
+    """What to do about a run that has failed, or stands still without an open question."""
+    if how.failure is not None:
+        return (Cure("mended?", _located(_another_try(run, how.failure), where, app)),)
     if how.status not in (ABANDONED, QUEUED) or how.wait is not None:
         return ()
     return (
-        Cure("go on with:", _located(f"surefoot runs resume {shlex.quote(run)} --app MODULE", where)),
+        Cure("go on with:", _located(f"surefoot runs resume {shlex.quote(run)} --app {UNKNOWN_APP}", where, app)),
         Cure("or:", "the same command that started it, with the same id"),
-        Cure("or a worker:", _located("surefoot worker MODULE", where)),
+        Cure("or a worker:", _located(f"surefoot worker {app.partition(':')[0]}", where, app)),
     )
 
 
-def _located(command: str, where: str) -> str:
-    return command + where if command.startswith("surefoot ") else command
+def _another_try(run: str, failure: Failure) -> str:
+    if not failure.back_to:
+        return "start it anew, under another id: this one stays failed"
+    return f"surefoot runs rewind {shlex.quote(run)} --at {shlex.quote(failure.back_to)}"
+
+
+def _located(command: str, where: str, app: str) -> str:
+    """A command that works when pasted: with its store, and with the module where that is known."""
+    if not command.startswith("surefoot "):
+        return command
+    return command.replace(f" --app {UNKNOWN_APP}", f" --app {shlex.quote(app)}") + where
 
 
 def process(claimant: RunAdopted | None) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from surefoot.errors import StepFailed, Stopped
 from surefoot.view import text
+from surefoot.view.standing import Cure
 
 
 def lines(error: BaseException) -> list[str]:
@@ -25,14 +27,14 @@ def _headed(kind: str, message: str) -> list[str]:
     return [first, *(line if line.startswith("  ") else f"  {line}" for line in rest)]
 
 
-def facts(error: BaseException, *, run: str = "", exit_code: int = 1) -> dict[str, Any]:
+def facts(error: BaseException, *, run: str = "", exit_code: int = 1, cures: Iterable[Cure] = ()) -> dict[str, Any]:
     """The same for `--json`."""
     found: dict[str, Any] = {
         "type": type_of(error),
         "message": message_of(error),
         "run": run,
         "address": "",
-        "cures": [],
+        "cures": [{"when": cure.when, "do": cure.do} for cure in cures],
         "exit_code": exit_code,
     }
     if isinstance(error, Stopped):

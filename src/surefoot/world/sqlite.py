@@ -4,6 +4,11 @@ Opened with `mode=ro`. One exception: SQLite cannot read a database in WAL mode 
 it, and leaves them there. Where there is no `-wal`, everything is in the database file: then it is opened as
 `immutable`, and the look is repeated if anybody touched the file meanwhile.
 
+A process that was killed while it wrote leaves a rollback journal, and until that is rolled back nobody can read the
+database without the right to write. Then it is opened for writing for an instant: SQLite rolls back what was never
+committed, as it does for every reader that may write, and nothing else changes. Without this a run that watches the
+database it writes to could not survive its own death.
+
 If the code has the same file open through another copy of SQLite (apsw brings its own), the two do not see each
 other's locks: that is a matter of the operating system. Use `sqlite3` for files that are watched.
 """
@@ -12,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +37,8 @@ Seen = TypeVar("Seen")
 _TRIES: Final = 5
 _WAL_VERSIONS: Final = b"\2\2"
 """What stands in the header of a database in WAL mode."""
+_HOT_JOURNAL: Final = "SQLITE_READONLY_ROLLBACK"
+"""What a reader without the right to write is told where a process died writing."""
 _STEPS: Final = 10_000
 """Instructions of SQLite's machine between two looks at the clock."""
 _LONGEST_VALUE: Final = 64 * 1024 * 1024
@@ -92,9 +100,18 @@ class SqliteDatabase:
                 if _signature(self._path) == before and not os.path.exists(f"{self._path}-wal"):
                     return seen
             else:
-                with closing(self._connect("mode=ro")) as connection:
-                    return look(connection)
+                try:
+                    with closing(self._connect("mode=ro")) as connection:
+                        return look(connection)
+                except sqlite3.OperationalError as error:
+                    if _name(error) != _HOT_JOURNAL:
+                        raise
+                self._roll_back()
         raise NotObservable(f"{shown(self._path)} changes while it is being read ({_TRIES} attempts)")
+
+    def _roll_back(self) -> None:
+        """Whether its writer is dead, SQLite decides by the lock; where we may not write, it says the same again."""
+        self._connect("mode=rw").close()
 
     def _needs_log(self) -> bool:
         return first_bytes(self._path, 20)[18:20] == _WAL_VERSIONS
@@ -141,17 +158,22 @@ def _signature(path: str) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
+def _name(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "")
+
+
 def _explained(error: sqlite3.Error, path: str, pulse: Pulse) -> Exception:
-    name = getattr(error, "sqlite_errorname", "")
+    name = _name(error)
     if name == "SQLITE_INTERRUPT":
         return TimeoutError()
     if name.startswith("SQLITE_BUSY"):
         return NotObservable(f"{shown(path)} is locked by somebody who writes")
     if name.startswith("SQLITE_AUTH"):
         return NotObservable("the query does more than read; a witness only looks")
-    if name == "SQLITE_READONLY_ROLLBACK":
+    if name == _HOT_JOURNAL:
         return NotObservable(
-            f"{shown(path)}: a process died writing to it; open it once with its own program to recover"
+            f"{shown(path)}: a process died writing to it, and rolling that back takes the right to write here. "
+            f"As somebody who has it: sqlite3 {shlex.quote(shown(path))} 'PRAGMA user_version'"
         )
     return NotObservable(f"{shown(path)}: {error}")
 

@@ -9,7 +9,7 @@ import click
 
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common
-from surefoot.core.state import QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
+from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.errors import Damaged, UsageError
 from surefoot.view import listing, standing, text
 from surefoot.view.standing import Stands
@@ -60,9 +60,9 @@ def _all_seen(statuses: list[str | None], query: dict[str, Any]) -> list[listing
 
 
 def _seen(run: Run) -> listing.Seen:
-    """The cached line; for runs that are not over, the journal itself."""
+    """The cached line; for runs that are not over, or that failed, the journal itself: only it knows why."""
     row = run.row
-    if row is not None and row.status not in MAY_NEED_A_PERSON:
+    if row is not None and row.status not in (*MAY_NEED_A_PERSON, FAILED):
         return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels, Stands(row.status))
     try:
         state, driven = acting.look(run)

@@ -29,10 +29,11 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
     with driving.answers_only():
         code.load_app(app)
         found = acting.open_run(settings, run_id).plan()
+    cures = acting.after_failure(settings, run_id)
     if settings.json:
-        output.say_json(facts(found))
+        output.say_json(facts(found) | {"cures": [{"when": cure.when, "do": cure.do} for cure in cures]})
     else:
-        for line in lines(found):
+        for line in (*lines(found), *(text.visible(f"  {cure.when:<10} {cure.do}") for cure in cures)):
             output.say(line)
 
 
@@ -40,12 +41,12 @@ def lines(found: ResumePlan) -> list[str]:
     """The plan in words."""
     told = [
         f"run {found.run_id}: {found.status} by its journal",
-        f"  replayed   {len(found.replayed)} recorded calls, none runs again",
+        f"  replayed   {len(found.replayed)} recorded call{'' if len(found.replayed) == 1 else 's'}, none runs again",
     ]
     told += [f"  in doubt   {address}: a resume would {what}" for address, what in found.in_doubt]
     told += [f"  question   {address}: {question}" for address, question in found.questions]
     told += _drift(found)
-    told += [f"  stop       {part}" for stop in found.stops for part in stop.split("\n")]
+    told += [f"  stop       {part}" for stop in _other_stops(found) for part in stop.split("\n")]
     if found.next is None:
         told += ["  next       not known without the code: add --app MODULE"] if found.status not in _OVER else []
     elif upcoming := _upcoming(found):
@@ -53,7 +54,23 @@ def lines(found: ResumePlan) -> list[str]:
         told += ["             what follows is decided by what these give"]
     elif not found.stops and not found.in_doubt:
         told += ["  next       nothing: the workflow would return"]
+    told += _unasked(found)
     return [text.visible(line) for line in told]
+
+
+def _unasked(found: ResumePlan) -> list[str]:
+    if not found.unasked:
+        return []
+    were, it = ("were", "them") if len(found.unasked) > 1 else ("was", "it")
+    return [
+        f"  unasked    {', '.join(found.unasked)} {were} executed before, and the code has not asked for {it} up to there:",
+        "             perhaps the run is stranded by this code, and would stop at its end, after what is next",
+    ]
+
+
+def _other_stops(found: ResumePlan) -> list[str]:
+    """A stop that says no more than the drift that is told already is not told twice."""
+    return [stop for stop in found.stops if not any(one in stop for one in found.drift)]
 
 
 def _drift(found: ResumePlan) -> list[str]:
@@ -66,6 +83,7 @@ _ON_DRIFT = {
     "stop": "the resume would stop there, before anything runs",
     "warn": "the resume would warn, and go on with the world as it is now",
     "accept": "the resume would accept that, and go on with the world as it is now",
+    "later": "looked at once what is open is answered: until then the resume stops at that",
     "decide": "the on_drift function of the workflow decides",
 }
 _OVER = ("done", "failed", "cancelled")
@@ -87,6 +105,7 @@ def facts(found: ResumePlan) -> dict[str, Any]:
         "next": None if found.next is None else [{"kind": kind, "address": address} for kind, address in upcoming],
         "effects": [address for kind, address in upcoming if kind == "effect"],
         "stops": found.stops,
+        "unasked": found.unasked,
         "drift": found.drift,
         "on_drift": found.on_drift,
         "questions": [{"address": address, "question": question} for address, question in found.questions],

@@ -48,7 +48,9 @@ def rewind(settings: Settings, run_id: str, address: str, yes: bool, by: str | N
 
 def _outlook(run_id: str, address: str, aside: list[Past], executed: list[Past]) -> list[str]:
     steps = sum(past.kind == "step" for past in aside)
-    kept = f"{len(aside)} recorded calls are set aside and kept, {steps} of them steps that run again."
+    are = "1 recorded call is" if len(aside) == 1 else f"{len(aside)} recorded calls are"
+    run = "1 of them a step that runs" if steps == 1 else f"{steps} of them steps that run"
+    kept = f"{are} set aside and kept, {run} again."
     told = [f"run {run_id} would go back to before {address}: {kept}"]
     spent = reversed_since(aside)
     told += [

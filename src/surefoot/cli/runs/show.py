@@ -26,7 +26,10 @@ def show(settings: Settings, run_id: str) -> None:
     """Show one run: how it stands, why it stopped, what helps, and every call it made."""
     run = acting.open_run(settings, run_id)
     state, driven = acting.look(run)
-    seen = page.page(state, driven=driven, now=run.runtime.clock.now(), where=acting.where(settings), whole=run.whole)
+    seen = page.page(
+        state, driven=driven, now=run.runtime.clock.now(), where=acting.where(settings), app=acting.app_named(),
+        whole=run.whole,
+    )  # fmt: skip
     if settings.json:
         output.say_json(facts(seen))
     else:

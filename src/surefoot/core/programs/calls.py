@@ -137,7 +137,7 @@ def effect(call: Call, past: Past | None) -> Program:
                 return Done(raw)
             case Unstorable(why):
                 yield Append(EffectUnstorable(call.address, why, attempt))
-                return Halted(doubt.unstorable(call.run, call.address, why))
+                return Halted(doubt.unstorable(call.run, call.address, why, call.args))
             case Raised(error, raw) if proves_nothing_happened(error, call.retry, call.unsure):
                 failures += 1
                 wait = next_try(call.retry, error, failures, harmless=call.policy in ("retry", "check"))
@@ -145,21 +145,21 @@ def effect(call: Call, past: Past | None) -> Program:
                 if due is None and unproven is not None:
                     # This attempt did nothing; an earlier one may have. To call that failed would be a guess.
                     yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in))
-                    question = doubt.did_nothing(call.run, call.address, error)
+                    question = doubt.did_nothing(call.run, call.address, error, call.args)
                     return Halted(question.stop("it is not tried again"))
                 yield from _left_behind(call, before, "which failed")
                 yield Append(EffectRaised(call.address, raw, attempt, due))
                 if due is None:
                     return Failed(raw, error)
                 if unproven is not None:
-                    unproven = _Unproven(doubt.did_nothing(call.run, call.address, error), raw)
+                    unproven = _Unproven(doubt.did_nothing(call.run, call.address, error, call.args), raw)
                 yield Pause(due)
             case Raised(error, raw):
                 failures += 1
                 wait = after_doubt(call.retry, failures) if _retries(call) else None
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
                 yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in, due))
-                question = doubt.raised(call.run, call.address, error)
+                question = doubt.raised(call.run, call.address, error, call.args)
                 ending = yield from _in_doubt(call, question, attempt, failures, outcome, due)
                 if ending is not None:
                     return ending
@@ -185,7 +185,7 @@ class _Unproven(Struct, frozen=True):
         if not past.unproven or past.error is None:
             return None
         kind, text = values.error_summary(past.error)
-        return cls(doubt.did_nothing(call.run, call.address, f"{kind}: {text}"), past.error)
+        return cls(doubt.did_nothing(call.run, call.address, f"{kind}: {text}", call.args), past.error)
 
 
 def _retries(call: Call) -> bool:
@@ -249,7 +249,7 @@ def _take_up(call: Call, past: Past) -> Part:
         case PastState.RETRYING if past.due is not None:
             yield Pause(past.due)
         case PastState.UNSTORABLE:
-            return Halted(doubt.unstorable(call.run, call.address, past.why))
+            return Halted(doubt.unstorable(call.run, call.address, past.why, call.args))
         case PastState.IN_DOUBT:
             question = doubt.recorded(call.run, past)
             if past.deadline is not None and call.policy == "check":

@@ -37,7 +37,7 @@ class AlchemyDatabase:
         self.name = str(engine.url)  # SQLAlchemy shows *** for the password
         self._engine = engine
 
-    def begin(self) -> AlchemyWork:
+    def begin(self, *, make: bool = True) -> AlchemyWork:
         if not import_module("sqlalchemy").inspect(self._engine).has_table(TABLE):
             with suppress(import_module("sqlalchemy.exc").DBAPIError), self._engine.begin() as db:
                 db.execute(_text(CREATE))  # Somebody may create it at the same moment: then the next line finds it.

@@ -67,7 +67,9 @@ class Work(Protocol):
 class Database(Protocol):
     name: str
 
-    def begin(self) -> Work: ...
+    def begin(self, *, make: bool = True) -> Work:
+        """`make`: a database that is a file, and missing, is made."""
+
     def find(self, key: str) -> Marker | None:
         """The marker of this key, once no transaction that could still commit one is under way."""
 

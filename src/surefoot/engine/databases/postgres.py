@@ -40,7 +40,7 @@ class PostgresDatabase:
         self.name = url.shown
         self._url = url.given
 
-    def begin(self) -> PostgresWork:
+    def begin(self, *, make: bool = True) -> PostgresWork:
         return PostgresWork(self._connect())
 
     def find(self, key: str) -> Marker | None:

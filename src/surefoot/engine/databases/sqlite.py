@@ -7,6 +7,7 @@ code did then would be committed line by line, without a marker.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -31,9 +32,11 @@ class SqliteDatabase:
         self.name = url.shown
         self._path = path_of(url)
 
-    def begin(self) -> SqliteWork:
+    def begin(self, *, make: bool = True) -> SqliteWork:
         self._refuse_store()
-        return SqliteWork(_connect(self._path, "rwc"))
+        if not make and not os.path.exists(self._path):
+            raise FileNotFoundError(errno.ENOENT, "no such database", self._path)
+        return SqliteWork(_connect(self._path, "rwc" if make else "rw"))
 
     def find(self, key: str) -> Marker | None:
         self._refuse_store()

@@ -297,7 +297,14 @@ def _put(target: str, raw: bytes, *, mode: int | None = None) -> None:
     status = _status(target)
     if status is not None and not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a file, so it is left alone", target)
-    temporary = _temporary(target)
+    try:
+        _put_beside(target, _temporary(target), raw, status, mode)
+    except OSError as error:  # whoever reads it knows the file by its own name
+        raise OSError(error.errno, error.strerror, target) from error
+    _sync_folder(target)
+
+
+def _put_beside(target: str, temporary: str, raw: bytes, status: os.stat_result | None, mode: int | None) -> None:
     with suppress(FileNotFoundError):
         os.unlink(temporary)  # left behind by an earlier attempt of this very effect
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -313,7 +320,6 @@ def _put(target: str, raw: bytes, *, mode: int | None = None) -> None:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_folder(target)
 
 
 def _status(target: str) -> os.stat_result | None:

@@ -17,6 +17,7 @@ import json as json_
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -24,6 +25,7 @@ from surefoot.core import values
 from surefoot.core.forms import Secret
 from surefoot.core.timer import Duration, seconds
 from surefoot.core.verdict import Verdict, happened, not_happened, unknown
+from surefoot.core.visible import shorten
 from surefoot.engine import current
 from surefoot.engine.workflow import effect
 from surefoot.errors import HttpError, HttpUnsure, NotDone, RetryAfter, UsageError, ValueRejected
@@ -31,6 +33,7 @@ from surefoot.world.urls import parsed
 
 MOST_BYTES: Final = 1024 * 1024
 """How much of an answer is read and recorded."""
+SHOWN_CHARACTERS: Final = 200
 GRACE_SECONDS: Final = 5.0
 """The time-out is kept on the connection; only if that does not end it is the call given up."""
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
@@ -179,7 +182,9 @@ def _sender(policy: str, honours_key: bool, timeout_seconds: float) -> Callable[
             if "content-type" not in {name.lower() for name in sent}:
                 sent["Content-Type"] = "application/json"
         answer = _exchange(method, _plain(url), sent, body, timeout_seconds)
-        return _judged(method, answer, range(200, 300) if ok is None else ok, honours_key=honours_key)
+        return _judged(
+            f"{method} {_shown(url)}", answer, range(200, 300) if ok is None else ok, honours_key=honours_key
+        )
 
     made = effect(on_crash=policy, unsure=(HttpUnsure,), timeout=timeout_seconds + GRACE_SECONDS)(http_request)
     if policy == "check":
@@ -249,11 +254,19 @@ def _readable(raw: bytes, kind: str) -> str | bytes:
         return raw
 
 
-def _judged(method: str, answer: HttpResponse, ok: Collection[int], *, honours_key: bool) -> HttpResponse:
+def _shown(url: str | Secret[str]) -> str:
+    """For people, who look at it in alerts too: nothing of a URL that was given as a secret but its host."""
+    if isinstance(url, Secret):
+        return f"{urlsplit(url.reveal()).hostname} (the URL is secret)"
+    return parsed(url, ("http", "https")).shown
+
+
+def _judged(request: str, answer: HttpResponse, ok: Collection[int], *, honours_key: bool) -> HttpResponse:
     status = answer.status
     if status in ok:
         return answer
-    said = f"{method}: the server answered {status}: {answer.body[:200]!r}"
+    body = answer.body if isinstance(answer.body, str) else answer.body.decode("utf-8", "replace")
+    said = f"{request}: the server answered {status}" + (f": {shorten(body, SHOWN_CHARACTERS)}" if body else "")
     wait = answer.headers.get("retry-after", "")
     if status == 429 or (status == 503 and wait):
         raise RetryAfter(_wait_seconds(wait), said)

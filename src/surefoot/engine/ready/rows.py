@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import sqlite3
 import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -38,10 +39,13 @@ def upsert(url: str, table: str, key: str | Sequence[str], row: Mapping[str, Any
 @effect(name="upsert", on_crash="retry", ignore="database")
 def _upsert(url: str, table: str, key: list[str], row: dict[str, Any], database: Database) -> None:
     statement = _statement(table, key, list(row), "%s" if not url.startswith("sqlite:") else "?")
-    work = database.begin()
+    work = database.begin(make=False)  # a row needs a table, which a new database would not have
     try:
         work.db.execute(statement, list(row.values()))
         work.commit()
+    except sqlite3.Error as error:
+        error.args = (f"{url}: {error}",)  # SQLite does not say in which file
+        raise
     finally:
         work.rollback()
         work.close()

@@ -2,7 +2,7 @@
 
 After each commit of this process the position and the seal of its last record go to a small file (`store/anchor.py`),
 named after the store. A server that does not have that record lost it: an old backup was put back, or a standby was
-promoted that had not received everything. The folder is `SUREFOOT_ANCHORS`, or `.surefoot/anchors` where the process
+promoted that had not received everything. Which store the database had is noted as well (`place.py`). The folder is `SUREFOOT_ANCHORS`, or `.surefoot/anchors` where the process
 was started.
 """
 
@@ -18,6 +18,7 @@ from surefoot.errors import JournalRegressed, StoreUnavailable
 from surefoot.store.anchor import Anchor, Mark, Unreadable, foreign
 from surefoot.store.postgres import wire
 from surefoot.store.postgres.connection import Connection
+from surefoot.store.postgres.place import Place
 
 FOLDER: Final = "SUREFOOT_ANCHORS"
 _DEFAULT: Final = os.path.join(".surefoot", "anchors")
@@ -39,11 +40,12 @@ log = logging.getLogger("surefoot")
 class Anchoring:
     """Not thread-safe by itself: the store's writing lock covers it."""
 
-    def __init__(self, store: bytes, where: str) -> None:
+    def __init__(self, store: bytes, where: str, place: Place) -> None:
         self._store = store
         self._where = where
-        folder = os.path.abspath(os.environ.get(FOLDER) or _DEFAULT)
-        self.path = os.path.join(folder, store.hex())
+        self._place = place
+        self._is_placed = False
+        self.path = os.path.join(os.path.dirname(place.path), store.hex())
         self._anchor: Anchor | None = None
         self._given_up = False
         with suppress(FileNotFoundError):
@@ -54,8 +56,8 @@ class Anchoring:
     def newest(self) -> Mark | None:
         return self._anchor.newest if self._anchor is not None else None
 
-    def note(self, pos: int, seal: bytes) -> None:
-        """After a commit."""
+    def note(self, pos: int, seal: bytes, *, adopted: bool = False) -> None:
+        """After a commit. `adopted`: this store is accepted in the place of whatever was here."""
         mark = Mark(self._store, pos, seal)
         if self._given_up:
             return
@@ -64,6 +66,9 @@ class Anchoring:
                 self._anchor.advance(mark)
             else:
                 self._begin(mark)
+            if not self._is_placed or adopted:
+                self._place.note(self._store, instead=adopted)
+                self._is_placed = True
         except (OSError, StoreUnavailable) as error:  # what was committed stays so, with a note of it or without
             self._given_up = True
             log.warning(
@@ -137,6 +142,10 @@ class Anchoring:
             anchor.unlock()
         anchor.advance(mark)
         self._anchor = anchor
+
+
+def anchors_folder() -> str:
+    return os.path.abspath(os.environ.get(FOLDER) or _DEFAULT)
 
 
 def _make_folder(folder: str) -> None:

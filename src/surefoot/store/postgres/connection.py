@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError
+from surefoot.store.postgres.place import place_of
 from surefoot.store.postgres.wire import Param
 
 _DEFAULTS: Final = {
@@ -163,6 +164,11 @@ class Connection:
 
     def _said(self, error: BaseException) -> str:
         return self._url.hide(" ".join(str(error).split())) or type(error).__name__
+
+    @property
+    def place(self) -> str:
+        """Which database this is, by the settings in force: the URL's, and those of the environment."""
+        return place_of({option.keyword.decode(): (option.val or b"").decode() for option in self._pg.info})
 
     @property
     def closed(self) -> bool:

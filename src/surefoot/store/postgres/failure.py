@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from surefoot.errors import (
@@ -56,7 +57,16 @@ _RESTORE: Final = (
 )
 
 
+_ANSWERED: Final = re.compile(r"\bFATAL:\s+(?!the database system is|(sorry, )?too many|remaining connection slots)")
+"""The server's own word, and not that it is busy. (libpq keeps the error's code to itself while connecting.)"""
+
+
 def unreachable(where: str, why: str, seconds: float) -> StoreUnavailable:
+    if _ANSWERED.search(why):
+        return StoreUnavailable(
+            f"{where}: the server was reached, and refused the connection: {why}. Check the database, the user and the "
+            "password in the URL, and the server's pg_hba.conf; a database is made with createdb NAME."
+        )
     tried = f" Tried for {seconds:.0f} s." if seconds >= 1 else ""
     return StoreUnavailable(
         f"{where}: the server cannot be reached: {why}.{tried} Nothing that was acknowledged is lost; what was under way "
@@ -66,6 +76,6 @@ def unreachable(where: str, why: str, seconds: float) -> StoreUnavailable:
 
 def no_store(where: str) -> NotFound:
     return NotFound(
-        f"no store in {where}: the database has no schema surefoot. Nothing has been recorded there. Name another with "
-        "--store or sf.configure."
+        f"no store in {where}: the database has no schema surefoot. Nothing has been recorded there from here. Name "
+        "another with --store or sf.configure."
     )

@@ -132,12 +132,11 @@ def timeline(connection: Connection, silence: float) -> str:
     return str(found)
 
 
-def bring_up_to_date(connection: Connection, where: str, *, silence: float) -> bool:
+def bring_up_to_date(connection: Connection, server: Server, where: str, *, silence: float) -> bool:
     """Make the store, or bring it to this version's format. Whether this process made it."""
-    has_store = greet(connection, where, silence).has_store
-    known = meta(connection, where, silence).format if has_store else 0
+    known = meta(connection, where, silence).format if server.has_store else 0
     done = [_migrate(connection, number) for number in range(known + 1, FORMAT + 1)]
-    return not has_store and done[0]
+    return not server.has_store and done[0]
 
 
 def require(server: Server, where: str) -> None:

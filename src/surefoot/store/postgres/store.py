@@ -46,12 +46,13 @@ from surefoot.store.contract import (
     Wanted,
 )
 from surefoot.store.postgres import schema, wire
-from surefoot.store.postgres.anchoring import Anchoring
+from surefoot.store.postgres.anchoring import Anchoring, anchors_folder
 from surefoot.store.postgres.channel import Channel, Waits
 from surefoot.store.postgres.connection import Connection, Decoder, Lost, Rejected, Rows
 from surefoot.store.postgres.failure import explain, unreachable
 from surefoot.store.postgres.lease import Lease, ServerClock
 from surefoot.store.postgres.listening import Listening
+from surefoot.store.postgres.place import Place
 from surefoot.store.postgres.reading import Reading
 from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
 from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, text, texts
@@ -127,6 +128,10 @@ _LOST_ROWS: Final = (
 _TALLY: Final = b"SELECT status, reason, count(*) FROM surefoot.runs GROUP BY status, reason"
 
 _ALIVE: Final = b"SELECT $1 IN (SELECT surefoot.living_1($2))"
+_ALIVE_UNTIL: Final = (  # after a restart of the server, nobody is dead before a lease has passed
+    b"SELECT (extract(epoch FROM CASE WHEN expires > clock_timestamp() THEN expires "
+    b"ELSE pg_postmaster_start_time() + $2 END) * 1000000)::bigint FROM surefoot.workers WHERE worker = $1"
+)
 _RESERVE: Final = b"SELECT * FROM surefoot.reserve_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 _NOTE_TIMELINE: Final = b"UPDATE surefoot.meta SET timeline = $1 WHERE timeline <> $1"
 _FOREIGN_XIDS: Final = b"UPDATE surefoot.entries SET xid = '1' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())"
@@ -164,6 +169,7 @@ class PostgresStore:
         self._reader = Channel(self._checked, self.url, waits, self._over)
         self._listening = Listening(self._dial_quickly)
         self._writing = threading.RLock()
+        self._anchors = anchors_folder()
         self._anchoring: Anchoring | None = None
         self._sound: set[bytes] = set()
         self._swept = -1
@@ -389,7 +395,7 @@ class PostgresStore:
 
     def _note(self, pos: int, seal: bytes) -> None:
         if self._anchoring is not None:
-            self._anchoring.note(pos, seal)
+            self._anchoring.note(pos, seal, adopted=self._adopting)
 
     def _lost_records(self, said: str) -> SurefootError:
         if self._anchoring is None:
@@ -543,6 +549,11 @@ class PostgresStore:
             return False  # no worker of such a store was ever called that
         return bool(self._look(_ALIVE, (text(worker), self.lease.length), (_truth,))[0][0])
 
+    def alive_until(self, worker: str) -> int | None:
+        with _storable():
+            rows = self._look(_ALIVE_UNTIL, (text(worker), self.lease.length), (_number,))
+        return int(rows[0][0]) if rows else None
+
     def holds(self) -> bool:
         return self.usable and self.lease.holds()
 
@@ -626,7 +637,7 @@ class PostgresStore:
     def _first(self, *, create: bool, announce: Announce | None) -> Connection:
         connection = self._dial()
         try:
-            if create and schema.bring_up_to_date(connection, self.url, silence=self._waits.silence) and announce:
+            if create and self._make(connection) and announce:
                 announce(f"created store {self.url} (schema surefoot)")
             self._check(connection)
             if create:
@@ -635,6 +646,20 @@ class PostgresStore:
             connection.close()
             raise
         return connection
+
+    def _make(self, connection: Connection) -> bool:
+        server, _ = self._greet(connection)
+        return schema.bring_up_to_date(connection, server, self.url, silence=self._waits.silence)
+
+    def _greet(self, connection: Connection) -> tuple[schema.Server, Place]:
+        """The server, unless it had a store and has none now."""
+        place = Place(self._anchors, connection.place, self.url)
+        # Noted first, asked then: a store that another process makes in between is not missed.
+        was_here = self._adopting or self._anchoring is not None or place.noted() is not None
+        server = schema.greet(connection, self.url, self._waits.silence)
+        if was_here and not server.has_store:
+            raise place.vanished()
+        return server, place
 
     def _dial(self) -> Connection:
         return Connection(self._given, seconds=self._waits.connect)
@@ -659,15 +684,16 @@ class PostgresStore:
         return connection
 
     def _check(self, connection: Connection) -> None:
-        server = schema.greet(connection, self.url, self._waits.silence)
+        server, place = self._greet(connection)
         self._clock.note(server.now)
         schema.require(server, self.url)
         found = schema.meta(connection, self.url, self._waits.silence)
+        before = self.id or (None if self._adopting else place.noted())
+        if before and found.store != before:
+            raise place.replaced()
         if self._anchoring is None:
             self.id = found.store
-            self._anchoring = Anchoring(found.store, self.url)
-        elif found.store != self.id:
-            raise JournalRegressed(f"{self.url}: this is another store than the one that was opened here before.")
+            self._anchoring = Anchoring(found.store, self.url, place)
         if not self._adopting:
             self._anchoring.check(connection, silence=self._waits.silence)
 

@@ -76,7 +76,7 @@ from surefoot.engine.current import Inside, Place
 from surefoot.engine.deeds import note
 from surefoot.engine.journal import Journal, evidence, load, whole
 from surefoot.engine.meters import meters
-from surefoot.engine.runtime import Runtime
+from surefoot.engine.runtime import Runtime, usable
 from surefoot.engine.signals import (
     CancelSignal,
     ContinueSignal,
@@ -866,6 +866,10 @@ class Session:
         store, pause = self.runtime.store, threading.Event()
         waited = 0.0
         while not store.holds():
+            if not usable(store):
+                # Another call of this process met a failure: no outcome could be recorded any more.
+                gone = StoreUnavailable(f"run {self.run}: the store was given up after a failure. Run it again.")
+                raise self.store_failed(gone)
             if waited > REGAIN_SECONDS:
                 lost = Fenced(f"run {self.run}: the lease of this worker ran out and could not be renewed.")
                 raise self.store_failed(lost)

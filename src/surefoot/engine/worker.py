@@ -49,8 +49,8 @@ SHORTEST_POLL_SECONDS: Final = 0.005
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.25, 10.0
 SWEEP_SECONDS: Final = 600.0
 """How often lines of the index that are missing or damaged are looked for: their runs would never be woken."""
-OPENERS: Final = 2
-"""Threads that read the runs which were taken: more would only wait for each other."""
+OPENERS: Final = 8
+"""Threads that read the runs which were taken. Those that wait at the same moment share a question to the server."""
 LOOKED_AT: Final = 1000
 """So many runs, the newest and those that are queued, may show that a queue is in use."""
 TOLD_WIDTH: Final = 1000

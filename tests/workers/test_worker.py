@@ -7,12 +7,14 @@ import contextlib
 import threading
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 import surefoot as sf
 import surefoot.aio
 from surefoot.core.entry import CancelRequested
-from surefoot.engine import journal
+from surefoot.engine import config, journal
+from surefoot.store.contract import Append
 from tests.working import ended, kinds, wait_until
 
 
@@ -543,3 +545,20 @@ def test_rewound_parent_goes_on_at_once(store):
     run.rewind("child#1", by="ann")
     with sf.Worker():
         wait_until(lambda: kinds("rewound").count("RunSuspended") == 2)
+
+
+def test_run_that_is_not_ready_after_all_does_not_count_as_done(store):
+    """The index is a cache: a line that is wrong costs a look, and is put right; the numbers stay true."""
+    run = doubling.start("wrong", 1)
+    assert doubling.run("wrong", 1) == 2
+    runtime = config.runtime(create=False)
+    state, head = journal.load(runtime.store, "wrong")
+    ready = msgspec.structs.replace(journal.index_row(state), status="queued", wake=1)
+    runtime.store.append([Append("wrong", head, [], ready)])
+
+    with sf.Worker() as worker:
+        wait_until(lambda: worker.ended)
+
+    assert worker.ended == {"passed by": 1}
+    assert run.result() == 2
+    assert kinds("wrong").count("RunAdopted") == 1

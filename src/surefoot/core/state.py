@@ -263,7 +263,7 @@ class RunState:
     def _has_answer(self, stop: Stop) -> bool:
         past = self.calls.get(stop.address)
         if stop.reason == "InDoubt":
-            return past is not None and past.state not in (PastState.IN_DOUBT, PastState.UNSTORABLE)
+            return past is not None and past.state not in _DOUBTFUL
         if stop.reason == "WaitingForAnswer":
             event = stop.facts.get("event")
             if event is not None:
@@ -279,7 +279,7 @@ class RunState:
             return False
         if stop.reason == "InDoubt":
             asks = past.policy not in ("retry", "fail", "check") or past.state is PastState.UNSTORABLE
-            return asks and past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)
+            return asks and past.state in _DOUBTFUL
         if stop.reason == "WaitingForAnswer":
             expired = past.due is not None and now_due(past.due)
             came = past.kind == "wait" and self.event_for(past.name) is not None

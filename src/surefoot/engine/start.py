@@ -186,23 +186,25 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
     """What a worker does with a run that was handed to it: as above, but it waits for nobody.
 
     It claims the run before anything of it is executed, so that one which kills its workers leaves a trace each time.
+    `PassedBy`: nothing of it was executed here.
     """
     state, head = found
     if not _is_ready(runtime, state):
         if state.standing.wake is None:  # Else its line is right, and only this machine's wall clock is ahead.
             yield Do(partial(fallback.renew_row, runtime.store, run))
-        return
+        raise PassedBy
     if state.standing.wake is not None and (yield Do(partial(parents.waits_in_vain, runtime, state, head))):
-        return
+        raise PassedBy
     _warn_of_clock(runtime, state)
     session = Session(runtime, state, head, unwind_seconds=UNWIND_SECONDS)
     session.follow(plan.watch, plan.on_drift, plan.approve)
     try:
         yield from _enlisted(session, _claimed(session, plan))
     except (DrivenHere, LostClaim):
-        return
+        raise PassedBy from None
     except JournalCorrupt as error:
         yield Do(partial(step_back, runtime, plan, run, error, session))
+        raise  # It is ready to be taken up again.
 
 
 def _claimed(session: Session, plan: Plan) -> Loop:
@@ -269,6 +271,10 @@ class DrivenHere(Exception):
 
 class LostClaim(Exception):
     """The run was claimed by another process before anything was executed here."""
+
+
+class PassedBy(Exception):
+    """A run that was handed to this worker is not ready, or somebody else was quicker."""
 
 
 def _enlisted(session: Session, part: Loop) -> Loop:

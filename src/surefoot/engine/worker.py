@@ -55,7 +55,8 @@ LOOKED_AT: Final = 1000
 """So many runs, the newest and those that are queued, may show that a queue is in use."""
 TOLD_WIDTH: Final = 1000
 """A line of the log holds at most so much of an error that a workflow made."""
-QUIET: Final = frozenset({"done", "suspended", "cancelled"})
+PASSED_BY: Final = "passed by"
+QUIET: Final = frozenset({"done", "suspended", "cancelled", PASSED_BY})
 """Ends that need nobody."""
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_GRACE: Final = "30s"
@@ -380,6 +381,8 @@ def _how(error: BaseException | None) -> str:
             return "done"
         case Suspended():
             return "suspended"
+        case start.PassedBy():
+            return PASSED_BY
         case Cancelled():
             return "cancelled"
         case Damaged():

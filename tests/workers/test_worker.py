@@ -13,7 +13,8 @@ import pytest
 import surefoot as sf
 import surefoot.aio
 from surefoot.core.entry import CancelRequested
-from surefoot.engine import config, journal
+from surefoot.engine import config, journal, queues
+from surefoot.engine import worker as worker_module
 from surefoot.store.contract import Append
 from tests.working import ended, kinds, wait_until
 
@@ -562,3 +563,55 @@ def test_run_that_is_not_ready_after_all_does_not_count_as_done(store):
     assert worker.ended == {"passed by": 1}
     assert run.result() == 2
     assert kinds("wrong").count("RunAdopted") == 1
+
+
+def test_damage_is_told_to_nobody_but_its_own_run(store, monkeypatch):
+    """Runs are read together; another run must not be stopped, nor step back, for what is wrong with one of them."""
+    for n in range(3):
+        doubling.start(f"d{n}", n)
+    with sf.Worker() as worker:
+        monkeypatch.setattr(worker.runtime.store, "read_all", _refusing(sf.JournalCorrupt("one of them is damaged")))
+        assert [sf.get_run(f"d{n}").result(timeout=30) for n in range(3)] == [0, 2, 4]
+
+
+def test_store_that_is_away_is_waited_for_once(store, monkeypatch):
+    """Each wait for a server takes half a minute; not so for each of two hundred runs, one after the other."""
+    for n in range(3):
+        doubling.start(f"a{n}", n)
+    worker = sf.Worker()
+    refusing = _refusing(sf.StoreUnavailable("away"))
+    monkeypatch.setattr(worker.runtime.store, "read_all", refusing)
+    with worker:
+        wait_until(lambda: worker.ended.get("trouble", 0) >= 3)
+
+    assert refusing.asked[0] == ["a0", "a1", "a2"]
+    assert worker.ended == {"trouble": sum(map(len, refusing.asked))}
+
+
+def _refusing(error):
+    def read_all(runs):
+        read_all.asked.append(sorted(runs))
+        raise error
+
+    read_all.asked = []
+    return read_all
+
+
+def test_worker_that_has_seen_everything_looks_no_more_because_a_run_ended(store, gate, monkeypatch):
+    """Two hundred runs that end would be two hundred searches, each as dear as several steps."""
+    monkeypatch.setattr(worker_module, "POLL_SECONDS", 600.0)
+    monkeypatch.setattr(queues, "_declared", {})  # the end of a run may let in another of a queue with limits
+    for n in range(4):
+        holding.start(f"s{n}", n)
+    with sf.Worker() as worker:
+        looks, reserve = [], worker.runtime.store.reserve
+        monkeypatch.setattr(worker.runtime.store, "reserve", lambda wanted: looks.append(wanted) or reserve(wanted))
+        for _ in range(4):
+            assert _entered.acquire(timeout=30)
+        wait_until(lambda: not worker._more)
+        doubling.start("last", 1).result(timeout=30)
+        before = len(looks)
+        gate.set()
+        wait_until(ended("s0", "s1", "s2", "s3"))
+
+    assert len(looks) <= before + 1

@@ -48,12 +48,16 @@ from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_a
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
 from surefoot.errors import Fenced, JournalCorrupt
-from surefoot.store.contract import Append, Head, IndexRow, Store
+from surefoot.store.contract import Append, Head, IndexRow, Store, Stored
 
 
-def load(store: Store, run: str) -> tuple[RunState, Head] | None:
-    """A run as recorded, every record verified. None only if the store has never heard of it."""
-    stored = store.read(run)
+def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
+    """A run as recorded, every record verified. None only if the store has never heard of it.
+
+    `stored`: what was just read of it, along with others.
+    """
+    if stored is None:
+        stored = store.read(run)
     if not stored.records and stored.head is None:
         return None
     sealer = Sealer(store.id, run)

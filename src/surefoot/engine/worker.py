@@ -36,7 +36,7 @@ from surefoot.errors import (
     StoreUnavailable,
     UsageError,
 )
-from surefoot.store.contract import Reserved, RunQuery, Wanted
+from surefoot.store.contract import Reserved, RunQuery, Stored, Wanted
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,8 +49,10 @@ SHORTEST_POLL_SECONDS: Final = 0.005
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.25, 10.0
 SWEEP_SECONDS: Final = 600.0
 """How often lines of the index that are missing or damaged are looked for: their runs would never be woken."""
-OPENERS: Final = 8
-"""Threads that read the runs which were taken. Those that wait at the same moment share a question to the server."""
+OPENERS: Final = 4
+"""Threads that read the runs which were taken."""
+READ_TOGETHER: Final = 32
+"""Journals in one question to the store: they are in memory together."""
 LOOKED_AT: Final = 1000
 """So many runs, the newest and those that are queued, may show that a queue is in use."""
 TOLD_WIDTH: Final = 1000
@@ -58,6 +60,8 @@ TOLD_WIDTH: Final = 1000
 PASSED_BY: Final = "passed by"
 QUIET: Final = frozenset({"done", "suspended", "cancelled", PASSED_BY})
 """Ends that need nobody."""
+OVER: Final = frozenset({"done", "cancelled", "failed"})
+"""Ends after which a run waits for nothing."""
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_GRACE: Final = "30s"
 
@@ -87,7 +91,7 @@ class Worker:
         self._only = None if workflows is None else tuple(_name(workflow) for workflow in workflows)
         self._store_url = store
         self._runs: set[str] = set()
-        self._taken: SimpleQueue[str | None] = SimpleQueue()
+        self._taken: SimpleQueue[Sequence[str] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._stopping = threading.Event()
@@ -98,6 +102,8 @@ class Worker:
         self._over = threading.Event()
         """The loop is no longer needed."""
         self._swept = 0.0
+        self._more = True
+        """More runs may be ready than there was room for when it last looked."""
         self.ended: dict[str, int] = {}
         """How the runs that this worker took up ended here, counted: done, failed, stopped, suspended, …"""
         self.runtime = config.runtime(store, create=True)
@@ -189,9 +195,10 @@ class Worker:
     def _round(self) -> None:
         self._sweep()
         store, room = self.runtime.store, self.concurrency - len(self._runs)
+        self._more = True
         reserved = store.reserve(self._wanted(room)) if room > 0 else Reserved([])
-        for run in reserved.runs:
-            self._take(run)
+        self._more = len(reserved.runs) >= room or bool(queues.limits())
+        self._take(reserved.runs)
         if not reserved.runs or len(reserved.runs) == room:
             store.listen(self._pause(reserved.next_wake))
 
@@ -224,22 +231,31 @@ class Worker:
 
     # -- driving ----------------------------------------------------------------------------------------
 
-    def _take(self, run: str) -> None:
+    def _take(self, runs: Iterable[str]) -> None:
         with self._lock:
-            if run in self._runs:
-                return
-            self._runs.add(run)
-        self._taken.put(run)
+            new = [run for run in dict.fromkeys(runs) if run not in self._runs]
+            self._runs.update(new)
+        for first in range(0, len(new), READ_TOGETHER):
+            self._taken.put(new[first : first + READ_TOGETHER])
 
     def _open_runs(self) -> None:
-        while (run := self._taken.get()) is not None:
-            self._open(run)
+        while (runs := self._taken.get()) is not None:
+            runtime = self.runtime
+            try:
+                stored: Sequence[Stored | None] = runtime.store.read_all(runs)
+            except StoreUnavailable as error:  # as it would be for each of them, after the same wait
+                for run in runs:
+                    self._concluded(runtime, run, error)
+                continue
+            except Exception:  # noqa: BLE001 - something is wrong with one of them: each is read by itself
+                stored = [None] * len(runs)
+            for run, journal_ in zip(runs, stored, strict=True):
+                self._open(runtime, run, journal_)
 
-    def _open(self, run: str) -> None:
-        """Read the run, then have it driven in a thread of its own or in the loop, by its colour."""
-        runtime = self.runtime
+    def _open(self, runtime: Runtime, run: str, stored: Stored | None) -> None:
+        """Have the run driven in a thread of its own or in the loop, by its colour."""
         try:
-            definition, found = self._opened(runtime, run)
+            definition, found = self._opened(runtime, run, stored)
             loop = start.taking_up(runtime, definition.resume_plan(), run, found)
             if definition.is_async:
                 self._hand_to_loop(runtime, run, loop)
@@ -257,9 +273,9 @@ class Worker:
         else:
             self._concluded(runtime, run, None)
 
-    def _opened(self, runtime: Runtime, run: str) -> tuple[Definition, Any]:
+    def _opened(self, runtime: Runtime, run: str, stored: Stored | None) -> tuple[Definition, Any]:
         try:
-            found = journal.load(runtime.store, run)
+            found = journal.load(runtime.store, run, stored)
         except JournalCorrupt as error:
             self._step_back(runtime, run, error)
             raise
@@ -296,8 +312,9 @@ class Worker:
             self._runs.discard(run)
             self.ended[how] = self.ended.get(how, 0) + 1
             self._idle.notify_all()
-        with contextlib.suppress(StoreUnavailable):
-            runtime.store.nudge()
+        if self._more or how not in OVER:
+            with contextlib.suppress(StoreUnavailable):
+                runtime.store.nudge()
 
     def _async_loop(self) -> asyncio.AbstractEventLoop:
         import asyncio

@@ -168,6 +168,9 @@ class Store(Protocol):
     def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
         """The records after that position, at most so many, and the head. An unknown run: no records, no head."""
 
+    def read_all(self, runs: Sequence[str]) -> list[Stored]:
+        """What `read` would answer for each of them, with as few questions as possible; raises what any of them would."""
+
     def changes(self) -> int:
         """A number that differs when anything was appended since, by any process. Cheap."""
 

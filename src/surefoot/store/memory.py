@@ -88,6 +88,9 @@ class MemoryStore:
             journal = self._journals.get(run, [])
             return Stored(journal[after:][:limit], self._head(run))
 
+    def read_all(self, runs: Sequence[str]) -> list[Stored]:
+        return [self.read(run) for run in runs]
+
     def changes(self) -> int:
         with self._locked():
             return self._appended

@@ -583,6 +583,9 @@ class SqliteStore:
             ) from None
         return Stored(records, head)
 
+    def read_all(self, runs: Sequence[str]) -> list[Stored]:
+        return [self.read(run) for run in runs]
+
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         found = _parts_of(row for rows in self._look(*_part_questions(ids)) for row in rows)
         if len(found) < len(ids):

@@ -214,6 +214,20 @@ class StoreContract:
         assert store.read("r", after=3) == Stored([], writer.head)
         assert store.read("r", after=99) == Stored([], writer.head)
 
+    def test_journals_read_together_are_those_read_alone(self, store: Store) -> None:
+        """A worker takes up hundreds of runs at once: whatever is asked along with it, each gets its own journal."""
+        for run in ("one", "two", "it's", "größe"):
+            writer = Writer(store, run)
+            for n in range(3 + len(run)):
+                assert store.append([writer.append(b"%d" % n)]) == [None]
+        runs = ["one", "two", "it's", "größe", "one", "unknown"]
+
+        together = store.read_all(runs)
+
+        assert together == [store.read(run) for run in runs]
+        assert [len(stored.records) for stored in together] == [6, 6, 7, 8, 6, 0]
+        assert store.read_all([]) == []
+
     def test_new_run_conflicts_if_it_exists(self, store: Store) -> None:
         """Two processes start the same run: one of them must learn that it was second."""
         store.append([Writer(store, "r").append(b"first")])

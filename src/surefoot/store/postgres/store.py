@@ -53,7 +53,6 @@ from surefoot.store.postgres.failure import explain, unreachable
 from surefoot.store.postgres.lease import Lease, ServerClock
 from surefoot.store.postgres.listening import Listening
 from surefoot.store.postgres.place import Place
-from surefoot.store.postgres.reading import Reading
 from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
 from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, text, texts
 from surefoot.store.rules import check_positions, check_records, is_run, matches
@@ -85,7 +84,7 @@ _READ: Final = (
     b"FROM surefoot.heads WHERE run = $1) UNION ALL (SELECT " + _FIELDS + b" FROM surefoot.entries "
     b"WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3)"
 )
-_READ_TOGETHER: Final = (  # by the index, run for run, whatever the server believes about the size of its tables
+_READ_ALL: Final = (  # by the index, run for run, whatever the server believes about the size of its tables
     b"SELECT r.n, j.* FROM unnest($1) WITH ORDINALITY r (run, n) CROSS JOIN LATERAL ("
     b"(SELECT seq, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::int, NULL::int, NULL::bytea, seal "
     b"FROM surefoot.heads WHERE run = r.run) UNION ALL (SELECT " + _FIELDS + b" FROM surefoot.entries "
@@ -173,7 +172,6 @@ class PostgresStore:
         self._anchoring: Anchoring | None = None
         self._sound: set[bytes] = set()
         self._swept = -1
-        self._reading = Reading(self._read_together)
         self._sightings = Sightings()
         self._looking = threading.Lock()
         self._newest = 0
@@ -407,15 +405,13 @@ class PostgresStore:
     def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
         with _storable():
             params = (text(run), integer(after), integer(limit))
-        if after == 0 and limit is None:
-            return self._reading.read(run)
         return _stored(run, self._look(_READ, params, _HEAD_OR_RECORD))
 
-    def _read_together(self, runs: Sequence[str]) -> list[Stored]:
-        if len(runs) == 1:
-            return [_stored(runs[0], self._look(_READ, (text(runs[0]), integer(0), integer(None)), _HEAD_OR_RECORD))]
+    def read_all(self, runs: Sequence[str]) -> list[Stored]:
+        with _storable():
+            params = (texts(runs),)
         found: list[Rows] = [[] for _ in runs]
-        for n, *row in self._look(_READ_TOGETHER, (texts(runs),), (_number, *_HEAD_OR_RECORD)):
+        for n, *row in self._look(_READ_ALL, params, (_number, *_HEAD_OR_RECORD)):
             found[n - 1].append(tuple(row))
         return [_stored(run, rows) for run, rows in zip(runs, found, strict=True)]
 

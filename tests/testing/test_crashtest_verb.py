@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shlex
 import signal
 import subprocess
@@ -158,3 +159,22 @@ def test_an_interrupted_crashtest_leaves_nothing_behind(app, tmp_path, with_sign
 
     assert (130, 1, []) == (started.returncode, len(during), kept(started.pid)), told
     assert not Path(app, ".surefoot").exists()
+
+
+def test_a_person_at_a_terminal_sees_how_far_it_is(app):
+    """Hundreds of boundaries take a minute, and silence looks like a hang."""
+    ours, theirs = pty.openpty()
+    code = (
+        "from surefoot.cli import progress; progress.FIRST_LOOK_SECONDS = 0; from surefoot.cli.main import main; main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "crashtest", "app:good", "ada"], cwd=app, stdout=subprocess.PIPE, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        said = process.communicate(timeout=50)[0].decode()
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+
+    assert "killed and resumed at 3 of " in shown
+    assert shown.endswith("\r\x1b[K")
+    assert "boundaries\x1b" not in said

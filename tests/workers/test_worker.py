@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from datetime import UTC, datetime
 
 import msgspec
@@ -478,6 +479,42 @@ def test_effect_in_doubt_is_tried_again_once_its_back_off_is_over(store, monkeyp
     assert len(_sent) == 2
     assert len(set(_sent)) == 1
     assert kinds("sending").count("RunSuspended") == 1
+
+
+_looked_for: list[float] = []
+
+
+@sf.effect(on_crash="check", retries=2, backoff=sf.Backoff(first=1, factor=1, jitter=False))
+def looked_for():
+    _looked_for.append(time.monotonic())
+    if len(_looked_for) == 1:
+        raise TimeoutError("no answer")
+    return "sent"
+
+
+@looked_for.check
+def was_it_sent():
+    return sf.not_happened()
+
+
+@sf.workflow
+def looking():
+    return looked_for()
+
+
+def test_back_off_after_a_check_is_on_record_and_not_cut_short(store, monkeypatch):
+    """It did not happen, so it is tried again; not at once, whoever takes the run up meanwhile."""
+    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    _looked_for.clear()
+    looking.start("looking")
+    with sf.Worker():
+        wait_until(lambda: "RunSuspended" in kinds("looking"))
+
+    assert looking.run("looking") == "sent"
+
+    first, second = _looked_for
+    assert second - first >= 1.0
+    assert kinds("looking")[-8:-1].count("EffectRaised") == 1
 
 
 _undone: list[float] = []

@@ -19,6 +19,11 @@ APP = '''
 import os, time
 import surefoot as sf
 
+if lease := os.environ.get("LEASE"):
+    from surefoot.store.postgres.channel import Waits
+    from surefoot.store.postgres.store import PostgresStore
+    PostgresStore.open.__func__.__kwdefaults__["waits"] = Waits(lease=float(lease))
+
 def note(line):
     fd = os.open("ledger", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(fd, f"{line} {os.getpid()}\\n".encode())
@@ -73,10 +78,11 @@ class Fleet:
         sys.path.insert(0, str(folder))
         sys.modules.pop("app", None)
 
-    def start(self, *options: str) -> subprocess.Popen[str]:
+    def start(self, *options: str, lease: str = "") -> subprocess.Popen[str]:
+        """`lease`: in seconds; a short one for a worker whose death the test waits out."""
         worker = subprocess.Popen(
             [sys.executable, "-m", "surefoot", "worker", "app", *options],
-            cwd=self.folder, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+            cwd=self.folder, stderr=subprocess.PIPE, text=True, env={**os.environ, "LEASE": lease},
         )  # fmt: skip
         self.workers.append(worker)
         return worker
@@ -113,7 +119,7 @@ def app():
 
 def test_run_of_a_killed_worker_goes_on_in_another(fleet):
     app().stepping.start("r", 1)
-    first = fleet.start()
+    first = fleet.start(lease="3")
     wait_until(lambda: fleet.ledger("in step"))
     first.kill()
     first.wait()
@@ -129,7 +135,7 @@ def test_run_of_a_killed_worker_goes_on_in_another(fleet):
 def test_effect_of_a_killed_worker_is_in_doubt_and_not_run_again(fleet):
     """Nobody knows whether it happened, and no other worker may try."""
     app().charging.start("r", 1)
-    first = fleet.start()
+    first = fleet.start(lease="3")
     wait_until(lambda: fleet.ledger("in once"))
     first.kill()
     first.wait()
@@ -147,7 +153,7 @@ def test_effect_of_a_killed_worker_is_in_doubt_and_not_run_again(fleet):
 
 def test_keyed_effect_of_a_killed_worker_is_sent_again_under_the_same_key(fleet):
     app().repeating.start("r", 1)
-    first = fleet.start()
+    first = fleet.start(lease="3")
     wait_until(lambda: fleet.ledger("in keyed"))
     first.kill()
     first.wait()
@@ -166,7 +172,7 @@ def test_paused_worker_wakes_up_to_find_its_run_taken_and_writes_nothing(fleet):
     """One `once` effect in flight while its worker is paused past its lease: the other does not run it, and the first,
     when it wakes up, cannot write what it knows into a run that is no longer its own."""
     app().charging.start("r", 1)
-    zombie = fleet.start()
+    zombie = fleet.start(lease="3")
     wait_until(lambda: fleet.ledger("in once"))
     zombie.send_signal(signal.SIGSTOP)
     fleet.start()
@@ -200,7 +206,7 @@ def test_worker_that_is_told_to_stop_ends_in_order(fleet):
 
 def test_worker_that_cannot_finish_in_time_leaves_the_run_to_others(fleet):
     app().charging.start("r", 1)
-    worker = fleet.start("--grace", "0.2s")
+    worker = fleet.start("--grace", "0.2s", lease="3")
     wait_until(lambda: fleet.ledger("in once"))
     worker.send_signal(signal.SIGTERM)
     worker.communicate(timeout=60)
@@ -219,7 +225,7 @@ def test_run_that_kills_its_workers_is_quarantined(fleet):
     app().deadly.start("poison")
     run = sf.get_run("poison")
     for _ in range(5):
-        fleet.start().communicate(timeout=60)
+        fleet.start(lease="1").communicate(timeout=60)
     assert kinds("poison").count("RunAdopted") == 5
     fleet.open_gate()
     app().stepping.start("healthy", 1)

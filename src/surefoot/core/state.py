@@ -460,9 +460,12 @@ def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
 
 def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None:
     final = entry.due is None
+    before = state.calls.get(entry.address)
+    # It was in doubt, and a check found that it did not happen.
+    counted = before is not None and before.state is PastState.CLEARED and before.error is not None
     past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
     past.error, past.due, past.ended = entry.error, entry.due, record.at
-    past.failures += 1
+    past.failures += not counted
     past.gave_up = final and past.policy == "fail" and _was_in_doubt(entry.error)
     state.world.end(entry.address, as_found=past.gave_up)
 

@@ -7,16 +7,19 @@ nothing below the kit imports it.
 from __future__ import annotations
 
 import shlex
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import output
 from surefoot.cli.options import Settings, common
+from surefoot.cli.progress import FIRST_LOOK_SECONDS
 from surefoot.errors import UsageError
 
 if TYPE_CHECKING:
-    from surefoot.testing.matrix import Report
+    from surefoot.testing.matrix import Progress, Report
 
 NOT_HELD = 1
 
@@ -61,7 +64,7 @@ def crashtest(
     extra = " ".join(["", "--", *map(shlex.quote, args)]) if args else ""
     with driving.Signals():
         again = f"{shlex.join(command)} --at {{quoted}}{extra.replace('{', '{{').replace('}', '}}')}"
-        report = explore(task, damage=damage, at=at, again=again)
+        report = explore(task, damage=damage, at=at, again=again, progress=_progress())
     if settings.json:
         output.say_json(_facts(report))
     else:
@@ -81,6 +84,23 @@ def _answers(given: tuple[str, ...]) -> dict[str, object]:
             )
         found[name] = code.parse_word(value)[1]
     return found
+
+
+def _progress() -> Progress:
+    """A line on the terminal, written anew again and again; gone in the end. Nothing where standard error is a file."""
+    from surefoot.testing.matrix import unseen
+
+    if not sys.stderr.isatty():
+        return unseen
+    began = time.monotonic()
+
+    def show(done: int, of: int) -> None:
+        if time.monotonic() - began > FIRST_LOOK_SECONDS:
+            told = "" if done == of else f"killed and resumed at {done} of {of} boundaries"
+            sys.stderr.write(f"\r{told}\x1b[K")
+            sys.stderr.flush()
+
+    return show
 
 
 def _facts(report: Report) -> dict[str, object]:

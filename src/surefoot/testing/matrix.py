@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from msgspec import Struct
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import UsageError
 from surefoot.testing import judging
-from surefoot.testing.children import in_child
+from surefoot.testing.children import Tell, in_child
 from surefoot.testing.damaging import DAMAGES
 from surefoot.testing.exploring import DONE, FAILED, LATE, MISUSED, Seen, Stage, Task
 from surefoot.testing.judging import BODY, CURES, Case, Verdict, Wrong
@@ -128,12 +128,22 @@ def crash_matrix(
     return report
 
 
-def explore(task: Task, *, damage: bool, at: str | None, again: str) -> Report:
+Progress = Callable[[int, int], None]
+"""Told before each scenario how many have been tried, and of how many; after the last one too."""
+
+
+def unseen(_done: int, _of: int) -> None:
+    """Nobody looks."""
+
+
+def explore(task: Task, *, damage: bool, at: str | None, again: str, progress: Progress = unseen) -> Report:
     """All scenarios, in a process of its own. `again`: how to say it once more, with {at} in it."""
     with scratch() as folder:
-        ended = in_child(
-            lambda tell: tell(_explored(task, folder, damage=damage, at=at, again=again)), seconds=MOST_SECONDS
-        )
+
+        def explored(tell: Tell) -> None:
+            tell(_explored(lambda: _Matrix(task, folder, again, progress).report(damage=damage, at=at)))
+
+        ended = in_child(explored, seconds=MOST_SECONDS)
     if not ended.report:
         raise RuntimeError(f"the testing kit itself failed:\n{ended.trouble or ended}")
     kind, body = ended.report[:1], ended.report[1:]
@@ -160,17 +170,18 @@ def scratch() -> Iterator[Path]:
 # --- in the warm parent ----------------------------------------------------------------------------
 
 
-def _explored(task: Task, folder: Path, *, damage: bool, at: str | None, again: str) -> bytes:
+def _explored(explore_all: Callable[[], Report]) -> bytes:
     try:
-        report = _Matrix(task, folder, again).report(damage=damage, at=at)
+        report = explore_all()
     except UsageError as error:
         return _REFUSED + str(error).encode()
     return _REPORTED + msgspec.json.encode(report)
 
 
 class _Matrix:
-    def __init__(self, task: Task, folder: Path, again: str) -> None:
+    def __init__(self, task: Task, folder: Path, again: str, progress: Progress) -> None:
         self._task = task
+        self._progress = progress
         self._again = again
         self._stage = Stage(task, folder)
         self._tried: list[Tried] = []
@@ -185,10 +196,12 @@ class _Matrix:
         self._wrong += [("", wrong) for wrong in found]
         begun, used = time.monotonic(), _core_seconds()
         if not found:
-            for target in self._targets(boundaries, at):
-                self._try(right, target)
-            for target, how in self._damages(boundaries, at) if damage or at else []:
+            tries = [(target, "") for target in self._targets(boundaries, at)]
+            tries += self._damages(boundaries, at) if damage or at else []
+            for number, (target, how) in enumerate(tries):
+                self._progress(number, len(tries))
                 self._try(right, target, how)
+            self._progress(len(tries), len(tries))
         return Report(
             self._task.workflow.name, len(boundaries), self._tried, self._findings(),
             round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3),

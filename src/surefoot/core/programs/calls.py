@@ -372,8 +372,9 @@ def _try_again(call: Call, attempt: int, failures: int, failed: Raised | None) -
     if failed is None:
         return None
     wait = next_try(call.retry, failed.error, failures, harmless=True)
-    if wait is None:
-        yield Append(EffectRaised(call.address, failed.raw, attempt))
+    due = None if wait is None else (yield After(wait.seconds, wait.jitter))
+    yield Append(EffectRaised(call.address, failed.raw, attempt, due))
+    if due is None:
         return Failed(failed.raw, failed.error)
-    yield Pause((yield After(wait.seconds, wait.jitter)))
+    yield Pause(due)
     return None

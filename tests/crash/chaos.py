@@ -31,7 +31,7 @@ from tests.crash import report
 from tests.crash.broken.engines import ENGINES
 from tests.crash.decay import STORES
 from tests.crash.fleet import ROOT, LabProcess
-from tests.crash.plan import CUT, DAMAGED, FAILING, SMALL, SOUND
+from tests.crash.plan import CUT, DAMAGED, FAILING, READ_AGAIN, SMALL, SOUND
 from tests.crash.scenario import Outcome
 from tests.crash.simulation import FLOWS_HERE
 
@@ -55,9 +55,10 @@ class Share:
 
 
 SHARES = (
-    Share("L1", 0.725, 250, FLOWS_HERE),
+    Share("L1", 0.71, 250, FLOWS_HERE),
     Share("L3", 0.12, 40, (*DAMAGED, *SOUND)),
     Share("L4", 0.05, 30, FAILING),
+    Share("L4r", 0.015, 20, READ_AGAIN),
     Share("L5", 0.03, 40, CUT),
     Share("L6", 0.02, 200, STORES),
     Share("L6r", 0.005, 10, STORES),
@@ -65,7 +66,7 @@ SHARES = (
 )
 
 
-FINITE = ("L3", "L4", "L5", "L9")
+FINITE = ("L3", "L4", "L4r", "L5", "L9")
 """Plans of which there are only so many scenarios."""
 
 

@@ -2,10 +2,11 @@
 
 SQLite's files go through a VFS of ours, which a process registers as the default; the other files (anchor, workers,
 checkpoints in files) through the functions of `os`. Nothing in surefoot knows about it. Calls of the world are counted
-as well. So the boundaries of a flow are found by counting: nobody has to name them, and none can be forgotten.
+as well. So the boundaries of a flow are found by counting: nobody has to name them, and none can be forgotten. Reads of
+the store's files are counted by themselves, and can fail: nothing is lost by a kill there that is not lost elsewhere.
 
 Modes: `kill` (SIGKILL right before it), `after` (right after it), `torn` (after half of a write), `short` (a write that
-writes half and says so), `eio` and `enospc` (once), `eio+` and `enospc+` (from there on).
+writes half and says so), `eio` and `enospc` (once), `eio+` and `enospc+` (from there on; of reads, or of everything else).
 """
 
 # ruff: noqa: N802 - the names are those of SQLite
@@ -24,8 +25,8 @@ from surefoot.testing.children import die
 
 KILLS: Final = ("kill", "torn", "after")
 ERRORS: Final = ("eio", "enospc", "eio+", "enospc+")
-WRITE, SYNC, TRUNCATE, CREATE, RENAME, UNLINK, MKDIR, FOLDER, WORLD = (
-    "write", "sync", "truncate", "create", "rename", "unlink", "mkdir", "folder", "world",
+WRITE, SYNC, TRUNCATE, CREATE, RENAME, UNLINK, MKDIR, FOLDER, WORLD, READ = (
+    "write", "sync", "truncate", "create", "rename", "unlink", "mkdir", "folder", "world", "read",
 )  # fmt: skip
 _NUMBERS: Final = {"eio": errno.EIO, "enospc": errno.ENOSPC}
 _IOERR: Final = {
@@ -33,6 +34,7 @@ _IOERR: Final = {
     SYNC: apsw.SQLITE_IOERR_FSYNC,
     TRUNCATE: apsw.SQLITE_IOERR_TRUNCATE,
     UNLINK: apsw.SQLITE_IOERR_DELETE,
+    READ: apsw.SQLITE_IOERR_READ,
 }
 
 
@@ -61,12 +63,13 @@ class Shim:
         self.fired: list[int] = []
         self.events: list[tuple[Any, ...]] | None = [] if trace else None
         """What power loss needs to know: contents, and what was synced."""
-        self._sticky = ""
+        self.reads = 0
+        self._sticky = {"write": "", "read": ""}
         self._lock = threading.RLock()
 
     def install(self) -> None:
         self._vfs = _Vfs(self)
-        for name in ("pwrite", "write", "fsync", "ftruncate", "rename", "link", "unlink", "mkdir", "open"):
+        for name in ("pwrite", "pread", "write", "fsync", "ftruncate", "rename", "link", "unlink", "mkdir", "open"):
             setattr(os, name, getattr(self, f"_{name}")(getattr(os, name)))
 
     # --- one boundary ------------------------------------------------------------------------------
@@ -83,7 +86,7 @@ class Shim:
     ) -> Any:
         with self._lock:
             self.log.append((kind, name))
-            mode = self._strikes(len(self.log), name)
+            mode = self._strikes(WRITE, len(self.log), name)
             if mode in ("kill", "torn"):
                 if mode == "torn" and tear is not None:
                     tear()
@@ -99,13 +102,21 @@ class Shim:
                 die()
             return answer
 
-    def _strikes(self, number: int, name: str) -> str:
+    def at_read(self, name: str, perform: Callable[[], bytes], fail: Callable[[str, int], Exception]) -> bytes:
+        with self._lock:
+            self.reads += 1
+            mode = self._strikes(READ, -self.reads, name)
+            if mode in _NUMBERS:
+                raise fail(READ, _NUMBERS[mode])
+            return perform()
+
+    def _strikes(self, sort: str, number: int, name: str) -> str:
         mode = self.plan.get(number, "")
         if mode:
             self.fired.append(number)
         if mode.endswith("+"):
-            self._sticky = mode[:-1]
-        return self._sticky if self._sticky and is_of_store(name) else mode
+            self._sticky[sort] = mode[:-1]
+        return self._sticky[sort] if self._sticky[sort] and is_of_store(name) else mode
 
     def name_of(self, path: str) -> str | None:
         """Relative to the folder; None: none of our business."""
@@ -123,6 +134,15 @@ class Shim:
             return self._written(real, fd, data, (offset,), offset)
 
         return pwrite
+
+    def _pread(self, real: Callable[..., bytes]) -> Callable[..., bytes]:
+        def pread(fd: int, size: int, offset: int) -> bytes:
+            name = self._name_of_fd(fd)
+            if name is None:
+                return real(fd, size, offset)
+            return self.at_read(name, lambda: real(fd, size, offset), _os_error)
+
+        return pread
 
     def _write(self, real: Callable[..., int]) -> Callable[..., int]:
         def write(fd: int, data: bytes) -> int:
@@ -275,6 +295,9 @@ class _File(apsw.VFSFile):
         self.vfs = vfs
         self.found = found
         super().__init__("unix", name, flags)
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        return self.vfs.shim.at_read(self.found, lambda: super(_File, self).xRead(amount, offset), self.vfs.failure)
 
     def xWrite(self, data: bytes, offset: int) -> None:
         half = bytes(data[: max(len(data) // 2, 1)])

@@ -19,6 +19,8 @@ from tests.crash.scenario import Outcome, Scenario
 
 OPENING = 40
 """So many boundaries a recovery may have beyond those that are left of the life it takes up."""
+READS = 80
+"""So many reads a process has when it takes up a run, or somewhat fewer."""
 MOST_SEEDS = 1_000
 """In one package; the next one goes on behind them."""
 MOST_DECAYED = 800
@@ -46,6 +48,16 @@ def kills(lab: Lab, flow: str) -> list[Scenario]:
 def errors(lab: Lab, flow: str) -> list[Scenario]:
     """L4: an error at every boundary, once and for ever."""
     return _each(lab, flow, "L4")
+
+
+def unreadable(lab: Lab, flow: str) -> list[Scenario]:
+    """L4: a process that takes up what another one left, and cannot read it. One that is not reached is not counted."""
+    return [
+        Scenario(flow, "L4", f"{first}:kill/r{second}:{mode}")
+        for first in range(1, len(lab.golden(flow).log) + 1)
+        for second in range(1, READS + 1)
+        for mode in ("eio", "eio+")
+    ]
 
 
 def _each(lab: Lab, flow: str, level: str) -> list[Scenario]:
@@ -96,7 +108,7 @@ def given(lab: Lab, flow: str) -> list[Scenario]:
 
 
 PLANS: dict[str, Callable[[Lab, str], list[Scenario]]] = {
-    "L1": schedules, "L3": kills, "L4": errors, "L5": cuts, "L6": decayed, "L6r": decayed_resumed, "L6g": given,
+    "L1": schedules, "L3": kills, "L4": errors, "L4r": unreadable, "L5": cuts, "L6": decayed, "L6r": decayed_resumed, "L6g": given,
     "L9": nested,
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ BEGIN, END = "<!-- chaos -->", "<!-- /chaos -->"
 LEVELS = {
     "L1": "whole engine simulated from a seed: several processes, lost acknowledgements, take-overs",
     "L3": "real SIGKILL at a write, sync, rename or act, found by counting; torn writes",
-    "L4": "EIO, ENOSPC, short writes, failed syncs; once and for ever",
+    "L4": "EIO, ENOSPC, short writes, failed syncs and reads; once and for ever",
     "L5": "power cuts: unsynced writes dropped, torn, reordered",
     "L6": "corruption: bits, tails, blocks, pages, rows, older copies",
     "L9": "a second SIGKILL while recovering from the first",

@@ -1,7 +1,7 @@
 """One fault scenario as one line, and the line as a scenario: `flow=saga level=L3 at=57:torn seed=0`.
 
 `at` names the faults: boundary and mode; several in one process are joined by `,`, those of the next process, which
-recovers, follow behind a `/`.
+recovers, follow behind a `/`. Reads are counted by themselves: `57:kill/r12:eio`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Scenario:
         return " ".join(told)
 
     def plans(self) -> list[dict[int, str]]:
-        """For each process, one after the other: which boundary goes wrong, and how."""
+        """For each process, one after the other: which boundary goes wrong, and how. Reads have negative numbers."""
         return [_plan(part) for part in self.at.split("/")]
 
 
@@ -39,7 +39,7 @@ def parse(line: str) -> Scenario:
 
 def _plan(part: str) -> dict[int, str]:
     pairs = [fault.split(":", 1) for fault in part.split(",") if fault]
-    return {int(number): mode for number, mode in pairs}
+    return {int(number.replace("r", "-")): mode for number, mode in pairs}
 
 
 @dataclass

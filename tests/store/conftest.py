@@ -1,4 +1,4 @@
-"""A place for one SQLite store: its files, and child processes that use it."""
+"""Places for stores: the files of a SQLite one and child processes that use it, and a real PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from surefoot.core.urls import parse
+from surefoot.store.postgres.channel import Waits
+from surefoot.store.postgres.store import PostgresStore
 from surefoot.store.sqlite import SqliteStore
 from surefoot.testing.conformance import Writer
+from tests.postgres import Server, serving
 
 CHILD = """
 import os, signal, sys
@@ -94,3 +99,28 @@ def place(tmp_path: Path):
     yield made
     made.clear_up()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("server")) as started:
+        yield started
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    return server.emptied("story")
+
+
+@pytest.fixture
+def opened(url: str) -> Iterator[Callable[..., PostgresStore]]:
+    """Opens stores, and closes them."""
+    stores: list[PostgresStore] = []
+
+    def open_(where: str = url, *, create: bool = True, **waits: float) -> PostgresStore:
+        stores.append(PostgresStore.open(parse(where, ["postgresql"]), create=create, waits=Waits(**waits)))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()

@@ -20,35 +20,10 @@ from surefoot.errors import (
 )
 from surefoot.store.contract import Append, Conflict, Head, RunQuery, Store
 from surefoot.store.open import open_store, path_of
-from surefoot.store.postgres.channel import Channel, Waits
+from surefoot.store.postgres.channel import Channel
 from surefoot.store.postgres.store import PostgresStore
 from surefoot.testing.conformance import StoreContract, Writer, assert_whole, index_row, large_value
 from tests.postgres import Server, serving
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("server")) as started:
-        yield started
-
-
-@pytest.fixture
-def url(server: Server) -> str:
-    return server.emptied("story")
-
-
-@pytest.fixture
-def opened(url):
-    """Opens stores, and closes them."""
-    stores: list[PostgresStore] = []
-
-    def open_(where: str = url, *, create: bool = True, **waits: float) -> PostgresStore:
-        stores.append(PostgresStore.open(parse(where, ["postgresql"]), create=create, waits=Waits(**waits)))
-        return stores[-1]
-
-    yield open_
-    for store in stores:
-        store.close()
 
 
 class TestConformance(StoreContract):

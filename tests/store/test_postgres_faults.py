@@ -36,30 +36,6 @@ def is_append(data: bytes) -> bool:
     return b"append_" in data or b"rewrite_" in data
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("server")) as started:
-        yield started
-
-
-@pytest.fixture
-def url(server: Server) -> str:
-    return server.emptied("story")
-
-
-@pytest.fixture
-def opened(url):
-    stores: list[PostgresStore] = []
-
-    def open_(where: str = url, *, create: bool = True, **waits: float) -> PostgresStore:
-        stores.append(PostgresStore.open(parse(where, ["postgresql"]), create=create, waits=Waits(**waits)))
-        return stores[-1]
-
-    yield open_
-    for store in stores:
-        store.close()
-
-
 @pytest.fixture
 def proxy(server):
     with Proxy(server.port) as made:

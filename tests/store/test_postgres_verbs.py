@@ -40,12 +40,6 @@ def notify(count: int) -> list[str]:
     return sent
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("server")) as started:
-        yield started
-
-
 @pytest.fixture
 def store(server: Server, monkeypatch) -> str:
     url = server.url_of("verbs", password="geheim")

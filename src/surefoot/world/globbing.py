@@ -6,7 +6,6 @@ a piece that does. `**` does not go through links to folders, so it always ends.
 
 from __future__ import annotations
 
-import errno
 import fnmatch
 import os
 import re
@@ -14,9 +13,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from surefoot.world.base import NotObservable, Pulse
+from surefoot.world.paths import GONE, is_there
 
 MOST: Final = 100_000
-_GONE: Final = (errno.ENOENT, errno.ENOTDIR)
 _MAGIC: Final = re.compile(r"[*?[]")
 
 
@@ -47,7 +46,7 @@ def _expand(base: str, pieces: tuple[str, ...], pulse: Pulse) -> Iterator[str]:
         path = base + piece
         if rest:
             yield from _expand(f"{path}/", rest, pulse)
-        elif _is_there(path):
+        elif is_there(path):
             yield path
     else:
         matches = re.compile(fnmatch.translate(piece)).match
@@ -57,17 +56,6 @@ def _expand(base: str, pieces: tuple[str, ...], pulse: Pulse) -> Iterator[str]:
                     yield base + entry.name
                 elif entry.is_dir():
                     yield from _expand(f"{base}{entry.name}/", rest, pulse)
-
-
-def _is_there(path: str) -> bool:
-    """Unlike `os.path.lexists`: what may not be looked at is not "not there"."""
-    try:
-        os.lstat(path)
-    except OSError as error:
-        if error.errno in _GONE:
-            return False
-        raise
-    return True
 
 
 def _folders(base: str, pulse: Pulse) -> Iterator[str]:
@@ -89,6 +77,6 @@ def _entries(folder: str, pulse: Pulse) -> list[os.DirEntry[str]]:
         with os.scandir(folder or ".") as entries:
             return list(entries)
     except OSError as error:
-        if error.errno in _GONE:
+        if error.errno in GONE:
             return []  # no such folder: nothing in it matches
         raise

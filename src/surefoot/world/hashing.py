@@ -26,7 +26,7 @@ from typing import Final
 
 from surefoot.core.entry import ABSENT
 from surefoot.world.base import NotObservable, Pulse
-from surefoot.world.paths import shown
+from surefoot.world.paths import GONE, is_there, shown
 
 DIRECTORY: Final = "directory"
 """A directory is no file: `file()` refuses it, `files()` does not list it."""
@@ -37,7 +37,6 @@ _UNSIZED: Final = 64 * _CHUNK
 """How much is read of a file that says it is empty and is not (/proc)."""
 _BATCH: Final = 64
 _THREADS: Final = 4
-_GONE: Final = (errno.ENOENT, errno.ENOTDIR)
 _KINDS: Final = (
     (stat.S_ISDIR, DIRECTORY),
     (stat.S_ISFIFO, "fifo"),
@@ -71,9 +70,9 @@ def of_file(path: str, pulse: Pulse, held: Held | None = None) -> str:
         except _Unrest:
             held = files_held()
         except OSError as error:
-            if error.errno not in _GONE:
+            if error.errno not in GONE:
                 raise
-            if not _is_there(path):
+            if not is_there(path):
                 return ABSENT
     raise _restless(path)
 
@@ -150,16 +149,6 @@ def _batch(paths: Iterable[str], pulse: Pulse) -> dict[str, str]:
     return {path: of_file(path, pulse, held) for path in paths}
 
 
-def _is_there(path: str) -> bool:
-    try:
-        os.lstat(path)
-    except OSError as error:
-        if error.errno in _GONE:
-            return False
-        raise
-    return True
-
-
 def _of_path(path: str, pulse: Pulse, held: Held) -> str:
     status = os.lstat(path)
     if not stat.S_ISLNK(status.st_mode):
@@ -168,7 +157,7 @@ def _of_path(path: str, pulse: Pulse, held: Held) -> str:
     try:
         seen = _of_target(path, os.stat(path), pulse, held)
     except OSError as error:
-        if error.errno not in (*_GONE, errno.ELOOP):
+        if error.errno not in (*GONE, errno.ELOOP):
             raise
         seen = "nothing"
     if os.readlink(path) != to:

@@ -6,12 +6,15 @@ bytes as `\xff`, and a backslash is shown as two, so that no two files share a p
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from typing import Final
 
 from surefoot.errors import UsageError
 
+GONE: Final = (errno.ENOENT, errno.ENOTDIR)
+"""There is nothing; other errors say that nobody knows."""
 _TEMPORARY: Final = re.compile(r"\.[0-9a-f]{32,64}\.surefoot-tmp")
 _ESCAPED: Final = re.compile(r"\\(\\|x([89a-f][0-9a-f]))")
 
@@ -60,3 +63,14 @@ def temporary_name(key: str) -> str:
 def is_temporary(path: str) -> bool:
     """A write that was cut off leaves such a file, and takes it up again: its coming and going is not drift."""
     return path.endswith(".surefoot-tmp") and _TEMPORARY.fullmatch(os.path.basename(path)) is not None
+
+
+def is_there(path: str) -> bool:
+    """Unlike `os.path.lexists`: what may not be looked at is not "not there"."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in GONE:
+            return False
+        raise
+    return True

@@ -24,10 +24,11 @@ from surefoot.core.entry import Due, Stop, WorldSeen
 from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current
+from surefoot.engine.attempt import Attempt
 from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
-from surefoot.engine.session import Attempt, Session
+from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError

@@ -34,11 +34,12 @@ from surefoot.core.entry import Due, Stop, WorldSeen
 from surefoot.core.timer import remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, drive
+from surefoot.engine.attempt import Attempt
 from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.session import Attempt, Session
+from surefoot.engine.session import Session
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError, UsageError
 

@@ -42,7 +42,8 @@ from surefoot.core.entry import (
 )
 from surefoot.core.verdict import Verdict
 from surefoot.engine import current, drive
-from surefoot.engine.session import Attempt, Session
+from surefoot.engine.attempt import Attempt
+from surefoot.engine.session import Session
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import UsageError
 from surefoot.store.contract import Append, Conflict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from surefoot.core.parts import expand
 from surefoot.core.seal import Sealer, verify
 from surefoot.errors import (
     JournalCorrupt,
@@ -26,7 +28,8 @@ from surefoot.errors import (
 )
 from surefoot.store import sqlite
 from surefoot.store.contract import Append, Conflict, Listed, RunQuery
-from surefoot.testing.conformance import Writer, assert_whole, index_row
+from surefoot.store.salvage import rebuild
+from surefoot.testing.conformance import Writer, assert_whole, index_row, large_value
 
 TABLES = ("entries", "heads", "runs", "meta", "parts", "quarantine", "starts")
 
@@ -327,6 +330,46 @@ def test_record_behind_the_head_is_a_conflict_and_moves_nothing(place):
 
     assert store.read("a").head == head
     assert_whole(store, "b", 6)
+
+
+def leaf_of(value):
+    return [*value.leaves][-1]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda store, lost, _: store.parts([leaf_of(lost)]),
+        lambda store, lost, _: store.append([Writer(store, "other").append(b"1", cuts=[lost])]),
+        lambda store, lost, upto: store.discard([leaf_of(lost)], upto),
+    ],
+    ids=["read", "write", "discard"],
+)
+def test_index_that_points_to_another_part_is_damage_of_the_database(place, act):
+    """One flipped bit. To call the part damaged would lose a value that is there; to heal or to delete it, another one."""
+    store = place.open()
+    lost, other = large_value(1), large_value(2)
+    store.append([Writer(store, "r").append(b"1", cuts=[lost, other])])
+    store.close()
+    with contextlib.closing(apsw.Connection(str(place.path))) as db:
+        names = dict(db.execute("SELECT id, n FROM parts").fetchall())
+    content = place.path.read_bytes()
+    right, wrong = (leaf_of(value) + bytes([names[leaf_of(value)]]) for value in (lost, other))
+    assert content.count(right) == 1
+    place.path.write_bytes(content.replace(right, right[:-1] + wrong[-1:]))
+
+    store = place.open()
+    with pytest.raises(JournalCorrupt, match="index of the parts") as raised:
+        act(store, lost, store.changes())
+
+    assert raised.value.facts["structure"]
+    store.abandon()
+    rebuild(str(place.path))
+    store = place.open()
+    assert [expand(value.reference, store.parts) for value in (lost, other)] == [
+        expand(value.reference, lambda ids, value=value: {name: value.part(name) for name in ids})
+        for value in (lost, other)
+    ]
 
 
 @pytest.mark.parametrize(

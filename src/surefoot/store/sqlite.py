@@ -124,7 +124,15 @@ _TALLY: Final = "SELECT status, ifnull(reason, ''), count(*) FROM runs GROUP BY 
 _TALLY_FORMAT_1: Final = "SELECT status, '', count(*) FROM runs GROUP BY status"
 _FORMAT: Final = "SELECT value FROM meta WHERE key = 'format'"
 
-_PARTS: Final = "SELECT id, kind, codec, size, body FROM parts WHERE id IN ("
+# A part is found by its name in the index, and taken from the row that it points to. Where one bit makes it point to
+# another row, that is no damaged part: to write it anew would destroy the other one.
+_PARTS: Final = (
+    "SELECT named.id, p.id, p.kind, p.codec, p.size, p.body FROM parts named LEFT JOIN parts p ON p.n = named.n "
+    "WHERE named.id IN ("
+)
+_STRAY_PARTS: Final = (
+    "SELECT 1 FROM parts named LEFT JOIN parts p ON p.n = named.n WHERE p.id IS NOT named.id AND named.id IN ("
+)
 _SCAN_PARTS: Final = "SELECT n, id, kind, codec, size, body FROM parts WHERE n > ? ORDER BY n LIMIT ?"
 _INSERT_PARTS: Final = "INSERT INTO parts (id, kind, codec, size, body) VALUES "
 _HEAL_PARTS: Final = (
@@ -513,7 +521,8 @@ class SqliteStore:
         self._sound |= names
 
     def _fetch_writing(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
-        return _parts_of(row for sql, chunk in _part_questions(ids) for row in self._execute(sql, chunk).fetchall())
+        questions = _part_questions(ids)
+        return self._parts_of(row for sql, chunk in questions for row in self._execute(sql, chunk).fetchall())
 
     def discard(self, parts: Sequence[bytes], upto: int) -> bool:
         return self._commit(lambda: self._discard(parts, upto))
@@ -524,6 +533,8 @@ class SqliteStore:
             return False, None, []
         for at in range(0, len(parts), _ROWS_PER_LOOK):
             chunk = list(parts[at : at + _ROWS_PER_LOOK])
+            if self._execute(_statement(_STRAY_PARTS, "?", len(chunk), ")"), chunk).fetchall():
+                raise self._parts_damaged()
             self._execute(_statement("DELETE FROM parts WHERE id IN (", "?", len(chunk), ")"), chunk)
         self._execute("UPDATE meta SET value = value + 1 WHERE key = 'swept'")
         return True, None, []
@@ -587,21 +598,32 @@ class SqliteStore:
         return [self.read(run) for run in runs]
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
-        found = _parts_of(row for rows in self._look(*_part_questions(ids)) for row in rows)
+        found = self._parts_of(row for rows in self._look(*_part_questions(ids)) for row in rows)
         if len(found) < len(ids):
             self._refuse_if_parts_are_hidden()
+        return found
+
+    def _parts_of(self, rows: Iterable[tuple[Any, ...]]) -> dict[bytes, Part]:
+        found = {}
+        for name, *row in rows:
+            if name != row[0]:
+                raise self._parts_damaged()
+            found[name] = Part(*row)
         return found
 
     def _refuse_if_parts_are_hidden(self) -> None:
         """Parts are found by an index. One that lost its order hides what is there, and what is written from now on."""
         if not self._parts_checked:
             if self._look(("PRAGMA integrity_check('parts')", ()))[0] != [("ok",)]:
-                raise JournalCorrupt(
-                    f"{self.path}: the index of the parts of values does not fit the parts.",
-                    facts=STRUCTURE,
-                    cures=restore(self.path),
-                )
+                raise self._parts_damaged()
             self._parts_checked = True
+
+    def _parts_damaged(self) -> JournalCorrupt:
+        return JournalCorrupt(
+            f"{self.path}: the index of the parts of values does not fit the parts.",
+            facts=STRUCTURE,
+            cures=restore(self.path),
+        )
 
     def quarantined(self, run: str) -> list[Record]:
         return [Record(run, *row) for row in _typed_ones(self._look((_QUARANTINED, (run,)))[0], _RECORD_ROW)]
@@ -847,10 +869,6 @@ def _typed_ones(rows: list[tuple[Any, ...]], expected: Any) -> list[tuple[Any, .
 def _part_questions(ids: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
     chunks = [list(ids[at : at + _ROWS_PER_LOOK]) for at in range(0, len(ids), _ROWS_PER_LOOK)]
     return [(_statement(_PARTS, "?", len(chunk), ")"), chunk) for chunk in chunks]
-
-
-def _parts_of(rows: Iterable[tuple[Any, ...]]) -> dict[bytes, Part]:
-    return {row[0]: Part(*row) for row in rows}
 
 
 def _index_values(row: IndexRow) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,11 @@ from hypothesis import settings
 # A deadline would turn a busy machine into a failed test; pytest-timeout still bounds the whole test.
 settings.register_profile("surefoot", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile("surefoot")
+
+# Whoever is started in the background of a script ignores Ctrl-C, and hands that down to every process it starts: those
+# that are interrupted here would not notice.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -55,14 +55,14 @@ class Share:
 
 
 SHARES = (
-    Share("L1", 0.71, 250, FLOWS_HERE),
-    Share("L3", 0.12, 40, (*DAMAGED, *SOUND)),
-    Share("L4", 0.05, 30, FAILING),
-    Share("L4r", 0.015, 20, READ_AGAIN),
-    Share("L5", 0.03, 40, CUT),
-    Share("L6", 0.02, 200, STORES),
-    Share("L6r", 0.005, 10, STORES),
-    Share("L9", 0.05, 40, (*[SMALL[0]] * 18, *SMALL[1:])),
+    Share("L1", 0.762, 250, FLOWS_HERE),
+    Share("L3", 0.10, 40, (*DAMAGED, *SOUND)),
+    Share("L4", 0.045, 30, FAILING),
+    Share("L4r", 0.012, 20, READ_AGAIN),
+    Share("L5", 0.018, 40, CUT),
+    Share("L6", 0.015, 200, STORES),
+    Share("L6r", 0.003, 10, STORES),
+    Share("L9", 0.045, 40, (*[SMALL[0]] * 18, *SMALL[1:])),
 )
 
 

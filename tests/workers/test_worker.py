@@ -517,6 +517,37 @@ def test_back_off_after_a_check_is_on_record_and_not_cut_short(store, monkeypatc
     assert kinds("looking")[-8:-1].count("EffectRaised") == 1
 
 
+_sought_in_vain: list[int] = []
+
+
+@sf.effect(on_crash="check", retries=2, backoff=sf.Backoff(first=0.1, factor=1, jitter=False))
+def sought_in_vain():
+    _sought_in_vain.append(sf.attempt())
+    raise TimeoutError("no answer")
+
+
+@sought_in_vain.check
+def was_it_not():
+    return sf.not_happened()
+
+
+@sf.workflow
+def seeking():
+    return sought_in_vain()
+
+
+def test_each_failure_counts_once_however_often_the_run_is_let_go_of(store, monkeypatch):
+    """It is on record as doubtful, then as not happened, then as failed: that is one failure, not two."""
+    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    _sought_in_vain.clear()
+    seeking.start("seeking")
+    with sf.Worker():
+        wait_until(ended("seeking"))
+
+    assert _sought_in_vain == [1, 2, 3]
+    assert kinds("seeking").count("RunSuspended") == 2
+
+
 _undone: list[float] = []
 
 

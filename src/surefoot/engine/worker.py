@@ -249,8 +249,8 @@ class Worker:
                 continue
             except Exception:  # noqa: BLE001 - something is wrong with one of them: each is read by itself
                 stored = [None] * len(runs)
-            for run, journal_ in zip(runs, stored, strict=True):
-                self._open(runtime, run, journal_)
+            for run, one in zip(runs, stored, strict=True):
+                self._open(runtime, run, one)
 
     def _open(self, runtime: Runtime, run: str, stored: Stored | None) -> None:
         """Have the run driven in a thread of its own or in the loop, by its colour."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -289,6 +290,25 @@ def test_log_without_a_database_is_a_stop(place):
     place.anchor.unlink()
 
     assert str(place.wal) in refused(place)
+
+
+def test_anchor_that_the_disk_does_not_give_is_said_by_name(place, monkeypatch):
+    """An I/O error there is told like any other, with what to do; it is not taken for an anchor that is damaged."""
+    place.fill()
+    store = place.open()
+
+    def fails(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(anchor_module.os, "pread", fails)
+        said = probe.anchor_fault(store)
+        with pytest.raises(StoreUnavailable, match=r"anchor cannot be read \(Input/output error\).*try again"):
+            place.open()
+    store.close()
+
+    assert "cannot be read (Input/output error)" in said
+    place.open().close()
 
 
 def test_anchor_of_a_newer_format_is_refused(place, monkeypatch):

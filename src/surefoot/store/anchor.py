@@ -64,7 +64,13 @@ class Anchor:
 
     def read(self) -> Mark | None:
         """The newest mark; None for an empty file, which a creator left that got no further."""
-        raw = os.pread(self._fd, _FILE_BYTES, 0)
+        try:
+            raw = os.pread(self._fd, _FILE_BYTES, 0)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{self.path}: the anchor cannot be read ({error.strerror}). Nothing was changed. "
+                "Look at the disk, then try again."
+            ) from error
         if not raw:
             return None
         self._take(raw)

@@ -422,6 +422,8 @@ def _anchor(path: str, store: SqliteStore | None) -> Finding:
             )
     except Unreadable:
         return Finding(BAD, "anchor", "neither of its slots can be read", "put back a copy of it")
+    except StoreUnavailable as error:
+        return Finding(BAD, "anchor", str(error), "put back a copy of it, if the disk has lost it")
     finally:
         anchor.close()
     newest = store.changes() if store is not None else mark.pos

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import lt
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from tests.crash import report
 from tests.crash.broken.engines import ENGINES
 from tests.crash.decay import STORES
 from tests.crash.fleet import ROOT, LabProcess
-from tests.crash.plan import CUT, DAMAGED, FAILING, READ_AGAIN, SMALL, SOUND
+from tests.crash.plan import CUT, DAMAGED, FAILING, SMALL, SOUND, TINY
+from tests.crash.programs import ANY
 from tests.crash.scenario import Outcome
 from tests.crash.simulation import FLOWS_HERE
 
@@ -55,19 +57,20 @@ class Share:
 
 
 SHARES = (
-    Share("L1", 0.762, 250, FLOWS_HERE),
+    Share("L1", 0.687, 250, FLOWS_HERE),
+    Share("L1p", 0.06, 250, (ANY,)),
     Share("L3", 0.10, 40, (*DAMAGED, *SOUND)),
+    Share("L3p", 0.01, 20, (ANY,)),
     Share("L4", 0.045, 30, FAILING),
-    Share("L4r", 0.012, 20, READ_AGAIN),
-    Share("L5", 0.018, 40, CUT),
+    Share("L4r", 0.012, 20, FAILING),
+    Share("L5", 0.016, 40, CUT),
+    Share("L5p", 0.002, 20, (ANY,)),
     Share("L6", 0.015, 200, STORES),
     Share("L6r", 0.003, 10, STORES),
-    Share("L9", 0.045, 40, (*[SMALL[0]] * 18, *SMALL[1:])),
+    Share("L9", 0.035, 40, (TINY,)),
+    Share("L9n", 0.01, 20, SMALL),
+    Share("L9d", 0.005, 20, (TINY, *SMALL)),
 )
-
-
-FINITE = ("L3", "L4", "L4r", "L5", "L9")
-"""Plans of which there are only so many scenarios."""
 
 
 @dataclass
@@ -82,7 +85,12 @@ class Tally:
     turns: Counter[str] = field(default_factory=Counter)
     """How often each flow had its turn: the seed of the next one."""
     covered: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Of each flow whose scenarios have an end: how many were had, and how many there are."""
     uncounted: Counter[str] = field(default_factory=Counter)
+
+    def left(self, flows: tuple[str, ...]) -> list[str]:
+        """Flows of which not everything was had yet."""
+        return [flow for flow in flows if flow not in self.covered or lt(*self.covered[flow])]
 
 
 class Chaos:
@@ -138,13 +146,18 @@ class Chaos:
                 if self._engines:
                     request: dict[str, Any] = {"hunt": self._engines.pop()}
                 else:
-                    share = min(SHARES, key=lambda one: self.tallies[one.plan].packages * one.size / one.share)
+                    share = min(self._open(), key=lambda one: self.tallies[one.plan].packages * one.size / one.share)
                     tally = self.tallies[share.plan]
-                    flow = share.flows[tally.packages % len(share.flows)]
+                    left = tally.left(share.flows)
+                    flow = left[tally.packages % len(left)]
                     tally.packages += 1
                     request = {"plan": share.plan, "flow": flow, "count": share.size, "seed": tally.turns[flow]}
                     tally.turns[flow] += 1
             yield request
+
+    def _open(self) -> list[Share]:
+        """Plans of which there is something left. Of schedules there always is."""
+        return [share for share in SHARES if self.tallies[share.plan].left(share.flows)]
 
     def _take(self, plan: str, outcome: Outcome) -> None:
         with self._lock:
@@ -166,7 +179,7 @@ class Chaos:
 
     def _cover(self, request: dict[str, Any], of: int) -> None:
         """How many of all scenarios of a flow were had: seed after seed draws others, until none is left."""
-        if request["plan"] in FINITE:
+        if of:
             with self._lock:
                 place = self.tallies[request["plan"]].covered
                 place[request["flow"]] = (min(request["count"] * (request["seed"] + 1), of), of)
@@ -207,7 +220,7 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
             level["of"] += of
         for name in ("scenarios", "kills", "errors", "violations"):
             level[name] += getattr(tally, name)
-        level["seeds"] += tally.scenarios if share.plan == "L1" else max(tally.turns.values(), default=0)
+        level["seeds"] += tally.scenarios if share.plan[:2] == "L1" else max(tally.turns.values(), default=0)
         for why, number in tally.uncounted.items():
             level["uncounted"][why] = level["uncounted"].get(why, 0) + number
     return {
@@ -221,7 +234,8 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
         },
         "seconds": round(took),
         "labs": chaos.labs,
-        "flows": len({flow for share in SHARES for flow in share.flows}),
+        "flows": len({flow for share in SHARES for flow in share.flows} - {ANY}),
+        "of programs": sum(chaos.tallies[share.plan].scenarios for share in SHARES if share.flows == (ANY,)),
         "levels": dict(sorted(levels.items())),
         "goals": {goal: chaos.goals[goal] for goal in GOALS},
         "controls": sorted(chaos.caught, key=lambda one: str(one["engine"])),

@@ -3,7 +3,8 @@
 SQLite's files go through a VFS of ours, which a process registers as the default; the other files (anchor, workers,
 checkpoints in files) through the functions of `os`. Nothing in surefoot knows about it. Calls of the world are counted
 as well. So the boundaries of a flow are found by counting: nobody has to name them, and none can be forgotten. Reads of
-the store's files are counted by themselves, and can fail: nothing is lost by a kill there that is not lost elsewhere.
+the store's files, and opening them, are counted by themselves, and can fail: nothing is lost by a kill there that is not
+lost elsewhere.
 
 Modes: `kill` (SIGKILL right before it), `after` (right after it), `torn` (after half of a write), `short` (a write that
 writes half and says so), `eio` and `enospc` (once), `eio+` and `enospc+` (from there on; of reads, or of everything else).
@@ -102,7 +103,7 @@ class Shim:
                 die()
             return answer
 
-    def at_read(self, name: str, perform: Callable[[], bytes], fail: Callable[[str, int], Exception]) -> bytes:
+    def at_read(self, name: str, perform: Callable[[], Any], fail: Callable[[str, int], Exception]) -> Any:
         with self._lock:
             self.reads += 1
             mode = self._strikes(READ, -self.reads, name)
@@ -225,8 +226,10 @@ class Shim:
 
     def _open(self, real: Callable[..., int]) -> Callable[..., int]:
         def open_(path: str, flags: int, mode: int = 0o777, **more: Any) -> int:
-            name = self._placed(path, more.get("dir_fd")) if flags & os.O_CREAT else None
-            if name is None or os.path.lexists(os.path.join(self.folder, name)):
+            name = self._placed(path, more.get("dir_fd"))
+            if name is not None and os.path.lexists(os.path.join(self.folder, name)):
+                return int(self.at_read(name, lambda: real(path, flags, mode, **more), _os_error))
+            if name is None or not flags & os.O_CREAT:
                 return real(path, flags, mode, **more)
             return int(
                 self.at(CREATE, name, lambda: real(path, flags, mode, **more), fail=_os_error, event=(CREATE, name))

@@ -94,9 +94,9 @@ def main() -> None:
                 for outcome in levels.run_all(lab, [parse(one) for one in request["lines"]]):
                     _say(asdict(outcome))
             else:
-                found = levels.PLANS[request["plan"]](lab, request["flow"])
-                _say({"of": len(found)})
-                for outcome in levels.run_all(lab, levels.some(found, request["count"], request["seed"])):
+                found, of = levels.drawn(lab, **request)
+                _say({"of": of})
+                for outcome in levels.run_all(lab, found):
                     _say(asdict(outcome))
             _say("end")
 

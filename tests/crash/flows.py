@@ -50,6 +50,8 @@ class Flow(Struct, frozen=True):
     """Whether the damage has to be refused by name, and stays as it is."""
     threads: bool = False
     """Whether the order of its boundaries may differ from life to life."""
+    told: tuple[Any, dict[str, list[int]]] | None = None
+    """Its result and what it leaves in the world, where that is known without running it."""
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
@@ -403,15 +405,16 @@ def finish(drive: Callable[[], Any], run: str) -> Any:
 
 
 def _answered(stop: sf.Stopped, run: str) -> bool:
-    """Every stop says what happened and what helps; what it offers is done."""
+    """Every stop says what happened and what helps; what it offers is done. A child has its parent's name in front."""
     for one in stop.stops or (stop,):
-        if not str(one) or not one.cures or one.run_id not in (run, ""):
+        stopped = one.run_id or run
+        if not str(one) or not one.cures or stopped.partition(".")[0] != run:
             raise Bare(f"{type(one).__name__} of run {one.run_id!r}: {one!s}, cures {one.cures}")
         stage().goals.add(type(one).__name__)
         if isinstance(one, sf.InDoubt):
-            _settle(run, one.address)
+            _settle(stopped, one.address)
         elif isinstance(one, sf.WaitingForAnswer):
-            _answer(run, one.address)
+            _reply(stopped, one)
         else:
             return False
     return True
@@ -419,9 +422,9 @@ def _answered(stop: sf.Stopped, run: str) -> bool:
 
 def _settle(run: str, address: str) -> None:
     handle = sf.get_run(run)
-    if address not in {past.address for past in handle.state().in_doubt()}:
-        return  # its check, or an answer to another stop, has told meanwhile
-    call = next(call for call in handle.steps() if call.address == address)
+    call = next((call for call in handle.steps() if call.address == address), None)
+    if call is None or address not in {past.address for past in handle.state().in_doubt()}:
+        return  # its check, an answer to another stop, or somebody else has told meanwhile
     name, n = _named(call)
     if name.endswith(".undo"):
         name, undone = name.removesuffix(".undo"), not done_parts(name.removesuffix(".undo"), n, run)
@@ -433,7 +436,7 @@ def _settle(run: str, address: str) -> None:
         stage().note("undid", f"{name} {n}", run=run, by="hand", address=address)
         stage().goals.add("mended by hand")
         parts = set()
-    _settled(handle, address, _value(name, n, call) if parts else _NOT)
+    _settled(handle, address, value_of(name, **_decoded(call.args)) if parts else _NOT)
 
 
 _NOT = object()
@@ -459,22 +462,29 @@ def _decoded(text: str) -> Any:
     return values.decode(text.encode())
 
 
-def _value(name: str, n: int, call: Any) -> Any:
-    if name == "wire":
-        return f"wr_{n}_{_decoded(call.args)['amount']}"
+def value_of(name: str, n: int, amount: int = 0, **_: Any) -> Any:
+    """What a call answers."""
     return {
         "charge": f"ch_{n}", "acharge": f"ch_{n}", "put": ("put", n), "aput": n, "copy": f"cp_{n}", "move": f"mv_{n}",
-        "reserve": f"rs_{n}", "lost": f"lo_{n}", "fussy": n, "vague": f"va_{n}", "deaf": f"de_{n}",
+        "reserve": f"rs_{n}", "lost": f"lo_{n}", "fussy": n, "vague": f"va_{n}", "deaf": f"de_{n}", "moody": n,
+        "wire": f"wr_{n}_{amount}",
     }[name]  # fmt: skip
+
+
+def _reply(run: str, stop: sf.Stopped) -> None:
+    if "event" in stop.facts:
+        _send(run, stop.facts["event"])
+    else:
+        _answer(run, stop.address)
+
+
+def _send(run: str, name: str) -> None:
+    with contextlib.suppress(sf.UsageError):  # it has ended meanwhile
+        sf.get_run(run).send_event(name, {"from": "bob", "name": name}, id=f"{name}-1")
 
 
 def _answer(run: str, address: str) -> None:
     handle = sf.get_run(run)
-    if "wait_event" in address:
-        name = "order" if address == "wait_event#1" else "more"
-        with contextlib.suppress(sf.UsageError):  # it has ended meanwhile
-            handle.send_event(name, {"from": "bob", "name": name}, id=f"{name}-1")
-        return
     question = next((past for past in handle.state().questions() if past.address == address), None)
     if question is not None:
         with contextlib.suppress(sf.UsageError):  # somebody was quicker
@@ -672,7 +682,7 @@ def _change_of_mind() -> Any:
             if stop.address == "wire#1.approval":
                 stage().note("edited", "the code")
                 _amount = 41
-            _answer("r", stop.address)
+            _reply("r", stop)
     return {"r": finish(lambda: paying.run("r"), "r")}
 
 
@@ -805,7 +815,7 @@ def _wired() -> None:
     _amount = 40
     with contextlib.suppress(sf.WaitingForAnswer):
         paying.run("r")
-    _answer("r", "wait_event#1")
+    _send("r", "order")
     with contextlib.suppress(sf.WaitingForAnswer):
         paying.run("r")
     _answer("r", "wire#1.approval")

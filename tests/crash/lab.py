@@ -14,8 +14,9 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from surefoot.engine import config
 from surefoot.errors import Stopped, SurefootError
@@ -23,8 +24,9 @@ from surefoot.store.open import close_all
 from surefoot.testing.children import Ended, Tell, in_child
 from tests.crash import broken
 from tests.crash.faults import ERRORS, Shim
-from tests.crash.flows import FLOWS, Flow
+from tests.crash.flows import Flow
 from tests.crash.invariants import Case, Golden, examine, world_of
+from tests.crash.programs import flow_of
 from tests.crash.scenario import Outcome, Scenario
 from tests.crash.stage import Stage
 from tests.ledger import Line, ledger_process
@@ -32,6 +34,11 @@ from tests.ledger import Line, ledger_process
 LIFE_SECONDS = 30
 MOST_DESCRIPTORS = 2
 """How many more descriptors a process may have after it closed its stores: those of the interpreter itself."""
+
+
+class Recovery(NamedTuple):
+    boundaries: int
+    reads: int
 
 
 class Lab:
@@ -42,6 +49,7 @@ class Lab:
         self._port = port
         self._line = Line(port)
         self._golden: dict[tuple[str, str], Golden] = {}
+        self._recoveries: dict[tuple[str, int], Recovery] = {}
         self._rooms = 0
         self._room = ""
 
@@ -59,7 +67,7 @@ class Lab:
         """The undisturbed run of a flow: its boundaries, its result, and what it does to the world."""
         found = self._golden.get((name, broken_engine))
         if found is None:
-            found = self._golden[name, broken_engine] = self._undisturbed(FLOWS[name], broken_engine)
+            found = self._golden[name, broken_engine] = self._undisturbed(flow_of(name), broken_engine)
         return found
 
     def _undisturbed(self, flow: Flow, broken_engine: str) -> Golden:
@@ -79,18 +87,24 @@ class Lab:
                 return self.golden(flow.name)
             raise AssertionError(f"flow {flow.name} fails without any fault: {told}")
         log = [(kind, name) for kind, name in told["log"]]
-        right = self.golden(flow.name) if broken_engine else None
-        return Golden(
-            right.result if right else told["result"],
-            right.world if right else world_of(self._lines()),
-            log,
-            flow.damaged,
-            flow.refused,
-            prepared,
-        )
+        if broken_engine:
+            return replace(self.golden(flow.name), log=log)
+        result, world = flow.told or (told["result"], world_of(self._lines()))
+        return Golden(result, world, log, flow.damaged, flow.refused, prepared)
+
+    def recovery(self, name: str, first: int) -> Recovery:
+        """How long the life is of a process that takes up a run which was killed at this boundary."""
+        found = self._recoveries.get((name, first))
+        if found is None:
+            flow, golden, folder = flow_of(name), self.golden(name), self._fresh()
+            self._fill(folder, self.folder / f"template-{name}", golden.lines)
+            self._life(flow, folder, {first: "kill"}, 1)
+            told = _told(self._life(flow, folder, {}, 2))
+            found = self._recoveries[name, first] = Recovery(len(told.get("log", ())), told.get("reads", 0))
+        return found
 
     def _lived(self, scenario: Scenario, outcome: Outcome) -> None:
-        flow, golden = FLOWS[scenario.flow], self.golden(scenario.flow, scenario.broken)
+        flow, golden = flow_of(scenario.flow), self.golden(scenario.flow, scenario.broken)
         folder, crashed = self._fresh(), self.folder / "crashed"
         self._fill(folder, self.folder / f"template-{flow.name}", golden.lines)
         plans = scenario.plans() if scenario.at else []
@@ -114,7 +128,7 @@ class Lab:
         life: int,
     ) -> None:
         """The last process, which nothing disturbs; and then the look at everything."""
-        flow = FLOWS[scenario.flow]
+        flow = flow_of(scenario.flow)
         ended = self._life(flow, folder, {}, life, broken_engine=scenario.broken, twice=True)
         told = _told(ended)
         outcome.goals += told.get("goals", [])
@@ -173,7 +187,7 @@ class Lab:
             with contextlib.suppress(SurefootError):
                 stage.leave()
             told["leaks"] = _leaks(before)
-            told |= {"log": shim.log, "fired": shim.fired, "goals": sorted(stage.goals)}
+            told |= {"log": shim.log, "reads": shim.reads, "fired": shim.fired, "goals": sorted(stage.goals)}
             if trace:
                 told["events"] = [_plain(event) for event in shim.events or []]
             tell(json.dumps(told, default=str).encode())
@@ -261,6 +275,8 @@ def _lived_through(live: Callable[[], Any], *, twice: bool, tries: int) -> dict[
                 told["wrong"] = f"a bare {type(error).__name__}"
         except BaseException as error:
             told["wrong"] = f"{error!r} from the depths: {traceback.format_exc()[-900:]}"
+        if told["wrong"]:
+            return told  # that a second try goes better is no excuse
     if twice and not told["error"] and not told["wrong"]:
         told["again"] = _once_more(live)
     return told

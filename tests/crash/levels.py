@@ -1,28 +1,27 @@
 """Which scenarios there are at each level, and who lives them.
 
-Scenarios are enumerated from the boundaries that the undisturbed run was counted to have. Who lives only a part of them
-draws it; who draws with seed after seed comes to have had all of them.
+Where there is an end of them, scenarios are enumerated from the boundaries that the undisturbed run was counted to have.
+Who lives only a part of them draws it; who draws with seed after seed comes to have had all of them. Of schedules, random
+programs and deeper kills there is no end: each seed has its own.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from tests.crash import decay, power, simulation
 from tests.crash.faults import modes
 from tests.crash.flows import FLOWS
-from tests.crash.lab import Lab
+from tests.crash.lab import Lab, Recovery
+from tests.crash.programs import written
 from tests.crash.scenario import Outcome, Scenario
 
-OPENING = 40
-"""So many boundaries a recovery may have beyond those that are left of the life it takes up."""
-READS = 80
-"""So many reads a process has when it takes up a run, or somewhat fewer."""
-MOST_SEEDS = 1_000
-"""In one package; the next one goes on behind them."""
+EARLY = 30
+"""A boundary that nearly every recovery has."""
+OF_EACH = 10
+"""So many scenarios are drawn of a recovery whose length was counted for them."""
 MOST_DECAYED = 800
 
 
@@ -50,16 +49,6 @@ def errors(lab: Lab, flow: str) -> list[Scenario]:
     return _each(lab, flow, "L4")
 
 
-def unreadable(lab: Lab, flow: str) -> list[Scenario]:
-    """L4: a process that takes up what another one left, and cannot read it. One that is not reached is not counted."""
-    return [
-        Scenario(flow, "L4", f"{first}:kill/r{second}:{mode}")
-        for first in range(1, len(lab.golden(flow).log) + 1)
-        for second in range(1, READS + 1)
-        for mode in ("eio", "eio+")
-    ]
-
-
 def _each(lab: Lab, flow: str, level: str) -> list[Scenario]:
     log = lab.golden(flow).log
     return [
@@ -70,15 +59,11 @@ def _each(lab: Lab, flow: str, level: str) -> list[Scenario]:
 
 
 def nested(lab: Lab, flow: str) -> list[Scenario]:
-    """L9: a second SIGKILL while recovering from the first, at any boundary of the recovery.
-
-    The recovery of a run that was killed late is short: a boundary it does not reach is no scenario, and is not counted.
-    """
-    length = len(lab.golden(flow).log)
+    """L9: a second SIGKILL while recovering from the first, at every boundary of every recovery."""
     return [
         Scenario(flow, "L9", f"{first}:kill/{second}:kill")
-        for first in range(1, length + 1)
-        for second in range(1, length - first + OPENING)
+        for first in range(1, len(lab.golden(flow).log) + 1)
+        for second in range(1, lab.recovery(flow, first).boundaries + 1)
     ]
 
 
@@ -87,38 +72,91 @@ def cuts(lab: Lab, flow: str) -> list[Scenario]:
     return power.scenarios(lab, flow)
 
 
-def schedules(lab: Lab, flow: str) -> list[Scenario]:
-    """L1: one schedule for each seed. There is no end of them: `some` goes on where these end."""
-    return simulation.scenarios(flow, range(MOST_SEEDS))
-
-
-def decayed(lab: Lab, flow: str) -> list[Scenario]:
-    """L6: what is read from a damaged store."""
-    return decay.scenarios(flow, "read", MOST_DECAYED, 0)
-
-
-def decayed_resumed(lab: Lab, flow: str) -> list[Scenario]:
-    """L6: what becomes of the runs of a damaged store."""
-    return decay.scenarios(flow, "resume", MOST_DECAYED, 0)
-
-
 def given(lab: Lab, flow: str) -> list[Scenario]:
     """L6: flows that begin with a store that is damaged already."""
     return [Scenario(flow, "L6")]
 
 
-PLANS: dict[str, Callable[[Lab, str], list[Scenario]]] = {
-    "L1": schedules, "L3": kills, "L4": errors, "L4r": unreadable, "L5": cuts, "L6": decayed, "L6r": decayed_resumed, "L6g": given,
-    "L9": nested,
+def schedules(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L1: one schedule for each seed."""
+    return simulation.scenarios(flow, range(seed * count, (seed + 1) * count))
+
+
+def program_kills(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L3: for each seed another program, with branches too."""
+    return some(kills(lab, written(seed, branching=True)), count, 0)
+
+
+def program_cuts(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L5: the same."""
+    return some(cuts(lab, written(seed)), count, 0)
+
+
+def unreadable(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L4: a process that takes up what another one left, and cannot read it."""
+    luck, found = random.Random(f"{flow} {seed}"), list[Scenario]()
+    while len(found) < count:
+        first, recovery = _killed(lab, flow, luck)
+        numbers = luck.sample(range(1, recovery.reads + 1), min(OF_EACH, recovery.reads))
+        found += [Scenario(flow, "L4", f"{first}:kill/r{at}:{luck.choice(('eio', 'eio+'))}") for at in numbers]
+    return found[:count]
+
+
+def nested_somewhere(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L9, of flows that have too many pairs of boundaries."""
+    luck, found = random.Random(f"{flow} {seed}"), list[Scenario]()
+    while len(found) < count:
+        first, recovery = _killed(lab, flow, luck)
+        numbers = luck.sample(range(1, recovery.boundaries + 1), min(OF_EACH, recovery.boundaries))
+        found += [Scenario(flow, "L9", f"{first}:kill/{at}:kill") for at in numbers]
+    return found[:count]
+
+
+def _killed(lab: Lab, flow: str, luck: random.Random) -> tuple[int, Recovery]:
+    first = luck.randint(1, len(lab.golden(flow).log))
+    return first, lab.recovery(flow, first)
+
+
+def deeper(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L9: three to five SIGKILLs, each but the first while recovering, and early, so that the next one finds some left."""
+    luck, length = random.Random(f"{flow} {seed}"), len(lab.golden(flow).log)
+
+    def struck_at() -> Iterator[int]:
+        yield luck.randint(1, length)
+        yield from (luck.randint(1, EARLY) for _ in range(luck.randint(2, 4)))
+
+    return [Scenario(flow, "L9", "/".join(f"{at}:kill" for at in struck_at())) for _ in range(count)]
+
+
+def decayed(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L6: what is read from a damaged store."""
+    return random.Random(seed).sample(decay.scenarios(flow, "read", MOST_DECAYED, seed), count)
+
+
+def decayed_resumed(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L6: what becomes of the runs of a damaged store."""
+    return random.Random(seed).sample(decay.scenarios(flow, "resume", MOST_DECAYED, seed), count)
+
+
+FINITE: dict[str, Callable[[Lab, str], list[Scenario]]] = {
+    "L3": kills, "L4": errors, "L5": cuts, "L6g": given, "L9": nested,
 }  # fmt: skip
+ENDLESS: dict[str, Callable[[Lab, str, int, int], list[Scenario]]] = {
+    "L1": schedules, "L1p": schedules, "L3p": program_kills, "L4r": unreadable, "L5p": program_cuts, "L6": decayed,
+    "L6r": decayed_resumed, "L9n": nested_somewhere, "L9d": deeper,
+}  # fmt: skip
+
+
+def drawn(lab: Lab, plan: str, flow: str, count: int, seed: int) -> tuple[list[Scenario], int]:
+    """So many scenarios of a plan; and how many there are of it, or 0 if there is no end of them."""
+    if plan in ENDLESS:
+        return ENDLESS[plan](lab, flow, count, seed), 0
+    found = FINITE[plan](lab, flow)
+    return some(found, count, seed), len(found)
 
 
 def some(scenarios: Sequence[Scenario], count: int, seed: int) -> list[Scenario]:
     """So many of them, in an order that has nothing to do with theirs. Seeds 0, 1, 2 … never meet before all were had."""
-    if scenarios and scenarios[0].level == "L1":
-        return [replace(one, seed=one.seed + seed * MOST_SEEDS) for one in scenarios[:count]]
-    if scenarios and scenarios[0].flow in decay.STORES:
-        return random.Random(seed).sample([replace(one, seed=seed) for one in scenarios], min(count, len(scenarios)))
     mixed = random.Random(len(scenarios)).sample(scenarios, len(scenarios))
     first = seed * count % max(len(mixed), 1)
     return (mixed[first:] + mixed[:first])[:count]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tests.crash.decay import STORES
 from tests.crash.flows import FLOWS
+from tests.crash.programs import ANY
 from tests.crash.simulation import FLOWS_HERE
 
 
@@ -40,12 +41,13 @@ FAILING = (
     "linear", "loop", "saga", "fan", "approval", "large", "checkpoint", "checkpoint-files", "fork", "rewind", "prune",
     "linear-async", "event", "tiny",
 )  # fmt: skip
-"""Flows for which errors of system calls are tried. Not `files`: it shares its folder with the store."""
-READ_AGAIN = tuple(flow for flow in FAILING if flow != "checkpoint-files")
-"""Flows that are taken up by a process which cannot read. That one's files are read through Python's own layer."""
+"""Flows for which errors of system calls are tried, also in a process that takes them up. Not `files`: it shares its
+folder with the store."""
 CUT = ("linear", "loop", "saga", "approval", "large", "checkpoint", "fork", "rewind", "prune", "secret", "event")
 """Flows for which the power is cut."""
-SMALL = ("tiny", "secret", "probe", "repair", "vague", "bury", "saga")
+TINY = "tiny"
+"""So small that every pair of kills is tried."""
+SMALL = ("secret", "probe", "repair", "vague", "bury", "saga", "approval", "large", "retry")
 """Flows that are killed again while they recover."""
 
 QUICK: dict[str, list[Part]] = {
@@ -54,11 +56,12 @@ QUICK: dict[str, list[Part]] = {
     "kills_damaged": [Part("L3", flow, 17) for flow in DAMAGED],
     "errors": [
         *(Part("L4", flow, 20) for flow in FAILING),
-        *(Part("L4r", flow, 10) for flow in READ_AGAIN),
+        *(Part("L4r", flow, 10) for flow in FAILING),
     ],
     "power": [Part("L5", flow, 28) for flow in CUT],
-    "nested": [Part("L9", flow, 18) for flow in SMALL],
-    "simulation": [Part("L1", flow, 280) for flow in FLOWS_HERE],
+    "nested": [Part("L9", TINY, 20), *(Part("L9n", flow, 10) for flow in SMALL), Part("L9d", TINY, 12)],
+    "programs": [Part("L1p", ANY, 250), Part("L3p", ANY, 20), Part("L5p", ANY, 10)],
+    "simulation": [Part("L1", flow, 270) for flow in FLOWS_HERE],
     "decay": [
         *(Part("L6", store, 160) for store in STORES),
         *(Part("L6r", store, 12) for store in STORES),
@@ -71,7 +74,8 @@ AT_LEAST, KILLS_AT_LEAST = 3_000, 500
 
 def counted_at_least(part: Part) -> int:
     """How many of them have to count: in the other ones nothing happened, for reasons that are printed."""
-    share = {"L1": 0.5, "L9": 0.5, "L4r": 0.3, "L5": 0.9, "L4": 0.9, "L3": 0.9}.get(part.plan, 1.0)
-    if part.flow in FLOWS and FLOWS[part.flow].threads:
+    shares = {"L1": 0.5, "L3": 0.9, "L4": 0.9, "L5": 0.9, "L9": 0.9, "L9d": 0.5}
+    share = shares.get(part.plan, shares.get(part.plan[:2], 1.0))
+    if part.flow == ANY or (part.flow in FLOWS and FLOWS[part.flow].threads):
         share *= 0.8  # Its last boundaries come and go: branches that meet share a commit.
     return int(part.count * share)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.faults import CREATE, FOLDER, MKDIR, RENAME, SYNC, TRUNCATE, UNLINK, WRITE
-from tests.crash.flows import FLOWS
 from tests.crash.lab import Lab
+from tests.crash.programs import flow_of
 from tests.crash.scenario import Outcome, Scenario
 
 SECTOR = 512
@@ -71,9 +71,9 @@ _traces: dict[tuple[int, str, str], list[Event]] = {}
 def traced(lab: Lab, flow: str, broken: str = "") -> list[Event]:
     key = (id(lab), flow, broken)
     if key not in _traces:
-        if FLOWS[flow].prepare:
+        if flow_of(flow).prepare:
             raise AssertionError("power loss is tried on flows that begin with nothing")
-        _traces[key] = lab.traced(FLOWS[flow], broken)
+        _traces[key] = lab.traced(flow_of(flow), broken)
     return _traces[key]
 
 

@@ -39,6 +39,15 @@ PATIENCE = 25
 """How many stops a person answers before saying that it never ends."""
 
 
+MOODY: dict[str, Any] = {"retries": 3, "backoff": sf.Backoff(first="10m", factor=2, max="1h", jitter=False)}
+FUSSY: dict[str, Any] = {
+    "on_crash": "retry",
+    "retries": 4,
+    "retry_on": (ValueError,),
+    "backoff": sf.Backoff(first="10m", jitter=False),
+}
+
+
 class Flow(Struct, frozen=True):
     name: str
     live: Callable[[], Any]
@@ -83,7 +92,7 @@ def copy(n: int) -> str:
 
 
 @copy.check
-def _(n: int) -> Any:
+def copied(n: int) -> Any:
     parts = done_parts("copy", n, sf.run_id())
     return [sf.not_happened(), sf.partial("one half"), sf.happened(f"cp_{n}")][len(parts)]
 
@@ -96,13 +105,13 @@ def move(n: int) -> str:
 
 
 @move.check
-def _(n: int) -> Any:
+def moved(n: int) -> Any:
     parts = done_parts("move", n, sf.run_id())
     return [sf.not_happened(), sf.partial("one half"), sf.happened(f"mv_{n}")][len(parts)]
 
 
 @move.undo(on_crash="retry")
-def _(n: int, result: str | None) -> None:
+def move_back(n: int, result: str | None) -> None:
     undid("move", n)
 
 
@@ -113,16 +122,16 @@ def reserve(n: int) -> str:
 
 
 @reserve.undo
-def _(n: int, result: str) -> None:
+def give_back(n: int, result: str) -> None:
     undid("reserve", n)
 
 
 @reserve.undo.check
-def _(n: int, result: str) -> Any:
+def given_back(n: int, result: str) -> Any:
     return sf.not_happened() if done_parts("reserve", n, sf.run_id()) else sf.happened(None)
 
 
-@sf.step(retries=3, backoff=sf.Backoff(first="10m", factor=2, max="1h", jitter=False))
+@sf.step(**MOODY)
 def moody(n: int) -> int:
     stepped("moody", n)
     if sf.attempt() < 3:
@@ -130,7 +139,7 @@ def moody(n: int) -> int:
     return n
 
 
-@sf.effect(on_crash="retry", retries=4, retry_on=(ValueError,), backoff=sf.Backoff(first="10m", jitter=False))
+@sf.effect(**FUSSY)
 def fussy(n: int) -> int:
     if sf.attempt() == 1:
         raise ValueError("not today")
@@ -157,7 +166,7 @@ def vague(n: int) -> str:
 
 
 @vague.check
-def _(n: int) -> Any:
+def guessed(n: int) -> Any:
     if n:
         raise ConnectionError("the gateway is down")
     return sf.unknown("the gateway is down")

@@ -87,8 +87,13 @@ def program_kills(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
     return some(kills(lab, written(seed, branching=True)), count, 0)
 
 
+def program_errors(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L4: the same."""
+    return some(errors(lab, written(seed, branching=True)), count, 0)
+
+
 def program_cuts(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
-    """L5: the same."""
+    """L5: the same, without branches."""
     return some(cuts(lab, written(seed)), count, 0)
 
 
@@ -142,7 +147,7 @@ FINITE: dict[str, Callable[[Lab, str], list[Scenario]]] = {
     "L3": kills, "L4": errors, "L5": cuts, "L6g": given, "L9": nested,
 }  # fmt: skip
 ENDLESS: dict[str, Callable[[Lab, str, int, int], list[Scenario]]] = {
-    "L1": schedules, "L1p": schedules, "L3p": program_kills, "L4r": unreadable, "L5p": program_cuts, "L6": decayed,
+    "L1": schedules, "L1p": schedules, "L3p": program_kills, "L4p": program_errors, "L4r": unreadable, "L5p": program_cuts, "L6": decayed,
     "L6r": decayed_resumed, "L9n": nested_somewhere, "L9d": deeper,
 }  # fmt: skip
 

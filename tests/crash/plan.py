@@ -60,7 +60,7 @@ QUICK: dict[str, list[Part]] = {
     ],
     "power": [Part("L5", flow, 28) for flow in CUT],
     "nested": [Part("L9", TINY, 20), *(Part("L9n", flow, 10) for flow in SMALL), Part("L9d", TINY, 12)],
-    "programs": [Part("L1p", ANY, 250), Part("L3p", ANY, 20), Part("L5p", ANY, 10)],
+    "programs": [Part("L1p", ANY, 250), Part("L3p", ANY, 20), Part("L4p", ANY, 10), Part("L5p", ANY, 10)],
     "simulation": [Part("L1", flow, 270) for flow in FLOWS_HERE],
     "decay": [
         *(Part("L6", store, 160) for store in STORES),

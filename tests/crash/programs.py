@@ -1,23 +1,27 @@
 """Random programs from a grammar, held against a model: what nobody thought of when the flows were written by hand.
 
-A program is a text, and the text is its name: `charge,failing([reserve,look]),anew,either([put],[wire])`. So a line that
-failed once says all there is to say about it, whatever later becomes of the grammar. Commands are numbered in the order of
-the text. What a program has to answer and to leave in the world is told by walking through it, not by running it: `Model`
+A program is a text, and the text is its name: `charge,failing([reserve,look]),anew,either([put],[wire])`; with `async:` in
+front it runs as async code. So a line that failed once says all there is to say about it, whatever later becomes of the
+grammar. Commands are numbered in the order of the text. What a program has to answer and to leave in the world is told by walking through it, not by running it: `Model`
 knows nothing of the engine.
 """
 
 from __future__ import annotations
 
 import ast
+import asyncio
+import contextlib
+import functools
 import itertools
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 import surefoot as sf
+import surefoot.aio as asf
 from tests.crash import flows
 from tests.crash.flows import FLOWS, Flow, finish, got, value_of
 from tests.crash.stage import seen, stepped
@@ -25,6 +29,7 @@ from tests.crash.stage import seen, stepped
 ANY = "programs"
 """Stands for one program after the other, where a flow is asked for."""
 ANEW = ",anew,"
+ASYNC = "async:"
 SOLD_OUT = "sold out"
 PARTS = {
     "charge": [0], "put": [0], "copy": [1, 2], "move": [1, 2], "reserve": [0], "fussy": [0], "lost": [0], "vague": [0],
@@ -86,8 +91,9 @@ def size(block: Block) -> int:
 
 
 def written(number: int, *, branching: bool = False) -> str:
-    """The program of that number."""
-    return _Writer(random.Random(f"program {number}"), {**FORMS, "branches": 2} if branching else FORMS).program()
+    """The program of that number. With branches, every other one is async."""
+    program = _Writer(random.Random(f"program {number}"), {**FORMS, "branches": 2} if branching else FORMS).program()
+    return f"{ASYNC}{program}" if branching and number % 2 else program
 
 
 class _Writer:
@@ -129,98 +135,190 @@ def stumble(n: int) -> None:
 
 @sf.workflow
 def programmed(program: str, first: int) -> list[Any]:
+    return _at_once(_segment(_Blocking, programmed, program, first))
+
+
+@asf.workflow
+async def programmed_async(program: str, first: int) -> list[Any]:
+    return await _segment(_Waiting, programmed_async, program, first)
+
+
+class _Blocking:
+    """The verbs of blocking code, as coroutines that never wait."""
+
+    @staticmethod
+    async def call(name: str, n: int, *more: Any) -> Any:
+        return got(_CALLS[name], n, *more)
+
+    @staticmethod
+    async def sleep(duration: str) -> None:
+        sf.sleep(duration)
+
+    @staticmethod
+    async def ask(question: str) -> int:
+        return sf.ask(question, type=int)
+
+    @staticmethod
+    async def approve(question: str, n: int) -> bool:
+        return bool(sf.approve(question, details={"n": n}))
+
+    @staticmethod
+    async def wait_event(name: str) -> Any:
+        return sf.wait_event(name)
+
+    @staticmethod
+    async def child(workflow: Any, run: str, *args: Any) -> Any:
+        return sf.child(workflow, run, *args)
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def saga() -> AsyncIterator[None]:
+        with sf.saga():
+            yield
+
+    @staticmethod
+    async def gather(*blocks: Coroutine[Any, Any, Any]) -> list[Any]:
+        return sf.gather(*(partial(_at_once, block) for block in blocks))
+
+
+class _Waiting:
+    """The verbs of async code."""
+
+    sleep = asf.sleep
+    wait_event = asf.wait_event
+    child = asf.child
+    saga = asf.saga
+    gather = asf.gather
+
+    @staticmethod
+    async def call(name: str, n: int, *more: Any) -> Any:
+        return seen(sf.run_id(), name, n, await _ASYNC_CALLS[name](n, *more))
+
+    @staticmethod
+    async def ask(question: str) -> int:
+        return await asf.ask(question, type=int)
+
+    @staticmethod
+    async def approve(question: str, n: int) -> bool:
+        return bool(await asf.approve(question, details={"n": n}))
+
+
+Verbs = type[_Blocking] | type[_Waiting]
+
+
+def _at_once(work: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine comes to that never waits."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits")
+
+
+async def _segment(verbs: Verbs, workflow: Any, program: str, first: int) -> list[Any]:
     """Segment after segment; the result is the last one's."""
     segment, _, rest = program.partition(ANEW)
     block = parsed(segment, first)
-    answers = _play(block)
+    answers = await _Player(verbs, workflow).play(block)
     if rest:
         sf.continue_as_new(rest, first + size(block))
     return answers
 
 
-def _play(block: Block) -> list[Any]:
-    return [_PERFORM.get(command.name, _call)(command) for command in block]
+class _Player:
+    """One for both colours: only the verbs differ."""
 
+    def __init__(self, verbs: Verbs, workflow: Any) -> None:
+        self._verbs = verbs
+        self._workflow = workflow
 
-def _call(command: Command) -> Any:
-    return got(getattr(flows, command.name), command.n)
+    async def play(self, block: Block) -> list[Any]:
+        return [await self._one(command) for command in block]
 
+    async def _one(self, command: Command) -> Any:
+        name, n, blocks, verbs = command.name, command.n, command.blocks, self._verbs
+        match name:
+            case "look":
+                return (await verbs.call(name, n))["n"]
+            case "wire":
+                return await verbs.call(name, n, AMOUNT)
+            case "now":
+                return await self._now(n)
+            case "sleep":
+                return await verbs.sleep("40m")
+            case "ask":
+                return await verbs.ask("How much?")
+            case "approve":
+                return await verbs.approve("Go on?", n)
+            case "event":
+                return (await verbs.wait_event(f"event-{n}"))["name"]
+            case "stumble" | "failing":
+                return await self._caught(command)
+            case "saga":
+                async with verbs.saga():
+                    return await self.play(blocks[0])
+            case "scope":
+                with sf.scope(f"part {n}"):
+                    return await self.play(blocks[0])
+            case "child":
+                child = _child_id(sf.run_id(), command)
+                return await verbs.child(self._workflow, child, text(blocks[0]), blocks[0][0].n)
+            case "either":
+                return await self.play(blocks[(await verbs.call("look", n))["n"] % 2])
+            case "branches":
+                return await verbs.gather(*(self.play(block) for block in blocks))
+            case _:
+                return await verbs.call(name, n)
 
-def _look(command: Command) -> int:
-    return int(got(flows.look, command.n)["n"])
+    async def _now(self, n: int) -> int:
+        sf.random(), sf.uuid4()
+        moment = sf.now().isoformat()
+        answer = (await self._verbs.call("look", n))["n"]
+        seen(sf.run_id(), "now", n, moment)  # only here: it is on record with the first thing that follows it
+        return int(answer)
 
-
-def _stumble(command: Command) -> str:
-    try:
-        return str(stumble(command.n))
-    except ValueError as error:
-        return str(error)
-
-
-def _now(command: Command) -> int:
-    sf.random(), sf.uuid4()
-    moment = sf.now().isoformat()
-    answer = _look(command)
-    seen(sf.run_id(), "now", command.n, moment)  # only here: it is on record with the first thing that follows it
-    return answer
-
-
-def _event(command: Command) -> str:
-    return str(sf.wait_event(f"event-{command.n}")["name"])
-
-
-def _failing(command: Command) -> str:
-    try:
-        with sf.saga():
-            _play(command.blocks[0])
-            raise ValueError(SOLD_OUT)
-    except ValueError as error:
-        return str(error)
-
-
-def _saga(command: Command) -> list[Any]:
-    with sf.saga():
-        return _play(command.blocks[0])
-
-
-def _scope(command: Command) -> list[Any]:
-    with sf.scope(f"part {command.n}"):
-        return _play(command.blocks[0])
-
-
-def _child(command: Command) -> list[Any]:
-    (block,) = command.blocks
-    return list(sf.child(programmed, _child_id(sf.run_id(), command), text(block), block[0].n))
+    async def _caught(self, command: Command) -> str:
+        try:
+            if command.name == "stumble":
+                return str(await self._verbs.call("stumble", command.n))
+            async with self._verbs.saga():
+                await self.play(command.blocks[0])
+                raise ValueError(SOLD_OUT)
+        except ValueError as error:
+            return str(error)
 
 
 def _child_id(run: str, command: Command) -> str:
     return f"{run}.{command.n}"
 
 
-def _either(command: Command) -> list[Any]:
-    return _play(command.blocks[_look(command) % 2])
+_CALLS = {name: getattr(flows, name) for name in (*PARTS, "look", "moody")} | {"stumble": stumble}
 
 
-def _branches(command: Command) -> list[Any]:
-    return list(sf.gather(*(partial(_play, block) for block in command.blocks)))
+def _coloured(name: str) -> Callable[..., Any]:
+    """The same body, as a coroutine function."""
+    body = _CALLS[name].__wrapped__
+
+    async def coloured(*args: Any) -> Any:
+        return body(*args)
+
+    return functools.wraps(body)(coloured)
 
 
-_PERFORM: dict[str, Callable[[Command], Any]] = {
-    "look": _look,
-    "wire": lambda command: got(flows.wire, command.n, AMOUNT),
-    "stumble": _stumble,
-    "now": _now,
-    "sleep": lambda _: sf.sleep("40m"),
-    "ask": lambda _: sf.ask("How much?", type=int),
-    "approve": lambda command: bool(sf.approve("Go on?", details={"n": command.n})),
-    "event": _event,
-    "failing": _failing,
-    "saga": _saga,
-    "scope": _scope,
-    "child": _child,
-    "either": _either,
-    "branches": _branches,
-}
+def _async_calls() -> dict[str, Any]:
+    options = {"put": {"on_crash": "retry"}, "fussy": flows.FUSSY, "wire": {"approve": True}}
+    made: dict[str, Any] = {name: asf.effect(**options.get(name, {}))(_coloured(name)) for name in PARTS}
+    made["copy"].check(flows.copied)
+    made["move"].check(flows.moved)
+    made["move"].undo(on_crash="retry")(flows.move_back)
+    made["reserve"].undo(flows.give_back)
+    made["reserve"].undo.check(flows.given_back)
+    made["vague"].check(flows.guessed)
+    steps = {"look": {}, "moody": flows.MOODY, "stumble": {}}
+    return made | {name: asf.step(**more)(_coloured(name)) for name, more in steps.items()}
+
+
+_ASYNC_CALLS = _async_calls()
 
 
 # --- told by the model -----------------------------------------------------------------------------------------------
@@ -293,12 +391,19 @@ def flow_of(name: str) -> Flow:
 
 
 @lru_cache(maxsize=64)
-def _flow(program: str) -> Flow:
+def _flow(name: str) -> Flow:
+    program = name.removeprefix(ASYNC)
     model = Model()
     answers = json.loads(json.dumps({"r": model.run(program, "r")}))
+
+    def drive() -> Any:
+        return (
+            asyncio.run(programmed_async.run("r", program, 1)) if name != program else programmed.run("r", program, 1)
+        )
+
     return Flow(
-        program,
-        lambda: {"r": finish(lambda: programmed.run("r", program, 1), "r")},
-        threads="branches" in program,
+        name,
+        lambda: {"r": finish(drive, "r")},
+        threads=name != program or "branches" in program,
         told=(answers, dict(sorted(model.world.items()))),
     )

@@ -35,6 +35,8 @@ from tests.crash.faults import WORLD, Shim
 from tests.crash.stage import did, done_parts, seen, stage, stepped, undid
 
 CANARY = "canary-5f2e9d"
+QUIT = "quit"
+"""An event that never comes: the run is cancelled instead."""
 PATIENCE = 25
 """How many stops a person answers before saying that it never ends."""
 
@@ -481,7 +483,10 @@ def value_of(name: str, n: int, amount: int = 0, **_: Any) -> Any:
 
 
 def _reply(run: str, stop: sf.Stopped) -> None:
-    if "event" in stop.facts:
+    if stop.facts.get("event") == QUIT:
+        with contextlib.suppress(sf.UsageError):  # somebody was quicker
+            sf.get_run(run).cancel(by="ann")
+    elif "event" in stop.facts:
         _send(run, stop.facts["event"])
     else:
         _answer(run, stop.address)

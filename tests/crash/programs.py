@@ -23,7 +23,7 @@ from typing import Any
 import surefoot as sf
 import surefoot.aio as asf
 from tests.crash import flows
-from tests.crash.flows import FLOWS, Flow, finish, got, value_of
+from tests.crash.flows import FLOWS, QUIT, Flow, finish, got, value_of
 from tests.crash.stage import seen, stepped
 
 ANY = "programs"
@@ -38,7 +38,9 @@ PARTS = {
 """What each effect leaves in the world."""
 UNDONE = ("move", "reserve")
 """Effects that a saga takes back."""
-SIMPLE = (*PARTS, "look", "moody", "stumble", "now", "sleep", "ask", "approve", "event")
+SIMPLE = (*PARTS, "look", "moody", "stumble", "now", "sleep", "ask", "approve", "event", QUIT)
+"""A run is cancelled as a whole: in a branch or a child, what others have done by then would be a matter of luck."""
+CANCELLED = "cancelled"
 FORMS = {"saga": 1, "failing": 1, "scope": 1, "child": 1, "either": 2}
 """Commands that hold others, and how many blocks of them."""
 MOST_COMMANDS, MOST_DEPTH = 10, 3
@@ -105,22 +107,23 @@ class _Writer:
     def program(self) -> str:
         segments = []
         while self._left > 0:
-            segments.append(self._sequence(self._luck.choice((1, 4, 9, 9)), MOST_DEPTH))
+            segments.append(self._sequence(self._luck.choice((1, 4, 9, 9)), MOST_DEPTH, SIMPLE))
         return ANEW.join(segments)
 
-    def _sequence(self, most: int, depth: int) -> str:
+    def _sequence(self, most: int, depth: int, simple: tuple[str, ...]) -> str:
         """At least one command, and no more than are left."""
-        commands = [self._command(depth)]
+        commands = [self._command(depth, simple)]
         while self._left > 0 and len(commands) < most:
-            commands.append(self._command(depth))
+            commands.append(self._command(depth, simple))
         return ",".join(commands)
 
-    def _command(self, depth: int) -> str:
+    def _command(self, depth: int, simple: tuple[str, ...]) -> str:
         self._left -= 1
         if depth == 0 or self._luck.random() < 0.7:
-            return self._luck.choice(SIMPLE)
+            return self._luck.choice(simple)
         form = self._luck.choice(sorted(self._forms))
-        blocks = [f"[{self._sequence(self._luck.randint(1, 3), depth - 1)}]" for _ in range(self._forms[form])]
+        inside = simple if form not in ("child", "branches") else tuple(name for name in simple if name != QUIT)
+        blocks = [f"[{self._sequence(self._luck.randint(1, 3), depth - 1, inside)}]" for _ in range(self._forms[form])]
         return f"{form}({','.join(blocks)})"
 
 
@@ -252,6 +255,8 @@ class _Player:
                 return await verbs.approve("Go on?", n)
             case "event":
                 return (await verbs.wait_event(f"event-{n}"))["name"]
+            case "quit":
+                return await verbs.wait_event(QUIT)
             case "stumble" | "failing":
                 return await self._caught(command)
             case "saga":
@@ -330,11 +335,14 @@ class Model:
     def __init__(self) -> None:
         self.world: dict[str, list[int]] = {}
 
-    def run(self, program: str, run: str, first: int = 1) -> list[Any]:
+    def run(self, program: str, run: str, first: int = 1) -> Any:
         answers: list[Any] = []
         for segment in program.split(ANEW):
             block = parsed(segment, first)
-            answers = self._play(block, run)
+            try:
+                answers = self._play(block, run)
+            except _Quit:
+                return CANCELLED
             first += size(block)
         return answers
 
@@ -356,13 +364,17 @@ class Model:
                 return True
             case "event":
                 return f"event-{n}"
+            case "quit":
+                raise _Quit
             case "failing":
-                before = set(self.world)
-                self._play(command.blocks[0], run)
-                for thing in [thing for thing in self.world if thing not in before and _is_undone(thing, run)]:
-                    del self.world[thing]
+                with self._undoing(run):
+                    self._play(command.blocks[0], run)
+                    raise ValueError(SOLD_OUT)
                 return SOLD_OUT
-            case "saga" | "scope":
+            case "saga":
+                with self._undoing(run):
+                    return self._play(command.blocks[0], run)
+            case "scope":
                 return self._play(command.blocks[0], run)
             case "either":
                 return self._play(command.blocks[n % 2], run)
@@ -374,6 +386,23 @@ class Model:
                 if name in PARTS:
                     self.world[f"{run} {name} {n}"] = PARTS[name]
                 return value_of(name, n, AMOUNT)
+
+    @contextlib.contextmanager
+    def _undoing(self, run: str) -> Iterator[None]:
+        """What is left by a failure, or because somebody quits, is taken back."""
+        before = set(self.world)
+        try:
+            yield
+        except (ValueError, _Quit) as why:
+            self.world = {
+                thing: parts for thing, parts in self.world.items() if thing in before or not _is_undone(thing, run)
+            }
+            if isinstance(why, _Quit):
+                raise
+
+
+class _Quit(Exception):
+    """The run is cancelled here."""
 
 
 def _is_undone(thing: str, run: str) -> bool:
@@ -390,6 +419,10 @@ def flow_of(name: str) -> Flow:
     return FLOWS.get(name) or _flow(name)
 
 
+def _ended(result: Any) -> Any:
+    return CANCELLED if isinstance(result, list) and result[:1] == ["Cancelled"] else result
+
+
 @lru_cache(maxsize=64)
 def _flow(name: str) -> Flow:
     program = name.removeprefix(ASYNC)
@@ -403,7 +436,7 @@ def _flow(name: str) -> Flow:
 
     return Flow(
         name,
-        lambda: {"r": finish(drive, "r")},
+        lambda: {"r": _ended(finish(drive, "r"))},
         threads=name != program or "branches" in program,
         told=(answers, dict(sorted(model.world.items()))),
     )

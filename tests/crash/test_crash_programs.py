@@ -34,6 +34,16 @@ def test_the_model_takes_back_what_a_failing_saga_undoes():
     assert model.world == {"r charge 1": [0], "r charge 4": [0], "r.5 move 6": [1, 2]}
 
 
+def test_the_model_takes_back_what_was_under_way_when_somebody_quits():
+    """Sagas that have ended well stay; nothing follows."""
+    model = Model()
+
+    answers = model.run("saga([reserve]),saga([move,saga([reserve]),quit,charge]),charge", "r")
+
+    assert answers == "cancelled"
+    assert model.world == {"r reserve 2": [0]}
+
+
 @pytest.mark.parametrize("engine", ["doubt-is-done", "fenced-writer-goes-on", "new-key-per-attempt"])
 def test_programs_catch_a_broken_engine(engine, lab):
     """Without being told where to look."""

@@ -669,6 +669,22 @@ def test_interrupt_in_an_append_leaves_no_transaction_open(place, monkeypatch):
     assert store.append([wish]) == [None]
 
 
+def test_store_that_cannot_be_made_ready_leaves_nothing_open(place, monkeypatch):
+    """A worker that tries again every few seconds would have no descriptor left by the morning."""
+    place.fill()
+
+    def fails(self):
+        raise StoreUnavailable("the disk does not answer")
+
+    monkeypatch.setattr(sqlite.SqliteStore, "_get_ready", fails)
+    before = sorted(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            place.open()
+
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
 def test_too_few_descriptors_is_unavailable_not_missing(place):
     """A process that ran out of descriptors must not take a store for a new one."""
     place.fill()

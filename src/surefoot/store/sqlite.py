@@ -226,7 +226,11 @@ class SqliteStore:
         store = cls(url, files, busy_seconds, announce)
         _live.add(store)
         if create:
-            store._get_ready()
+            try:
+                store._get_ready()
+            except BaseException:
+                store.abandon()  # Nobody else has it: whoever tries again and again would run out of descriptors.
+                raise
         return store
 
     @classmethod
@@ -753,7 +757,7 @@ class SqliteStore:
     def abandon(self) -> None:
         """Close without a touch: the log of a damaged database is evidence, and is not folded into it."""
         with self._writing:
-            self._poison("its database is damaged")
+            self._poison("its database is damaged, or could not be read")
 
     def _open_writer(self) -> apsw.Connection:
         try:

@@ -416,3 +416,209 @@ def inserting() -> None:
 def upserting() -> None:
     upsert("row 1")
     upsert("row 2")
+
+
+# --- mistakes that are easily blamed on something else ------------------------------------------------------------------
+
+_token = ""
+_spent = 0
+
+
+@sf.step
+def login() -> str:
+    global _token  # noqa: PLW0603 - the mistake
+    _token = "secret"
+    return "in"
+
+
+@sf.effect
+def pay_as_whoever(number: int) -> int:
+    append("paid.txt", f"{_token} {number}")
+    return number
+
+
+@sf.workflow
+def effect_reads_global() -> int:
+    login()
+    return pay_as_whoever(1)
+
+
+@sf.effect(on_crash="retry")
+def put_as_whoever(number: int) -> int:
+    Path("put.txt").write_text(f"{_token} {number}")
+    return number
+
+
+@sf.workflow
+def retry_reads_global() -> int:
+    login()
+    return put_as_whoever(1)
+
+
+@sf.effect
+def spend(amount: int) -> int:
+    global _spent  # noqa: PLW0603 - the mistake
+    _spent += amount
+    append("spent.txt", str(amount))
+    return amount
+
+
+@sf.workflow
+def one_call_too_many() -> str:
+    for amount in (50, 40, 30):
+        if _spent + amount <= 100:
+            spend(amount)
+    return "done"
+
+
+@sf.step
+def think() -> str:
+    return os.urandom(8).hex()
+
+
+@sf.workflow
+def others_each_time() -> str:
+    think()
+    mail("ada")
+    return "done"
+
+
+@sf.effect(on_crash="retry")
+def publish() -> str:
+    os.replace("draft.txt", "final.txt")
+    return "published"
+
+
+@sf.step
+def draft() -> None:
+    Path("draft.txt").write_text("text")
+
+
+@sf.workflow
+def retry_raises() -> str:
+    draft()
+    return publish()
+
+
+@sf.effect
+def post_both(number: int) -> int:
+    append("left.txt", str(number))
+    append("right.txt", str(number))
+    return number
+
+
+@post_both.check
+def _(number: int) -> object:
+    sides = [Path(name).exists() and str(number) in Path(name).read_text() for name in ("left.txt", "right.txt")]
+    return sf.happened(number) if all(sides) else sf.partial("one side") if any(sides) else sf.not_happened()
+
+
+@post_both.undo
+def _(number: int, result: int | None) -> None:
+    for name in ("left.txt", "right.txt"):
+        Path(name).unlink(missing_ok=True)
+
+
+@sf.workflow
+def undo_takes_too_much() -> int:
+    return post_both(1) + post_both(2)
+
+
+@sf.effect
+def file_away(number: int) -> int:
+    append("filed.txt", str(number))
+    return number
+
+
+@file_away.check
+def _(number: int) -> object:
+    append("looked.txt", "again")
+    done = Path("filed.txt").exists() and str(number) in Path("filed.txt").read_text()
+    return sf.happened(number) if done else sf.not_happened()
+
+
+@sf.workflow
+def check_writes() -> int:
+    return file_away(1)
+
+
+# --- what is no mistake, and should be known ----------------------------------------------------------------------------
+
+
+@sf.effect
+def ring(number: int) -> int:
+    return number
+
+
+@ring.check
+def _(number: int) -> object:
+    return sf.happened(Path("nowhere.txt").read_text())
+
+
+@sf.workflow
+def check_never_answers() -> int:
+    return ring(1)
+
+
+@sf.effect(on_crash="retry")
+def write_elsewhere(path: str) -> str:
+    Path(path).write_text("x")
+    return "written"
+
+
+@sf.workflow
+def far_away(path: str) -> str:
+    return write_elsewhere(path)
+
+
+@sf.effect(on_crash="fail")
+def charge_first_bank() -> str:
+    append("first.txt", "charged")
+    return "first"
+
+
+@sf.effect(on_crash="retry")
+def charge_second_bank() -> str:
+    Path("second.txt").write_text("charged")
+    return "second"
+
+
+@sf.workflow
+def fails_and_goes_on() -> str:
+    try:
+        charge_first_bank()
+    except sf.StepFailed:
+        charge_second_bank()
+    return "charged"
+
+
+@sf.workflow
+def agreeing() -> bool:
+    return bool(sf.approve("1?"))
+
+
+# --- children, and segments that wait -----------------------------------------------------------------------------------
+
+
+@sf.effect
+def hand_over(number: int) -> int:
+    append("handed.txt", str(number))
+    return number
+
+
+@sf.workflow
+def asking_child(number: int) -> str:
+    return f"{hand_over(number)} {sf.ask('how many?', type=int)} {sf.wait_event('go')}"
+
+
+@sf.workflow
+def parent() -> str:
+    return str(sf.child(asking_child, "child", 5))
+
+
+@sf.workflow
+def waiting_twice(segment: int = 1) -> str:
+    came = sf.wait_event("go")
+    if segment == 1:
+        sf.continue_as_new(2)
+    return str(came)

@@ -116,6 +116,41 @@ def test_nothing_is_left_after_ctrl_c(tmp_path):
     wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_what_a_childs_child_has_started_ends_with_us(tmp_path, with_signal):
+    """It is in a group that only the process in the middle knows, so that one must be given the time to end it."""
+    end_a_program_whose_childs_child_starts_another(tmp_path, "pass", with_signal)
+
+    wait_until_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_what_a_childs_child_has_started_ends_with_us_even_if_that_child_does_not_listen(tmp_path):
+    """User code may ignore SIGTERM: it is not waited for as long as we are."""
+    end_a_program_whose_childs_child_starts_another(
+        tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN)", signal.SIGINT
+    )
+
+    wait_until_gone(int((tmp_path / "pid").read_text()))
+
+
+def end_a_program_whose_childs_child_starts_another(folder: Path, first: str, with_signal: signal.Signals) -> None:
+    program = folder / "program.py"
+    program.write_text(
+        "import os, signal, subprocess, time\n"
+        "from surefoot.testing.children import in_child\n"
+        "def inner(tell):\n"
+        f"    {first}\n"
+        "    open('inner', 'w').write(str(subprocess.Popen(['sleep', '100']).pid))\n"
+        "    os.rename('inner', 'pid')\n"
+        "    time.sleep(100)\n"
+        "in_child(lambda tell: in_child(inner, seconds=100), seconds=100)\n"
+    )
+    started = subprocess.Popen([sys.executable, str(program)], cwd=folder, stderr=subprocess.DEVNULL, text=True)
+    wait_for(folder / "pid", started)
+    started.send_signal(with_signal)
+    started.wait(timeout=20)
+
+
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
     until = time.monotonic() + 30
     while not path.exists():

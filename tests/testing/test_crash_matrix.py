@@ -72,6 +72,18 @@ def test_questions_and_events_get_the_answers_that_are_given():
     assert crash_matrix(mistakes.asking, answers={"ask#1": 3, "go": "now"}, at="after:write:RunDone").held
 
 
+def test_a_child_is_answered_and_settled_as_its_parent_would_be():
+    """Its questions, events and doubts are its own: whoever answers the parent leaves it waiting for ever."""
+    report = crash_matrix(mistakes.parent, answers={"how many?": 3, "go": "now"})
+
+    assert "in doubt, settled" in {one.how for one in report.tried}
+
+
+def test_each_segment_gets_the_event_it_waits_for():
+    """Addresses begin anew in a segment; an event is not the same for that."""
+    assert crash_matrix(mistakes.waiting_twice, answers={"go": "now"}).held
+
+
 def test_a_damaged_store_is_read_right_or_refused_loudly():
     """Truncated, a bit flipped, a block lost, put back to an older state: after every write."""
     report = crash_matrix(mistakes.paying, (100,), damage=True)
@@ -117,12 +129,61 @@ def test_the_working_folder_is_copied_and_stays_as_it_is():
         (mistakes.pool_refused, judging.POOL, "notify"),
         (mistakes.pool_unnoticed, judging.POOL, "notify"),
         (mistakes.effect_in_body, judging.BODY, "effect_in_body"),
+        (mistakes.effect_reads_global, judging.STATE, "pay_as_whoever#1"),
+        (mistakes.retry_reads_global, judging.STATE, "put_as_whoever#1"),
+        (mistakes.one_call_too_many, judging.STATE, "spend#3"),
+        (mistakes.others_each_time, judging.STEP, "mail#1"),
+        (mistakes.retry_raises, judging.RETRY, "publish#1"),
+        (mistakes.undo_takes_too_much, judging.PARTIAL, "post_both#2"),
+        (mistakes.check_writes, judging.MEDDLING, "file_away#1"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
 def test_a_classic_mistake_is_found_and_the_call_is_named(workflow, mistake, call):
     """What a person gets wrong, before it happens at night. Nothing else is blamed."""
     assert [(mistake, call)] == found(workflow)
+
+
+def test_what_is_executed_where_nobody_looks_is_said(tmp_path_factory):
+    """Real charges over the network, dozens of them: "everything held" alone would be cruel."""
+    far = tmp_path_factory.mktemp("far") / "x.txt"
+
+    (note,) = crash_matrix(mistakes.far_away, (str(far),)).notes
+
+    assert re.match(r"write_elsewhere was really executed \d+ times, and reaches out of the folder", note)
+    assert str(far) in note
+    assert crash_matrix(mistakes.far_away, (str(far),), world=far.exists).notes == []
+
+
+def test_a_check_that_never_answers_is_said():
+    """A typo in it looks like a person who is asked."""
+    (note,) = crash_matrix(mistakes.check_never_answers).notes
+
+    assert note.startswith("ring: its check never gave an answer (it raised FileNotFoundError")
+
+
+def test_what_a_workflow_does_after_a_failure_by_declaration_is_shown():
+    """Nobody knows whether the first charge happened, and the second is made: as declared, and perhaps not as meant."""
+    (note,) = crash_matrix(mistakes.fails_and_goes_on).notes
+
+    assert 'charge_first_bank#1 failed, as on_crash="fail" says, and the workflow went on' in note
+    assert "second.txt should not be there" in note
+
+
+def test_damage_that_a_person_meets_first_is_loud_too():
+    """The store may show its damage only when the answer is written."""
+    report = crash_matrix(mistakes.agreeing, damage=True)
+
+    assert len([one for one in report.tried if one.damage]) > 10
+
+
+def test_a_mistake_is_not_blamed_on_damage():
+    """What goes wrong without damage goes wrong with it, and is no bug of ours."""
+    with pytest.raises(NotHeld) as raised:
+        crash_matrix(mistakes.retry_repeats, damage=True)
+
+    assert [judging.RETRY] == [finding.mistake for finding in raised.value.report.findings]
+    assert "note: the store was not damaged: mend the above first" in str(raised.value)
 
 
 def test_a_change_that_the_run_itself_made_and_took_for_drift_is_named():

@@ -9,15 +9,18 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.testing.test_children import wait_for
+from surefoot.testing import matrix
+from tests.testing.test_children import wait_for, wait_until_gone
 from tests.testing.test_crash_matrix import kept
 
 APP = """
-import os, time
+import os, subprocess, time
 from pathlib import Path
 import surefoot as sf
 
@@ -44,11 +47,15 @@ def bad(text):
 
 @sf.workflow
 def failing():
-    raise ValueError("no model")
+    raise ValueError("no model.")
+
+@sf.workflow
+def counting():
+    return sf.ask("how many?")
 
 @sf.step
 def wait(folder):
-    Path(folder, "draft").write_text("x")
+    Path(folder, "draft").write_text(str(subprocess.Popen(["sleep", "100"]).pid))
     os.rename(Path(folder, "draft"), Path(folder, "here"))
     time.sleep(100)
 
@@ -63,6 +70,7 @@ def app(tmp_path):
     folder = tmp_path / "app"
     folder.mkdir()
     (folder / "app.py").write_text(APP)
+    (folder / "leaving.py").write_text("import sys\nsys.exit(3)\n")
     return folder
 
 
@@ -83,7 +91,7 @@ def test_a_sound_workflow_ends_with_zero_and_a_table(app):
     assert ["BOUNDARY", "KILLS", "HELD", "HOW"] == lines[0].split()[:4]
     assert any(line.startswith("call send ") for line in lines)
     assert lines[-1].endswith("kills per second and core: everything held.")
-    assert ["app.py"] == [name for name in os.listdir(app) if name != "__pycache__"]
+    assert {"app.py", "leaving.py"} == set(os.listdir(app)) - {"__pycache__"}
 
 
 def test_a_mistake_ends_with_one_the_call_and_a_line_that_shows_it_again(app):
@@ -133,7 +141,15 @@ def test_damage_is_tried_when_asked_for(app):
     [
         (["nowhere:good"], "there is no module 'nowhere'"),
         (["app:nothing"], "has no 'nothing'"),
-        (["app:failing"], "failing fails without any crash: ValueError: no model"),
+        (["app:failing"], "failing fails without any crash: ValueError: no model. Mend that first."),
+        (["app:counting"], "say what a person would answer, --answer 'ask#1=JSON' on the command line"),
+        (
+            ["app:good", "ada", "--answer", "aprove#1=false"],
+            "nobody asks for 'aprove#1'. Asked was for: 'approve#1' or ",
+        ),
+        (["app:bad", "hi", "--answer", "ask#1=1"], "nobody asks for 'ask#1'. Nothing was asked."),
+        (["app:good", "ada", "--seconds", "-1"], "-1.0 is not in the range"),
+        (["leaving:good"], "module 'leaving' cannot be imported: it ends the program, with sys.exit(3)"),
         (["app:good"], "does not take these arguments"),
         (["app:waiting", ".", "--seconds", "0.3"], "did not end within 0.3 s"),
         (["app:good", "ada", "--answer", "yes"], "--answer 'yes': write NAME=JSON"),
@@ -148,17 +164,67 @@ def test_what_cannot_be_explored_ends_with_two_and_the_reason(app, words, said):
     assert said in ended.stderr
 
 
-@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_crashtest_leaves_nothing_behind(app, tmp_path, with_signal):
-    """Ctrl-C, or the CI server's patience."""
+def test_a_store_that_is_named_is_said_not_to_be_used(app):
+    """Whoever names one believes that it is used."""
+    words = [sys.executable, "-m", "surefoot", "--store", "sqlite:///x.db", "crashtest", "app:good", "ada"]
+    ended = subprocess.run(words, cwd=app, capture_output=True, text=True, timeout=50, check=False)
+
+    assert 0 == ended.returncode
+    assert "--store is not used" in ended.stderr
+    assert not (app / "x.db").exists()
+
+
+@pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_crashtest_leaves_nothing_behind(app, tmp_path, with_signal, code):
+    """Ctrl-C, or the CI server's patience: no folder, and no program that an effect has started."""
     started = subprocess.Popen(command("app:waiting", str(tmp_path)), cwd=app, stderr=subprocess.PIPE, text=True)
     wait_for(tmp_path / "here", started)
     during = kept(started.pid)
     started.send_signal(with_signal)
     _, told = started.communicate(timeout=20)
 
-    assert (130, 1, []) == (started.returncode, len(during), kept(started.pid)), told
+    assert (code, 1, []) == (started.returncode, len(during), kept(started.pid)), told
     assert not Path(app, ".surefoot").exists()
+    wait_until_gone(int((tmp_path / "here").read_text()))
+
+
+def test_what_a_killed_crashtest_left_is_removed_by_the_next(app, tmp_path):
+    """A folder in memory is memory: it would be gone until the machine starts anew. One that is in use stays."""
+    killed, living = (waiting(app, tmp_path / name) for name in ("killed", "living"))
+    killed.kill()
+    killed.communicate(timeout=20)
+    wait_until_gone(int((tmp_path / "killed" / "here").read_text()))
+    folders = [*kept(killed.pid), *kept(living.pid)]
+    for folder in folders:
+        os.utime(folder, (0, 0))  # As if they were there since long ago.
+
+    ended = crashtest(app, "app:good", "ada", "--at", "after:call:send#1")
+    left = [*kept(killed.pid), *kept(living.pid)]
+    living.terminate()
+    living.communicate(timeout=20)
+
+    assert (0, 2, folders[1:]) == (ended.returncode, len(folders), left), ended.stderr
+
+
+def waiting(app, folder):
+    folder.mkdir()
+    started = subprocess.Popen(command("app:waiting", str(folder)), cwd=app, stderr=subprocess.PIPE, text=True)
+    wait_for(folder / "here", started)
+    return started
+
+
+def test_a_folder_that_was_just_made_is_left_alone(tmp_path, monkeypatch):
+    """Between its making and its lock there is a moment."""
+    monkeypatch.setattr(matrix, "MEMORY", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    young, old = (tmp_path / f"{matrix.SCRATCH}{name}" for name in ("young", "old"))
+    for folder, age in ((young, 0), (old, 2 * matrix.TIDY_SECONDS)):
+        folder.mkdir()
+        os.utime(folder, (time.time() - age,) * 2)
+
+    with matrix.scratch() as ours:
+        assert {young, ours} == set(tmp_path.iterdir())
+    assert [young] == list(tmp_path.iterdir())
 
 
 def test_a_person_at_a_terminal_sees_how_far_it_is(app):

@@ -55,6 +55,12 @@ def load_module(name: str) -> ModuleType:
                 f"Run the command in the folder that holds it, or add that folder to PYTHONPATH.{_meant(name)}"
             ) from None
         raise _broken(name, error) from error
+    except SystemExit as error:
+        output.tell(*failure.user_traceback(error))
+        raise UsageError(
+            f"module {name!r} cannot be imported: it ends the program, with sys.exit({error.code!r}). "
+            'Put what is only for a start by hand under `if __name__ == "__main__":`.'
+        ) from error
     except Exception as error:
         raise _broken(name, error) from error
     finally:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from surefoot.engine.handle import Run, get_run
@@ -26,25 +29,60 @@ class Answers(dict[str, Any]):
                 for one in stop.stops:
                     if not isinstance(one, WaitingForAnswer):
                         raise
-                    give(get_run(run_id), one, self)
+                    give(get_run(one.run_id or run_id), one, self)
         raise UsageError(f"run {run_id} has asked {_MOST_ROUNDS} times, and asks again")
 
 
+class Given(dict[str, Any]):
+    """The answers of an exploration: whichever of its processes asks, and is killed then, it is known what was asked."""
+
+    def __init__(self, answers: Mapping[str, Any], asked: Path) -> None:
+        super().__init__(answers)
+        self._asked = asked
+
+    def note(self, *names: str) -> None:
+        """By these names an answer was looked for."""
+        with self._asked.open("a") as file:
+            file.write(f"{json.dumps(names)}\n")
+
+    def unasked(self) -> str:
+        """What is wrong with answers that nobody asked for: a name with a slip in it would be a yes, silently."""
+        lines = self._asked.read_text().splitlines() if self._asked.exists() else []
+        asked = {tuple(json.loads(line)): None for line in lines}
+        left = [name for name in self if not any(name in names for names in asked)]
+        if not left:
+            return ""
+        known = ", ".join(" or ".join(map(repr, names)) for names in asked)
+        return f"nobody asks for {', '.join(map(repr, left))}. {f'Asked was for: {known}' if asked else 'Nothing was asked'}."
+
+
 def give(run: Run, stop: Stopped, answers: Mapping[str, Any]) -> None:
-    """Answer the question or send the event that a run waits for."""
+    """Answer the question or send the event that a run waits for: the one whose stop it is, be it a child's."""
     if event := stop.facts.get("event"):
+        _note(answers, event)
         if event not in answers:
-            raise UsageError(f"the run waits for event {event!r}: say what comes, answers={{{event!r}: VALUE}}")
-        run.send_event(event, answers[event], id=f"{stop.address} {event}", by=BY)
+            raise UsageError(f"the run waits for event {event!r}: say what comes, {_how_to_say(event)}")
+        # Each wait gets one, and each segment counts its waits anew.
+        run.send_event(event, answers[event], id=f"{run.state().segment} {stop.address} {event}", by=BY)
         return
     past = next(past for past in run.state().questions() if past.address == stop.address)
+    _note(answers, past.address, past.question)
     value = answers.get(past.address, answers.get(past.question, True if past.form == "approve" else _NO_ANSWER))
     if value is _NO_ANSWER:
         raise UsageError(
-            f"the run asks {past.address} ({past.question!r}): say what a person would answer, "
-            f"answers={{{past.address!r}: VALUE}}"
+            f"the run asks {past.address} ({past.question!r}): say what a person would answer, {_how_to_say(past.address)}"
         )
     run.answer(past.address, value, by=next(iter(past.answerers), BY))
+
+
+def _note(answers: Mapping[str, Any], *names: str) -> None:
+    if isinstance(answers, Given):
+        answers.note(*names)
+
+
+def _how_to_say(name: str) -> str:
+    word = shlex.quote(f"{name}=JSON")
+    return f"--answer {word} on the command line, answers={{{name!r}: VALUE}} for crash_matrix"
 
 
 _NO_ANSWER: Any = object()

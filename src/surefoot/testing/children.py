@@ -3,7 +3,8 @@
 A warm parent has everything imported, so a child costs a fork and nothing else. What the child tells is in a pipe
 before `tell` returns and survives its SIGKILL. Nothing is left behind: a child leads a process group of its own,
 which is killed when the child ends, when its time is up and when the parent is interrupted; on Linux the kernel
-kills it with the parent as well.
+ends it with the parent as well. A child that waits for one of its own is told first (SIGTERM), since only it knows
+that one's group: what user code has started is in there.
 
 The parent should have no threads and no store open: threads do not exist in a child, and a lock one of them held
 stays locked there. A program that has threads (pytest with several processes) forks once, and the child, which has
@@ -23,6 +24,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from types import FrameType
 from typing import Final, NoReturn
 
 Tell = Callable[[bytes], None]
@@ -30,6 +32,8 @@ Tell = Callable[[bytes], None]
 FAILED: Final = 1
 LOOK_SECONDS: Final = 0.02
 """How often we look whether a child is gone whose pipe somebody else still holds open."""
+GENTLE_SECONDS: Final = 2.0
+"""How long a child may take to end its own child, when we are interrupted; half of it for a child's child."""
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 _PR_SET_PDEATHSIG: Final = 1
 _SAID, _TROUBLE = b"s", b"t"
@@ -66,6 +70,7 @@ def in_child(fn: Callable[[Tell], object], *, seconds: float) -> Ended:
     held = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)  # Between the fork and the `try` below.
     try:
         parent = os.getpid()
+        _listen()
         with warnings.catch_warnings():
             # Said of threads that may hold locks: whoever has some forks once, see above.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -79,14 +84,16 @@ def in_child(fn: Callable[[Tell], object], *, seconds: float) -> Ended:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
         return _wait(pid, reading, time.monotonic() + seconds)
     except BaseException:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)  # Impatience would leave what the child has started.
         if pid:
-            _kill(pid)
+            _end(pid)
         else:
             os.close(writing)  # There was no child to be had.
         raise
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
         os.close(reading)
+        _listen_no_more()
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def die() -> NoReturn:
@@ -100,12 +107,13 @@ def die() -> NoReturn:
 
 def _live(fn: Callable[[Tell], object], writing: int, parent: int, mask: set[int | signal.Signals]) -> NoReturn:
     """Never returns, whatever happens: the rest of the parent's program is not the child's."""
+    global _depth  # noqa: PLW0603 - a fact about this process, which was forked a moment ago
     code = FAILED
     try:
+        _depth += 1
         os.setpgid(0, 0)
         _die_with(parent)
-        for number in _INTERRUPTS:
-            signal.signal(number, signal.SIG_DFL)
+        _on_interrupt(signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)  # Reading from a terminal would stop a background group for ever.
@@ -134,10 +142,44 @@ _prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" el
 
 
 def _die_with(parent: int) -> None:
-    if _prctl is not None:
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _when_orphaned(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(FAILED)  # It died before it could be said.
+
+
+def _when_orphaned(number: signal.Signals) -> None:
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, number)
+
+
+# --- a child that waits for a child of its own -----------------------------------------------------
+
+_depth = 0
+"""How many of our parents are waiting for us, or for one who does. The outermost one handles signals as it likes."""
+
+
+def _listen() -> None:
+    """From now on an interrupt, or the end of our own parent, is an exception: we end our child's group, then go."""
+    if _depth:
+        _on_interrupt(_leave)
+        _when_orphaned(signal.SIGTERM)
+
+
+def _listen_no_more() -> None:
+    if _depth:
+        _on_interrupt(signal.SIG_DFL)
+        _when_orphaned(signal.SIGKILL)
+
+
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    _on_interrupt(signal.SIG_IGN)  # Once is enough; a second one would cut off what the first one begins.
+    sys.exit(128 + number)
+
+
+def _on_interrupt(handler: Callable[[int, FrameType | None], NoReturn] | signal.Handlers) -> None:
+    for number in _INTERRUPTS:
+        with suppress(ValueError):  # Not in the main thread: then signals are not ours to handle.
+            signal.signal(number, handler)
 
 
 # --- the parent ------------------------------------------------------------------------------------
@@ -170,6 +212,19 @@ def _wait(pid: int, reading: int, until: float) -> Ended:
 def _reap(pid: int, *, wait: bool) -> int | None:
     found, status = os.waitpid(pid, 0 if wait else os.WNOHANG)
     return status if found else None
+
+
+def _end(pid: int) -> None:
+    """Tell the child to end, so that it ends its own child's group before; then see to it."""
+    until = time.monotonic() + GENTLE_SECONDS / 2**_depth
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGTERM)
+        while time.monotonic() < until:
+            if _reap(pid, wait=False) is not None:
+                _kill_group(pid)
+                return
+            time.sleep(LOOK_SECONDS / 20)
+    _kill(pid)
 
 
 def _kill(pid: int) -> int | None:

@@ -30,7 +30,13 @@ NOT_HELD = 1
 @click.option("--damage", is_flag=True, help="Damage the store of each killed run as well: cut, flip, zero, put back.")
 @click.option("--at", metavar="BOUNDARY", help="Only there, as the report names it.")
 @click.option("--answer", "given", multiple=True, metavar="NAME=JSON", help="What a person answers; may be repeated.")
-@click.option("--seconds", default=60.0, show_default=True, help="How long a run without any crash may take.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="How long a run without any crash may take.",
+)
 @common
 @click.pass_obj
 def crashtest(
@@ -44,13 +50,19 @@ def crashtest(
 ) -> int:
     """Prove that a workflow survives a crash at every point.
 
-    It is run once to find every boundary (each durable write, each call, each wait), then once for each with a real
-    SIGKILL there, resumed, and compared with the uninterrupted run: same result, same files, each effect at most once.
-    Every run works in a fresh copy of the current folder, and with a store of its own; sleeps take no time, questions
-    are answered with yes unless --answer says otherwise. ARGS are written as for `surefoot run`.
+    ATTENTION: your effects are really executed, dozens of times. Only the files of the current folder are copies: give
+    it fakes for whatever goes over the network or outside of that folder (mail, payments, databases, models).
 
-    Exit code: 0 everything held, 1 not everything, 2 there is nothing to explore (it fails or does not end).
+    It is run twice without a crash, to compare and to find every boundary (each durable write, each call, each wait),
+    then once for each with a real SIGKILL there, resumed, and compared with the uninterrupted run: same result, same
+    files, each effect at most once. Every run works in a fresh copy of the current folder, and with a store of its own;
+    sleeps take no time, approvals are given unless --answer says otherwise. ARGS are written as for `surefoot run`.
+
+    Exit code: 0 everything held, 1 not everything, 2 there is nothing to explore (it fails or does not end), 130 and 143
+    ended by Ctrl-C or SIGTERM.
     """
+    if settings.store is not None:
+        output.tell("crashtest makes a store of its own for every scenario: --store is not used.")
     from surefoot.cli import code, driving
     from surefoot.testing.exploring import Task
     from surefoot.testing.matrix import explore
@@ -62,9 +74,13 @@ def crashtest(
     task = Task(workflow, tuple(positional), named, observed(None), _answers(given), seconds=seconds)
     command = ["surefoot", "crashtest", target, *(word for one in given for word in ("--answer", one))]
     extra = " ".join(["", "--", *map(shlex.quote, args)]) if args else ""
-    with driving.Signals():
-        again = f"{shlex.join(command)} --at {{quoted}}{extra.replace('{', '{{').replace('}', '}}')}"
-        report = explore(task, damage=damage, at=at, again=again, progress=_progress())
+    again = f"{shlex.join(command)} --at {{quoted}}{extra.replace('{', '{{').replace('}', '}}')}"
+    signals = driving.Signals()
+    try:
+        with signals:
+            report = explore(task, damage=damage, at=at, again=again, progress=_progress())
+    except KeyboardInterrupt:
+        return signals.exit_code
     if settings.json:
         output.say_json(_facts(report))
     else:
@@ -112,7 +128,7 @@ def _facts(report: Report) -> dict[str, object]:
 
 def _tell(report: Report) -> None:
     from surefoot.cli import paint
-    from surefoot.testing.matrix import finding_lines, rows, summary
+    from surefoot.testing.matrix import finding_lines, note_lines, rows, summary
 
     table = rows(report)
     if table:
@@ -122,4 +138,6 @@ def _tell(report: Report) -> None:
         for line in finding_lines(finding):
             output.say(line)
         output.say()
+    for line in note_lines(report):
+        output.say(line)
     output.say(summary(report))

@@ -183,7 +183,7 @@ class Stage:
             ended = Leg(DONE, value=values.encode(result).decode())
         except Stopped as stop:
             watch.watching = False
-            return self._stopped(stop, watch)
+            return self._answered(stop, watch)
         except UsageError as error:
             ended = Leg(MISUSED, text=str(error), kind=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is how it ended
@@ -192,23 +192,36 @@ class Stage:
         watch.watching = False
         return msgspec.structs.replace(ended, look=task.world.end(), calls=_calls(task.run))
 
+    def _answered(self, stop: Stopped, watch: Watch) -> Leg:
+        """A person, too, may find that the store is damaged."""
+        try:
+            return self._stopped(stop, watch)
+        except Stopped as worse:
+            return _standing(worse)
+        except UsageError as error:
+            return Leg(MISUSED, text=str(error), kind="UsageError")
+        except SurefootError as error:
+            return Leg(FAILED, text=str(error), kind=type(error).__name__)
+
     def _stopped(self, stop: Stopped, watch: Watch) -> Leg:
         """Do what a person would do. What only a look at the real world could tell is left to them."""
         left = ""
         for one in stop.stops:
+            run = get_run(one.run_id or self.task.run)
             if isinstance(one, WaitingForAnswer):
-                try:
-                    people.give(get_run(self.task.run), one, self.task.answers)
-                except UsageError as error:
-                    return Leg(MISUSED, text=str(error), kind="UsageError")
+                people.give(run, one, self.task.answers)
             elif isinstance(one, InDoubt):
-                left = left or _settled(get_run(self.task.run), one, read_events(watch.log))
+                left = left or _settled(run, one, read_events(watch.log))
             else:
-                ending = DAMAGED if isinstance(one, Damaged) else STOPPED
-                return Leg(ending, text=one.summary, kind=type(one).__name__, address=one.address)
+                return _standing(one)
         if left:
             return Leg(ASKED, text=left, kind=type(stop).__name__, address=stop.address)
         return Leg(STOPPED, goes_on=True)
+
+
+def _standing(stop: Stopped) -> Leg:
+    ending = DAMAGED if isinstance(stop, Damaged) else STOPPED
+    return Leg(ending, text=stop.summary, kind=type(stop).__name__, address=stop.address)
 
 
 def _settled(run: Run, stop: Stopped, events: Sequence[Event]) -> str:

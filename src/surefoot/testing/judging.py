@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,7 +26,20 @@ from surefoot.testing.exploring import (
     Task,
     differences,
 )
-from surefoot.testing.watching import BEGUN, ENDED, INTENDED, LOOKED, LOUD, RECORDED, STRAYED, Call, Event, Point
+from surefoot.testing.watching import (
+    BEGUN,
+    ENDED,
+    INTENDED,
+    LOOKED,
+    LOUD,
+    MEDDLED,
+    RECORDED,
+    STRAYED,
+    TOUCHED,
+    Call,
+    Event,
+    Point,
+)
 from surefoot.testing.watching import DONE as DONE_KINDS
 from surefoot.testing.watching import MISUSED as MISUSED_CALL
 
@@ -35,8 +48,10 @@ _STORE_ERRORS: Final = ("Fenced", "StoreFull", "StoreUnavailable")
 
 STEP = "an effect declared as a step"
 CHECK = "a check that lies"
+MEDDLING = "a check that changes the world"
 RETRY = "a retry of an effect that is not idempotent"
 UNDO = "an undo that is not idempotent"
+PARTIAL = "an undo that does not take back what its call did in part"
 STATE = "state outside the run"
 POOL = "an effect called from a thread pool"
 BODY = "an effect outside of any call"
@@ -51,10 +66,13 @@ CURES: Final = {
     STEP: "Declare it with @sf.effect: a step may be executed again after a crash, an effect is not, unless you say so.",
     CHECK: "Let its check look at what the effect really changes (the row, the file, the key at the other side), and "
     "answer sf.unknown(why) where that cannot tell.",
+    MEDDLING: "Let it only look: a check may be called at any time, and more than once.",
     RETRY: 'Give the other side the key (sf.key()) so that it recognises a repetition; or drop on_crash="retry" and write '
     "a check; or let it ask.",
     UNDO: 'Make it harmless to undo twice (look first, or hand over sf.key()); or drop its on_crash="retry", or give it '
     "a check: @NAME.undo.check.",
+    PARTIAL: "After sf.partial() the effect is undone and executed again: its undo has to leave the world as it was before "
+    "this very call, whatever part of it was done.",
     STATE: "Pass it as an argument, or return it from a step: a resumed run begins in a new process, where globals are as "
     "imported, and repeats the workflow's own lines. Read files, time and environment in steps.",
     POOL: "Use sf.map or sf.gather instead of a pool (in async code also asyncio.to_thread): they record what they call.",
@@ -88,13 +106,16 @@ class Verdict:
     """In few words, how the resume ended."""
     wrong: list[Wrong] = field(default_factory=list)
     repeated: tuple[str, ...] = ()
+    note: tuple[str, str] = ("", "")
+    """Of which call, and what a person should know of it."""
 
 
 class Case:
     """One scenario beside the uninterrupted run."""
 
-    def __init__(self, task: Task, right: Seen, found: Seen, at: str) -> None:
-        self._task, self._right, self._found, self._at = task, right, found, at
+    def __init__(self, task: Task, right: Seen, found: Seen, at: str, *, varying: Collection[str] = ()) -> None:
+        """`varying`: calls whose arguments or results are others each time, and which prove nothing therefore."""
+        self._task, self._right, self._found, self._at, self._varying = task, right, found, at, varying
         self._before = found.events[: found.before_kill]
         self._after = found.events[found.before_kill :]
         self._known = {event.call: event for event in (*right.events, *found.events) if event.what == BEGUN}
@@ -106,14 +127,18 @@ class Case:
 
     def judge(self) -> Verdict:
         leg = self._found.leg
-        wrong = self._lies() or self._again() or self._ending() or self.otherwise()
-        if wrong and self._failed_as_declared():
-            return Verdict('failed, as on_crash="fail" says', repeated=self._names(self._repeated))
+        proven = self._lies() or self._again()
+        wrong = proven or self._ending() or self.otherwise()
+        if wrong and not proven and leg.ending != MISUSED and (failed := self._failed_as_declared()):
+            return Verdict('failed, as on_crash="fail" says', [], self._names(self._repeated), self._went_on(failed))
         settled = any(event.what == RECORDED and event.kind == "EffectSettled" for event in self._after)
         how = {ASKED: "asked a person"}.get(leg.ending, "in doubt, settled" if settled else "resumed")
         return Verdict(how, wrong, self._names(self._repeated))
 
     def _lies(self) -> list[Wrong]:
+        meddled = [event.address for event in self._after if event.what == MEDDLED]
+        if meddled and self._is_off():
+            return [Wrong(MEDDLING, meddled[0], f"its check wrote something{self._seen()}")]
         wrong = []
         for event in self._after:
             if event.what != LOOKED:
@@ -165,8 +190,10 @@ class Case:
         leg = self._found.leg
         workflow = self._task.workflow.name
         match leg.ending:
-            case "done" | "asked":
+            case "done":
                 return []
+            case "asked":
+                return self._raised_again(leg.address)
             case "stopped" if leg.kind == "CodeChanged":
                 return [Wrong(STATE, leg.address or workflow, shorten(leg.text, 2 * WIDTH))]
             case "stopped" if leg.kind == "Drifted":
@@ -176,7 +203,22 @@ class Case:
             case "late":
                 return [Wrong(ENDLESS, workflow, leg.text)]
             case _:
-                return [Wrong(FAILING, leg.address or workflow, shorten(leg.text, 4 * WIDTH))]
+                raised = [
+                    event for event in self._after if event.what == ENDED and event.text and event.text == leg.text
+                ]
+                call = self._name(raised[-1].call) if raised else workflow
+                return [Wrong(FAILING, leg.address or call, shorten(" ".join(leg.text.split()), 4 * WIDTH))]
+
+    def _raised_again(self, address: str) -> list[Wrong]:
+        """Declared to be harmless when repeated, and yet a person has to be asked: the repetition failed."""
+        raised = [
+            event for event in self._after if event.what == ENDED and not event.value and event.address == address
+        ]
+        again = [event for event in raised if event.policy == "retry" and event.call in self._repeated]
+        return [
+            Wrong(UNDO if event.undo else RETRY, self._name(event.call), f"executed again, it raised {event.text}")
+            for event in again[:1]
+        ]
 
     def otherwise(self) -> list[Wrong]:
         """The run ended, but not as it should have."""
@@ -184,6 +226,8 @@ class Case:
             return []
         address, what = self._first_difference()
         repeated = self._suspects()
+        if unexpected := self._unexpected():
+            return [Wrong(STATE, unexpected, f"it was called, and an uninterrupted run does not call it{self._seen()}")]
         if address and address not in repeated:
             return [Wrong(STATE, address, what + self._seen())]
         if address and not self._differences:
@@ -195,9 +239,25 @@ class Case:
             return [Wrong(self._mistake(call), call, what, tuple(repeated[1:]), tuple(self._differences))]
         workflow = self._task.workflow.name
         if self._differences:
-            what = "no call was executed twice" + self._seen()
-            return [Wrong(BODY, workflow, what, world=tuple(self._differences))]
+            return [self._unexplained(workflow)]
         return [Wrong(STATE, workflow, self._results())]
+
+    def _unexplained(self, workflow: str) -> Wrong:
+        """No call was executed twice: it was the workflow's own lines, or a call that relied on the process before."""
+        resumed = [event for event in self._after if event.what == BEGUN and event.kind == "effect"]
+        touches = any(event.what == TOUCHED for event in (*self._right.events, *self._found.events))
+        if touches or not resumed:
+            what = "no call was executed twice" + self._seen()
+            return Wrong(BODY, workflow, what, world=tuple(self._differences))
+        call = self._name(resumed[0].call)
+        what = "executed by the process that resumed, it did something else" + self._seen()
+        return Wrong(STATE, call, what, world=tuple(self._differences))
+
+    def _unexpected(self) -> str:
+        """A call of the workflow that an uninterrupted run does not make."""
+        usual = {event.call for event in self._right.events if event.what == BEGUN}
+        new = [event for event in self._after if event.what == BEGUN and event.call not in usual and not event.undo]
+        return self._name(new[0].call) if new else ""
 
     def _is_off(self) -> bool:
         if self._found.leg.ending != DONE:
@@ -209,6 +269,8 @@ class Case:
         """The first call that got, or gave, something else than in the uninterrupted run."""
         for address, (args, result) in self._right.leg.calls.items():
             now = self._found.leg.calls.get(address)
+            if address in self._varying and now is not None:
+                continue
             if now is None:
                 return address, "it was not called"
             if not _same(args, now[0]):
@@ -221,6 +283,8 @@ class Case:
         event = self._event(name)
         if event.kind == "step":
             return STEP
+        if any(one.what == LOOKED and one.call == event.call and one.text == "Partial" for one in self._after):
+            return PARTIAL
         if event.policy != "retry":
             return AGAIN
         return UNDO if event.undo else RETRY
@@ -233,12 +297,22 @@ class Case:
         names = list(self._names(self._repeated))
         return sorted(names, key=lambda name: name != Point.of(self._at).address)
 
-    def _failed_as_declared(self) -> bool:
+    def _went_on(self, failed: Event) -> tuple[str, str]:
+        """What a person should see: of the call that failed nobody knows whether it happened."""
+        call = self._name(failed.call)
+        said = (
+            f'{call} failed, as on_crash="fail" says, and the workflow went on. Whether it had happened nobody knows; see '
+            f"whether that is what you want{self._seen()}"
+        )
+        return call, said if self._differences else ""
+
+    def _failed_as_declared(self) -> Event | None:
+        """The call that was in doubt, and failed for it."""
         done = {event.call for event in self._before if event.what == RECORDED and event.kind in DONE_KINDS}
         intended = {event.call for event in self._before if event.what == RECORDED and event.kind == INTENDED}
         twice = {call for call in self._repeated if self._known[call].policy == "fail"}
-        doubtful = [self._known.get(call) for call in intended - done]
-        return not twice and any(event is not None and event.policy == "fail" for event in doubtful)
+        doubtful = [self._known[call] for call in intended - done if call in self._known]
+        return next((event for event in doubtful if event.policy == "fail" and not twice), None)
 
     # -- with damage --------------------------------------------------------------------------------
 
@@ -289,8 +363,13 @@ def misused(task: Task, right: Seen) -> list[Wrong]:
             what = "it was called from a thread or task that belongs to no run, so it was refused"
             wrong.append(Wrong(POOL, event.address, what))
         elif event.what == MISUSED_CALL and "that was not started by surefoot" in event.text:
-            wrong.append(Wrong(POOL, event.address, shorten(event.text, WIDTH)))
+            wrong.append(Wrong(POOL, event.address, shorten(event.text, 4 * WIDTH)))
     return wrong
+
+
+def varying(right: Seen, second: Seen) -> set[str]:
+    """Calls that differ between two uninterrupted runs, and between whose results it makes no difference."""
+    return {address for address, call in right.leg.calls.items() if second.leg.calls.get(address) != call}
 
 
 def _returned(events: Sequence[Event]) -> Iterable[Call]:

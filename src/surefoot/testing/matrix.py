@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import shutil
@@ -9,7 +10,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,16 +21,20 @@ from msgspec import Struct
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import UsageError
 from surefoot.testing import judging
+from surefoot.testing.answers import Given
 from surefoot.testing.children import Tell, in_child
 from surefoot.testing.damaging import DAMAGES
 from surefoot.testing.exploring import DONE, FAILED, LATE, MISUSED, Seen, Stage, Task
-from surefoot.testing.judging import BODY, CURES, Case, Verdict, Wrong
+from surefoot.testing.judging import BODY, CURES, STATE, Case, Verdict, Wrong
+from surefoot.testing.noting import Noted, function_of
 from surefoot.testing.watching import Point
 from surefoot.testing.worlds import files, observed
 
 MOST_SECONDS: Final = 24 * 3600.0
 TRIES: Final = 3
 """Branches that run side by side may pass a boundary in another order, or share a write: it is tried again."""
+SCRATCH: Final = "surefoot-crashtest-"
+TIDY_SECONDS: Final = 60.0
 ROOM_BYTES: Final = 256 << 20
 MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder with a random name is made in it
 NOT_REACHED: Final = "not reached"
@@ -67,6 +73,8 @@ class Report(Struct, frozen=True):
     """For the scenarios, without the uninterrupted runs before them."""
     core_seconds: float
     """What they took of the processor: all processes together."""
+    notes: list[str] = []
+    """What nobody has to mend, and everybody should know."""
 
     @property
     def held(self) -> bool:
@@ -83,7 +91,7 @@ class Report(Struct, frozen=True):
 
     def __str__(self) -> str:
         told = [line for finding in self.findings for line in (*finding_lines(finding), "")]
-        return "\n".join([*told, summary(self)])
+        return "\n".join([*told, *note_lines(self), summary(self)])
 
 
 class NotHeld(AssertionError):
@@ -139,17 +147,23 @@ def unseen(_done: int, _of: int) -> None:
 def explore(task: Task, *, damage: bool, at: str | None, again: str, progress: Progress = unseen) -> Report:
     """All scenarios, in a process of its own. `again`: how to say it once more, with {at} in it."""
     with scratch() as folder:
+        given = Given(task.answers, folder / "asked")
+        asking = replace(task, answers=given)
 
         def explored(tell: Tell) -> None:
-            tell(_explored(lambda: _Matrix(task, folder, again, progress).report(damage=damage, at=at)))
+            tell(_explored(lambda: _Matrix(asking, folder, again, progress).report(damage=damage, at=at)))
 
         ended = in_child(explored, seconds=MOST_SECONDS)
+        unasked = given.unasked()
     if not ended.report:
         raise RuntimeError(f"the testing kit itself failed:\n{ended.trouble or ended}")
     kind, body = ended.report[:1], ended.report[1:]
     if kind == _REFUSED:
         raise UsageError(body.decode())
-    return msgspec.json.decode(body, type=Report)
+    report = msgspec.json.decode(body, type=Report)
+    if unasked and report.tried and at is None:  # Some questions come up only where something has failed.
+        raise UsageError(unasked)
+    return report
 
 
 _REFUSED, _REPORTED = b"u", b"r"
@@ -157,14 +171,48 @@ _REFUSED, _REPORTED = b"u", b"r"
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder in memory where there is one: thousands of stores are written, and none has to survive."""
+    """A folder in memory where there is one: thousands of stores are written, and none has to survive.
+
+    We and our children hold a lock on it as long as one of us is alive: whoever comes later can tell it from what a
+    killed kit has left, and removes that.
+    """
+    for place in {MEMORY, tempfile.gettempdir()}:
+        _tidy(Path(place))
     room = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
-    name = f"surefoot-crashtest-{os.getpid()}-"
+    name = f"{SCRATCH}{os.getpid()}-"
     folder = Path(tempfile.mkdtemp(prefix=name, dir=MEMORY if room > ROOM_BYTES else None))
+    held = _locked(folder)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+def _tidy(place: Path) -> None:
+    for folder in place.glob(f"{SCRATCH}*"):
+        with suppress(OSError):  # Somebody else's, or somebody else was quicker.
+            found = folder.lstat()
+            # One that was made a moment ago may not be locked yet.
+            if found.st_uid != os.getuid() or time.time() - found.st_mtime < TIDY_SECONDS:
+                continue
+            if (held := _locked(folder)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(held)
+
+
+def _locked(folder: Path) -> int | None:
+    """The descriptor that holds the lock of a folder; None: it cannot be had."""
+    fd = -1
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        if fd >= 0:
+            os.close(fd)
+        return None
+    return fd
 
 
 # --- in the warm parent ----------------------------------------------------------------------------
@@ -188,6 +236,8 @@ class _Matrix:
         self._wrong: list[tuple[str, Wrong]] = []
         self._harmless: set[str] = set()
         """Calls that were executed twice in a scenario that held."""
+        self._varying: set[str] = set()
+        self._noted = Noted()
 
     def report(self, *, damage: bool, at: str | None) -> Report:
         right = self._right()
@@ -196,15 +246,20 @@ class _Matrix:
         self._wrong += [("", wrong) for wrong in found]
         begun, used = time.monotonic(), _core_seconds()
         if not found:
-            tries = [(target, "") for target in self._targets(boundaries, at)]
-            tries += self._damages(boundaries, at) if damage or at else []
-            for number, (target, how) in enumerate(tries):
-                self._progress(number, len(tries))
+            whole = [(target, "") for target in self._targets(boundaries, at)]
+            damaged = self._damages(boundaries, at) if damage or at else []
+            for number, (target, how) in enumerate([*whole, *damaged]):
+                if how and self._wrong and not at:
+                    self._noted.add(
+                        "damage", "the store was not damaged: mend the above first, else damage would be blamed for it."
+                    )
+                    break
+                self._progress(number, len(whole) + len(damaged))
                 self._try(right, target, how)
-            self._progress(len(tries), len(tries))
+            self._progress(len(whole) + len(damaged), len(whole) + len(damaged))
         return Report(
             self._task.workflow.name, len(boundaries), self._tried, self._findings(),
-            round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3),
+            round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3), self._noted.told(self._task),
         )  # fmt: skip
 
     def _right(self) -> Seen:
@@ -219,7 +274,9 @@ class _Matrix:
             )
         if not judging.misused(self._task, right):
             _require_end(self._task, right)
-            self._require_same(right, self._stage.uninterrupted("second"))
+            second = self._stage.uninterrupted("second")
+            self._require_same(right, second)
+            self._varying = judging.varying(right, second)
         return right
 
     def _require_same(self, right: Seen, second: Seen) -> None:
@@ -255,7 +312,8 @@ class _Matrix:
             with self._stage.scenario(target, how) as found:
                 if not found.fired:
                     continue
-                case = Case(self._task, right, found, target)
+                self._noted.look(found.events)
+                case = Case(self._task, right, found, target, varying=self._varying)
                 verdict = case.judge_damaged() if how else case.judge()
                 self._count(at, verdict, found)
                 return
@@ -264,19 +322,20 @@ class _Matrix:
     def _count(self, at: str, verdict: Verdict, found: Seen) -> None:
         self._wrong += [(at, wrong) for wrong in verdict.wrong]
         if not verdict.wrong and len(verdict.repeated) == 1:
-            self._harmless.add(_kind(verdict.repeated[0]))
+            self._harmless.add(function_of(verdict.repeated[0]))
+        self._noted.add(*verdict.note)
         how = verdict.how if not verdict.wrong else verdict.wrong[0].mistake
         self._tried.append(Tried(at, how, held=not verdict.wrong, damage=found.damage))
 
     def _findings(self) -> list[Finding]:
         """One for each mistake and call, wherever it showed."""
         found: dict[tuple[str, str], list[tuple[str, Wrong, str]]] = {}
-        body = {one for _, wrong in self._wrong if wrong.mistake == BODY for one in wrong.world}
+        unrepeated = {one for _, wrong in self._wrong if wrong.mistake in (BODY, STATE) for one in wrong.world}
         for at, wrong in self._wrong:
-            if wrong.mistake != BODY and wrong.world and body.issuperset(wrong.world):
-                continue  # The workflow's own lines have done the same where no call was repeated.
+            if wrong.mistake not in (BODY, STATE) and wrong.world and unrepeated.issuperset(wrong.world):
+                continue  # The same was seen where no call was repeated.
             call = self._culprit(wrong)
-            found.setdefault((wrong.mistake, _kind(call)), []).append((at, wrong, call))
+            found.setdefault((wrong.mistake, function_of(call)), []).append((at, wrong, call))
         return [
             Finding(
                 mistake, cases[0][2], cases[0][1].what, CURES[mistake], [at for at, _, _ in cases if at],
@@ -287,7 +346,7 @@ class _Matrix:
 
     def _culprit(self, wrong: Wrong) -> str:
         """Where several calls were under way, one that was seen to be harmless is not the one."""
-        suspects = [call for call in (wrong.call, *wrong.suspects) if _kind(call) not in self._harmless]
+        suspects = [call for call in (wrong.call, *wrong.suspects) if function_of(call) not in self._harmless]
         return suspects[0] if suspects else wrong.call
 
 
@@ -302,22 +361,20 @@ def _require_end(task: Task, right: Seen) -> None:
     said = f"\n  it printed last: {visible(right.log.strip().splitlines()[-1])}" if right.log.strip() else ""
     if leg.ending == LATE:
         raise UsageError(f"{name} did not end within {task.seconds:g} s without any crash.{said}")
-    if leg.ending in (FAILED, MISUSED):
-        raise UsageError(f"{name} fails without any crash: {leg.text}. Mend that first.{said}")
+    if leg.ending == FAILED:
+        raise UsageError(f"{name} fails without any crash: {leg.text.rstrip('.')}. Mend that first.{said}")
+    if leg.ending == MISUSED:  # What is missing may be ours to get: an answer.
+        raise UsageError(f"{name} does not come to its end without any crash: {leg.text}{said}")
     if leg.ending != DONE:
         raise UsageError(f"{name} does not end without any crash: {leg.kind or leg.ending}: {leg.text}{said}")
-
-
-def _kind(call: str) -> str:
-    """The function behind an address: without its scope and occurrence."""
-    return call.rpartition("#")[0].rpartition("/")[2] or call
 
 
 # --- for people ------------------------------------------------------------------------------------
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    shown = f" (and at {len(finding.at) - 1} more boundaries)" if len(finding.at) > 1 else ""
+    more = len(finding.at) - 1
+    shown = f" (and at {more} more {'boundary' if more == 1 else 'boundaries'})" if more > 0 else ""
     lines = [f"{finding.call}: {finding.mistake}", f"  seen       {finding.what}"]
     if finding.at:
         lines.append(f"  killed at  {finding.at[0]}{shown}")
@@ -325,6 +382,10 @@ def finding_lines(finding: Finding) -> list[str]:
     if finding.reproduce:
         lines.append(f"  again      {finding.reproduce}")
     return [visible(line) for line in lines]
+
+
+def note_lines(report: Report) -> list[str]:
+    return [line for note in report.notes for line in (f"note: {visible(note)}", "")]
 
 
 def rows(report: Report) -> list[tuple[str, str, str, str]]:
@@ -345,7 +406,7 @@ def _sort(at: str) -> str:
     """`after:call:[a]/write#1` is a call of write."""
     name, _, how = at.rpartition("+") if at.rpartition("+")[2] in DAMAGES else (at, "", "")
     point = Point.of(name)
-    words = [point.what, point.detail, _kind(point.address), f"+ {how}" if how else ""]
+    words = [point.what, point.detail, function_of(point.address), f"+ {how}" if how else ""]
     return " ".join(filter(None, words))
 
 

@@ -40,7 +40,7 @@ from surefoot.core.entry import (
     TimerFired,
     ValueNoted,
 )
-from surefoot.core.verdict import Verdict
+from surefoot.core.verdict import Happened, NotHappened, Verdict
 from surefoot.engine import current, drive
 from surefoot.engine.attempt import Attempt
 from surefoot.engine.session import Session
@@ -50,9 +50,12 @@ from surefoot.store.contract import Append, Conflict
 from surefoot.store.sqlite import SqliteStore
 from surefoot.testing.children import die
 
-AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME = (
-    "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time",
+AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED = (
+    "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time", "touched", "abroad",
+    "meddled",
 )  # fmt: skip
+"""`touched`: the workflow's own lines reach for the world; `abroad`: a call reaches for what is not in its folder;
+`meddled`: a check writes."""
 BEFORE, INSIDE, AFTER = "before", "inside", "after"
 CALL, CHECK, WRITE, WAIT = "call", "check", "write", "wait"
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -65,6 +68,12 @@ _TOUCHING: Final = frozenset(
     }
 )  # fmt: skip
 """Python's audit events with which user code reaches for the world."""
+_FILES: Final = frozenset(
+    {"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate"}
+)
+_NETWORK: Final = frozenset(
+    {event for event in _TOUCHING if event.split(".")[0] in ("ftplib", "http", "imaplib", "smtplib", "socket")}
+)
 _LAZY: Final = frozenset({StepStarted, ValueNoted, Progressed, Published, TimerFired, EventTaken, RunCreated})
 """Entries that ride with the next one: no write of their own, no boundary of their own."""
 DONE: Final = frozenset(kind.__name__ for kind in (StepDone, EffectDone, EffectRecovered, EffectSettled))
@@ -137,6 +146,9 @@ class Watch:
         self._passed = Counter(event.value for event in past if event.what == AT)
         self._segments = Counter(event.run for event in past if event.kind == RunContinued.__name__)
         self._lock = threading.Lock()
+        self._kit = os.path.realpath(log.parent) + os.sep
+        self._world = os.path.realpath(os.getcwd())
+        self._gone: set[tuple[str, str]] = set()
         self.watching = True
         """Not while a person is played: what they write is no boundary of the run."""
 
@@ -238,9 +250,45 @@ class Watch:
         if event not in _TOUCHING or (event == "open" and not (isinstance(args[2], int) and args[2] & _WRITING)):
             return
         place = current.get()
-        if place is None or place is current.OUTSIDE or place.inside is None or place.inside.kind == CHECK:
+        if place is None:
             return
-        self.passes(INSIDE, CALL, f"{self._where(place.session.run, place.inside.address)} {event}")
+        if place is current.OUTSIDE or place.inside is None:
+            if not self._is_ours(args):
+                self.note(Event(TOUCHED, text=event))
+            return
+        address = self._where(place.session.run, place.inside.address)
+        if place.inside.kind == CHECK:
+            if event in _FILES:
+                self.note(Event(MEDDLED, address=address, text=event))
+        else:
+            if (what := self._abroad(event, args)) and (address, what) not in self._gone:
+                self._gone.add((address, what))
+                self.note(Event(ABROAD, address=address, text=what))
+            self.passes(INSIDE, CALL, f"{address} {event}")
+
+    def _is_ours(self, args: tuple[Any, ...]) -> bool:
+        """A file of the store, or of the kit; or a descriptor that was opened before."""
+        path = self._path(args)
+        if path is None:
+            return False
+        inside = f"{path}{os.sep}".startswith(self._world + os.sep)
+        return path in ("", os.devnull) or (path.startswith(self._kit) and not inside)
+
+    def _abroad(self, event: str, args: tuple[Any, ...]) -> str:
+        """What is not compared by default: another folder, or the network. Empty: it is."""
+        if event in _NETWORK:
+            return event
+        path = self._path(args) if event in _FILES else ""
+        return f"{event} {path}" if path and path != os.devnull and not path.startswith(self._world + os.sep) else ""
+
+    def _path(self, args: tuple[Any, ...]) -> str | None:
+        """None: what it is about is no file."""
+        if not args or isinstance(args[0], int):
+            return ""
+        try:
+            return os.path.realpath(os.fsdecode(args[0]))
+        except TypeError:
+            return None
 
     def _executing(self, execute: Callable[..., Outcome]) -> Any:
         def watched(attempt: Attempt, number: int) -> Outcome:
@@ -271,7 +319,8 @@ class Watch:
         return watched
 
     def _looked(self, attempt: Attempt, verdict: Verdict) -> Verdict:
-        self.note(self._event(LOOKED, attempt, text=type(verdict).__name__))
+        why = "" if isinstance(verdict, Happened | NotHappened) else verdict.why
+        self.note(self._event(LOOKED, attempt, text=type(verdict).__name__, value=why))
         self.passes(AFTER, CHECK, self._label(attempt))
         return verdict
 

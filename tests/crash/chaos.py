@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import threading
 import time
@@ -228,6 +229,7 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
         "made": datetime.now(UTC).strftime("%Y-%m-%d"),
         "versions": {
             "surefoot": surefoot.__version__,
+            "commit": _commit(),
             "Python": platform.python_version(),
             "SQLite": apsw.sqlite_lib_version(),
             "apsw": apsw.apsw_version(),
@@ -243,6 +245,14 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
         "unnoticed": sorted(chaos.unnoticed),
         "failed": chaos.failed,
     }
+
+
+def _commit() -> str:
+    """What was broken: the numbers are of this very state."""
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return told.stdout.strip() or "unknown"
 
 
 def main() -> int:

@@ -114,7 +114,7 @@ def moved(n: int) -> Any:
 
 @move.undo(on_crash="retry")
 def move_back(n: int, result: str | None) -> None:
-    undid("move", n)
+    undid("move", n, "keyed")
 
 
 @sf.effect
@@ -125,7 +125,7 @@ def reserve(n: int) -> str:
 
 @reserve.undo
 def give_back(n: int, result: str) -> None:
-    undid("reserve", n)
+    undid("reserve", n, "probed")
 
 
 @reserve.undo.check
@@ -182,6 +182,20 @@ def deaf(n: int) -> str:
     raise TimeoutError("no answer")
 
 
+@sf.effect
+def decline(n: int) -> str:
+    """Fails for good."""
+    did("decline", n, "once")
+    raise ValueError(f"declined {n}")
+
+
+@sf.effect(on_crash="fail")
+def risky(n: int) -> str:
+    """Whether it happened, nobody knows after a crash; it is not run again."""
+    did("risky", n, "maybe")
+    return f"ri_{n}"
+
+
 @sf.transaction("sqlite:///user.db")
 def insert(db: Any, n: int) -> int:
     db.execute("CREATE TABLE IF NOT EXISTS t (n)")
@@ -223,6 +237,13 @@ async def aput(n: int) -> int:
 def got(fn: Any, n: int, *more: Any) -> Any:
     """Call it; what user code then holds was acknowledged."""
     return seen(sf.run_id(), fn.__name__, n, fn(n, *more))
+
+
+def caught(fn: Any, n: int) -> str:
+    """Whatever it comes to: only how often it was executed counts."""
+    with contextlib.suppress(ValueError, sf.StepFailed):
+        got(fn, n)
+    return f"{fn.__name__} {n}"
 
 
 async def agot(fn: Any, n: int) -> Any:
@@ -331,7 +352,7 @@ _amount = 40
 @sf.workflow
 def paying() -> list[Any]:
     sf.wait_event("order")
-    return [got(wire, 1, _amount)]
+    return [got(wire, 1, _amount)] if _amount else []
 
 
 @sf.workflow
@@ -365,6 +386,18 @@ def cancelling() -> None:
         got(reserve, 1)
         got(reserve, 2)
         sf.wait_event("never")
+
+
+@sf.workflow
+def refusing() -> list[str]:
+    return [caught(decline, 1), caught(risky, 2), caught(decline, 3)]
+
+
+@sf.workflow
+def pairing() -> bool:
+    """Two waits for one name: each takes an event of its own."""
+    first, second = (sf.wait_event("order")["at"] for _ in range(2))
+    return bool(first != second)
 
 
 @sf.workflow
@@ -477,7 +510,7 @@ def value_of(name: str, n: int, amount: int = 0, **_: Any) -> Any:
     """What a call answers."""
     return {
         "charge": f"ch_{n}", "acharge": f"ch_{n}", "put": ("put", n), "aput": n, "copy": f"cp_{n}", "move": f"mv_{n}",
-        "reserve": f"rs_{n}", "lost": f"lo_{n}", "fussy": n, "vague": f"va_{n}", "deaf": f"de_{n}", "moody": n,
+        "reserve": f"rs_{n}", "lost": f"lo_{n}", "fussy": n, "vague": f"va_{n}", "deaf": f"de_{n}", "moody": n, "decline": f"dc_{n}",
         "wire": f"wr_{n}_{amount}",
     }[name]  # fmt: skip
 
@@ -487,14 +520,16 @@ def _reply(run: str, stop: sf.Stopped) -> None:
         with contextlib.suppress(sf.UsageError):  # somebody was quicker
             sf.get_run(run).cancel(by="ann")
     elif "event" in stop.facts:
-        _send(run, stop.facts["event"])
+        _send(run, stop.facts["event"], stop.address)
     else:
         _answer(run, stop.address)
 
 
-def _send(run: str, name: str) -> None:
+def _send(run: str, name: str, at: str) -> None:
+    """Twice, as a client does that has not heard back: the id says that it is the same."""
     with contextlib.suppress(sf.UsageError):  # it has ended meanwhile
-        sf.get_run(run).send_event(name, {"from": "bob", "name": name}, id=f"{name}-1")
+        for _ in range(2):
+            sf.get_run(run).send_event(name, {"name": name, "at": at}, id=f"{name} for {at}")
 
 
 def _answer(run: str, address: str) -> None:
@@ -574,6 +609,8 @@ def _prune() -> Any:
         if isinstance(found, pruning.Candidate) and found.run in ("a", "b"):
             pruning.bury(runtime.store, runtime.clock, found, by="ann")
     swept = pruning.sweep(runtime.store)
+    if swept.why:
+        stage().loud.append(swept.why)
     gone = []
     for run, workflow in (("a", growing), ("b", linear)):
         try:
@@ -582,6 +619,16 @@ def _prune() -> Any:
             gone.append("was pruned" in str(error))
     later = finish(lambda: growing.run("c"), "c")
     return {"c": later, "gone": gone, "why": swept.why}
+
+
+def _conflict() -> Any:
+    """The same name with other arguments is another run, and is refused."""
+    result = finish(lambda: looping.run("r", 3), "r")
+    try:
+        other = looping.run("r", 4)
+    except sf.RunConflict:
+        other = "RunConflict"
+    return {"r": result, "other": other}
 
 
 def _make_store() -> None:
@@ -816,11 +863,15 @@ def _without_database() -> None:
             path.unlink()
 
 
-def _other_code() -> Any:
-    """The run waits; then the code asks for something else under the same name."""
-    global _amount  # noqa: PLW0603 - the code of the flow, as it is edited
-    _amount = 41
-    return finish(lambda: sf.get_run("r").resume(), "r")
+def _other_code(amount: int) -> Callable[[], Any]:
+    """The code asks for something else under the same name, or for nothing any more."""
+
+    def drive() -> Any:
+        global _amount  # noqa: PLW0603 - the code of the flow, as it is edited
+        _amount = amount
+        return finish(lambda: sf.get_run("r").resume(), "r")
+
+    return drive
 
 
 def _wired() -> None:
@@ -829,7 +880,7 @@ def _wired() -> None:
     _amount = 40
     with contextlib.suppress(sf.WaitingForAnswer):
         paying.run("r")
-    _send("r", "order")
+    _send("r", "order", "wait_event#1")
     with contextlib.suppress(sf.WaitingForAnswer):
         paying.run("r")
     _answer("r", "wire#1.approval")
@@ -906,11 +957,15 @@ FLOWS = {
         Flow("change-of-mind", _change_of_mind),
         Flow("wire-again", _wire_again),
         Flow("race", _race),
+        Flow("refuse", _alone(refusing)),
+        Flow("pair", _alone(pairing)),
+        Flow("conflict", _conflict),
         Flow("tail-cut", _go_on, (_cut_off, _beside, _tail_cut), damaged=True),
         _refused("forged-codec", _resumed, _ended, _forged("codec", 7)),
         _refused("forged-duplicates", _resumed, _cut_off, _forged("body", _DUPLICATES)),
         _refused("older-copy", lambda: doubting.run("r"), _older),
         _refused("no-database", lambda: doubting.run("r"), _without_database),
-        _refused("other-code", _other_code, _wired),
+        _refused("other-code", _other_code(41), _wired),
+        _refused("fewer-effects", _other_code(0), _wired),
     )
 }

@@ -23,7 +23,7 @@ from typing import Any
 import apsw
 
 from surefoot.core import values
-from surefoot.core.entry import KINDS
+from surefoot.core.entry import KINDS, RunAdopted
 from surefoot.core.seal import Record, from_record
 from surefoot.engine import verifying
 from surefoot.errors import NotFound, SurefootError
@@ -34,16 +34,16 @@ from tests.crash.stage import parts_of
 
 TABLE = {
     "I-01": "crashed, recovered: an outcome in the journal has its act in the ledger",
-    "I-02": "crashed, recovered: an act in the ledger has its intent in the journal, same key and attempt",
-    "I-03": "crashed, recovered: one key for each call; acts of `once` and `probed` effects are not repeated",
+    "I-02": "crashed, recovered: an act in the ledger, an undo too, has its intent in the journal, same key and attempt",
+    "I-03": "crashed, recovered: one key for each call; acts of `once` and `probed` effects and undos are not repeated",
     "I-04": "crashed, recovered: digest in the ledger = digest in the intent = arguments that were approved",
     "I-05": "recovered: what the world holds in the end, and the results, are those of the undisturbed run",
-    "I-06": "recovered: user code sees the same value each time; a recorded step is not executed again",
+    "I-06": "recovered: user code sees the same value each time; what is on record as done or failed is not executed again",
     "I-07": "crashed: whatever user code has seen is on record",
     "I-10": "crashed, recovered: seq without a gap, every seal computed anew from the format's description",
     "I-11": "recovered: what was there after the crash is the beginning of what is there now, or set aside whole",
     "I-12": "crashed, recovered: the anchor names a record that is there",
-    "I-13": "crashed, recovered: epochs never fall",
+    "I-13": "crashed, recovered: epochs never fall, and rise with every claim",
     "I-14": "crashed, recovered: a run that has left a trace in the world is known, and listed",
     "I-15": "crashed, recovered: every value can be put together; after a sweep no part is left over; no temporary files",
     "I-16": "crashed, recovered: each intent is closed before the next one of its call, or its policy allows the next",
@@ -128,7 +128,7 @@ def examine(case: Case) -> Findings:
     if now is not None:
         if before is not None:
             monotone(found, before, now)
-            _not_again(found, before, now, case)
+            not_again(found, before, now, case.crashed_lines, case.lines)
         waits_hold(found, now)
     return found
 
@@ -207,7 +207,7 @@ def _chains(found: Findings, stored: Journal, when: str) -> None:
             if record.seq != expected or sealed(stored.store, record, previous) != record.seal:
                 found.add("I-10", f"{when}: entry {expected} of {run!r} does not follow what is before it")
                 break
-            if record.epoch < epoch:
+            if record.epoch < epoch + (KINDS[record.kind] is RunAdopted):
                 found.add("I-13", f"{when}: entry {expected} of {run!r} has epoch {record.epoch} after {epoch}")
             previous, epoch = record.seal, record.epoch
         if stored.heads.get(run) != ((records[-1].seq, records[-1].seal) if records else None):
@@ -343,6 +343,7 @@ def _calls(found: Findings, stored: Journal, lines: list[Line], when: str) -> No
 
 _LEAVES_TRACE = (
     "charge", "put", "copy", "move", "reserve", "lost", "wire", "fussy", "acharge", "aput", "vague", "deaf",
+    "decline", "risky",
 )  # fmt: skip
 
 
@@ -380,6 +381,8 @@ def _acts(found: Findings, stored: Journal, lines: list[Line], when: str) -> Non
         if line["do"] not in ("did", "undid") or "key" not in line or line["run"] in pruned:
             continue
         call = (line["run"], line["address"])
+        if line["do"] == "undid" and "by" not in line:
+            _intended(found, line, intents[call], when)
         if line["do"] == "did":
             by_call[line["run"], line["what"]].append(line)
             keys[line["key"]].add((line["run"], line["what"]))
@@ -403,7 +406,7 @@ def _intended(found: Findings, line: Line, intents: list[Any], when: str) -> Non
     same = [entry for entry in intents if entry.key == line["key"]]
     if not same or not any(entry.attempt >= line["attempt"] for entry in same):
         found.add("I-02", f"{when}: {line['what']} of {line['run']!r} was done without its intent on record")
-    elif any(entry.digest != line["digest"] for entry in same):
+    elif "digest" in line and any(entry.digest != line["digest"] for entry in same):
         found.add("I-04", f"{when}: {line['what']} of {line['run']!r} was done with other arguments than on record")
 
 
@@ -420,6 +423,8 @@ def _repeated(found: Findings, lines: list[Line], pruned: set[str], when: str) -
             found.add("I-03", f"{when}: {what} of {run!r} was done under {len(segments)} keys")
         for line in told:
             if line["do"] == "undid":
+                if not parts and line.get("kind") == "probed":
+                    found.add("I-03", f"{when}: {what} of {run!r} was undone twice")
                 parts.clear()
                 continue
             parts[line["part"]] += 1
@@ -484,21 +489,39 @@ def monotone(found: Findings, before: Journal, now: Journal) -> None:
         found.add("I-11", f"{len(records)} entries of {run!r} were there after the crash, and are not what follows")
 
 
-def _not_again(found: Findings, before: Journal, now: Journal, case: Case) -> None:
-    def steps(lines: list[Line]) -> Counter[tuple[str, str]]:
-        return Counter((line["run"], line["address"]) for line in lines if line["do"] == "step")
+def not_again(found: Findings, before: Journal, now: Journal, first: list[Line], then: list[Line]) -> None:
+    """Of a call that was on record, as done or as failed for good, nothing is executed afterwards."""
 
-    first, then = steps(case.crashed_lines), steps(case.lines)
+    def executed(lines: list[Line]) -> Counter[tuple[str, str]]:
+        return Counter(
+            (line["run"], line["address"])
+            for line in lines
+            if line["do"] in ("step", "did", "undid") and "by" not in line and "address" in line
+        )
+
+    earlier, later = executed(first), executed(then)
     for run, records in before.records.items():
         names = {KINDS[record.kind].__name__ for record in now.records.get(run, [])}
-        if names & {"FellBack", "RunRewound", "RunPruned"}:
-            continue
-        segment_over = "RunContinued" in names  # then addresses begin anew, and counting by address tells nothing
-        for record in records:
-            with contextlib.suppress(SurefootError):  # damaged on purpose
-                entry = from_record(record)
-            if _name(entry) == "StepDone" and not segment_over and then[run, entry.address] > first[run, entry.address]:
-                found.add("I-06", f"{entry.address} of {run!r} was on record as done, and was executed again")
+        if names & {"FellBack", "RunRewound", "RunPruned", "RunContinued"}:
+            continue  # Then calls are made again by intention, or addresses begin anew, and counting tells nothing.
+        for address in _over(records):
+            if later[run, address] > earlier[run, address]:
+                found.add("I-06", f"{address} of {run!r} was on record, and was executed again")
+
+
+def _over(records: list[Record]) -> set[str]:
+    """Calls that have ended for good: nothing on record says that another attempt follows."""
+    over = set()
+    for record in records:
+        try:
+            entry = from_record(record)
+        except SurefootError:
+            continue  # damaged on purpose
+        if _name(entry) in ("StepDone", "EffectDone", "StepRaised", "EffectRaised") and not getattr(entry, "due", None):
+            over.add(entry.address)
+        elif _name(entry) in ("EffectIntended", "EffectSuspected", "EffectSettled"):
+            over.discard(entry.address)
+    return over
 
 
 def _life(found: Findings, case: Case) -> None:
@@ -529,7 +552,7 @@ def world_of(lines: list[Line]) -> dict[str, list[int]]:
     """What the world holds in the end: each thing once, however often it was asked for under one key."""
     things: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        if line["do"] in ("did", "undid"):
+        if line["do"] in ("did", "undid") and line.get("kind") != "maybe":
             things[f"{line['run']} {line['what']}"].append(line)
     return {name: sorted(parts) for name, told in sorted(things.items()) if (parts := parts_of(told))}
 

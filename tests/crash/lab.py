@@ -23,7 +23,7 @@ from surefoot.errors import Stopped, SurefootError
 from surefoot.store.open import close_all
 from surefoot.testing.children import Ended, Tell, in_child
 from tests.crash import broken
-from tests.crash.faults import ERRORS, Shim
+from tests.crash.faults import ERRORS, KILLS, Shim
 from tests.crash.flows import Flow
 from tests.crash.invariants import Case, Golden, examine, world_of
 from tests.crash.programs import flow_of
@@ -32,6 +32,8 @@ from tests.crash.stage import Stage
 from tests.ledger import Line, ledger_process
 
 LIFE_SECONDS = 30
+LOUD = ("fell back", "quarantined", "damaged")
+"""Words of a warning after which a result may be another one."""
 MOST_DESCRIPTORS = 2
 """How many more descriptors a process may have after it closed its stores: those of the interpreter itself."""
 
@@ -112,7 +114,7 @@ class Lab:
             raise _Uncounted("no fault was asked for")
         for life, plan in enumerate(plans, 1):
             ended = self._life(flow, folder, plan, life, broken_engine=scenario.broken)
-            self._struck(ended, plan, outcome)
+            self._struck(ended, plan, golden, outcome)
         shutil.rmtree(crashed, ignore_errors=True)
         shutil.copytree(folder, crashed)
         self.recovered(scenario, outcome, golden, crashed, self._lines(), folder, len(plans) + 1)
@@ -135,9 +137,9 @@ class Lab:
         case = Case(golden, crashed, crashed_lines, folder, self._lines(), told)
         outcome.violations += self._examined(case)
 
-    def _struck(self, ended: Ended, plan: dict[int, str], outcome: Outcome) -> None:
-        """Whether the faults of one process fired. Only then the scenario counts."""
-        if ended.killed:
+    def _struck(self, ended: Ended, plan: dict[int, str], golden: Golden, outcome: Outcome) -> None:
+        """Whether the faults of one process fired: only then the scenario counts. What it answered must be right, too."""
+        if ended.killed and set(plan.values()) & set(KILLS):
             outcome.kills += 1
             return
         told = _told(ended)
@@ -146,6 +148,9 @@ class Lab:
             outcome.violations.append(f"I-20: {told['wrong']}")
         elif not told.get("fired"):
             raise _Uncounted("the boundary was not reached")
+        elif not told["error"] and not told["loud"] and told["result"] != golden.result:
+            outcome.violations.append(f"I-05: it answered {told['result']}, and should have {golden.result}")
+        outcome.violations += [f"I-25: {leak}" for leak in told["leaks"]]
         outcome.errors += 1
 
     def _examined(self, case: Case) -> list[str]:
@@ -188,6 +193,7 @@ class Lab:
                 stage.leave()
             told["leaks"] = _leaks(before)
             told |= {"log": shim.log, "reads": shim.reads, "fired": shim.fired, "goals": sorted(stage.goals)}
+            told["loud"] = [text for text in stage.loud if any(word in text for word in LOUD)]
             if trace:
                 told["events"] = [_plain(event) for event in shim.events or []]
             tell(json.dumps(told, default=str).encode())

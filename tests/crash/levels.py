@@ -164,4 +164,4 @@ def some(scenarios: Sequence[Scenario], count: int, seed: int) -> list[Scenario]
     """So many of them, in an order that has nothing to do with theirs. Seeds 0, 1, 2 … never meet before all were had."""
     mixed = random.Random(len(scenarios)).sample(scenarios, len(scenarios))
     first = seed * count % max(len(mixed), 1)
-    return (mixed[first:] + mixed[:first])[:count]
+    return mixed[first : first + count]

@@ -33,12 +33,12 @@ ASYNC = "async:"
 SOLD_OUT = "sold out"
 PARTS = {
     "charge": [0], "put": [0], "copy": [1, 2], "move": [1, 2], "reserve": [0], "fussy": [0], "lost": [0], "vague": [0],
-    "deaf": [0], "wire": [0],
+    "deaf": [0], "wire": [0], "decline": [0],
 }  # fmt: skip
 """What each effect leaves in the world."""
 UNDONE = ("move", "reserve")
 """Effects that a saga takes back."""
-SIMPLE = (*PARTS, "look", "moody", "stumble", "now", "sleep", "ask", "approve", "event", QUIT)
+SIMPLE = (*PARTS, "risky", "look", "moody", "stumble", "pair", "now", "sleep", "ask", "approve", "event", QUIT)
 """A run is cancelled as a whole: in a branch or a child, what others have done by then would be a matter of luck."""
 CANCELLED = "cancelled"
 FORMS = {"saga": 1, "failing": 1, "scope": 1, "child": 1, "either": 2}
@@ -255,6 +255,13 @@ class _Player:
                 return await verbs.approve("Go on?", n)
             case "event":
                 return (await verbs.wait_event(f"event-{n}"))["name"]
+            case "pair":
+                one, other = [(await verbs.wait_event(f"event-{n}"))["at"] for _ in range(2)]
+                return one != other
+            case "decline" | "risky":
+                with contextlib.suppress(ValueError, sf.StepFailed):
+                    await verbs.call(name, n)
+                return f"{name} {n}"
             case "quit":
                 return await verbs.wait_event(QUIT)
             case "stumble" | "failing":
@@ -297,7 +304,7 @@ def _child_id(run: str, command: Command) -> str:
     return f"{run}.{command.n}"
 
 
-_CALLS = {name: getattr(flows, name) for name in (*PARTS, "look", "moody")} | {"stumble": stumble}
+_CALLS = {name: getattr(flows, name) for name in (*PARTS, "risky", "look", "moody")} | {"stumble": stumble}
 
 
 def _coloured(name: str) -> Callable[..., Any]:
@@ -311,8 +318,10 @@ def _coloured(name: str) -> Callable[..., Any]:
 
 
 def _async_calls() -> dict[str, Any]:
-    options = {"put": {"on_crash": "retry"}, "fussy": flows.FUSSY, "wire": {"approve": True}}
-    made: dict[str, Any] = {name: asf.effect(**options.get(name, {}))(_coloured(name)) for name in PARTS}
+    options = {
+        "put": {"on_crash": "retry"}, "fussy": flows.FUSSY, "wire": {"approve": True}, "risky": {"on_crash": "fail"},
+    }  # fmt: skip
+    made: dict[str, Any] = {name: asf.effect(**options.get(name, {}))(_coloured(name)) for name in (*PARTS, "risky")}
     made["copy"].check(flows.copied)
     made["move"].check(flows.moved)
     made["move"].undo(on_crash="retry")(flows.move_back)
@@ -360,8 +369,13 @@ class Model:
                 return None
             case "ask":
                 return AMOUNT
-            case "approve":
+            case "approve" | "pair":
                 return True
+            case "risky":
+                return f"risky {n}"
+            case "decline":
+                self.world[f"{run} decline {n}"] = PARTS[name]
+                return f"decline {n}"
             case "event":
                 return f"event-{n}"
             case "quit":

@@ -47,6 +47,9 @@ FLOWS_HERE = (
     "large",
     "event",
     "deaf",
+    "refuse",
+    "pair",
+    "conflict",
 )
 """Those that need nothing but a store, and whose order does not depend on threads."""
 LIKELY = 0.12
@@ -69,8 +72,10 @@ def run_all(batch: Sequence[Scenario]) -> Iterator[Outcome]:
     """In one child for all: they leave nothing behind but what a process takes with it."""
 
     def work(tell: Tell) -> None:
-        broken.install(batch[0].broken)
         stage.hush([])
+        for scenario in batch:
+            _golden(scenario.flow)
+        broken.install(batch[0].broken)
         for scenario in batch:
             tell(json.dumps(asdict(lived(scenario))).encode() + b"\n")
 
@@ -203,6 +208,8 @@ class Schedule:
         self.processes: list[Process] = []
         self.fired: list[tuple[int, str]] = []
         self._given = scenario.plans()[0] if scenario.at else None
+        self.odd: list[tuple[str, str]] = []
+        """What the other processes met that must not be."""
         self._operations = 0
         self.quiet = False
 
@@ -215,6 +222,8 @@ class Schedule:
         stored = self._journal()
         invariants.journal_holds(found, stored, self.lines, "recovered")
         invariants.waits_hold(found, stored)
+        for invariant, what in self.odd:
+            found.add(invariant, what)
         if not found and result != golden.result:
             found.add("I-05", f"the result is {result}, and should be {golden.result}")
         if not found and world_of(self.lines) != golden.world:
@@ -229,13 +238,11 @@ class Schedule:
         """Process after process, until one comes to the end."""
         for _ in range(MOST_LIVES):
             process = self._process()
-            before = self._journal()
+            before, lines = self._journal(), list(self.lines)
             try:
                 return _comparable(self._as(process, lambda process=process: self._live(process)))
             except Dead:
-                after = self._journal()
-                invariants.monotone(found, before, after)
-                invariants.journal_holds(found, after, self.lines, "crashed")
+                invariants.journal_holds(found, self._journal(), self.lines, "crashed")
             except Impatient:
                 found.add("I-20", "the only living process waits for another one")
                 return None
@@ -245,6 +252,9 @@ class Schedule:
             except Exception as error:
                 found.add("I-20", f"{error!r} from the depths")
                 return None
+            finally:
+                invariants.monotone(found, before, self._journal())
+                invariants.not_again(found, before, self._journal(), lines, self.lines)
             process.dead = True
         found.add("I-20", f"still not done after {MOST_LIVES} processes")
         return None
@@ -286,8 +296,8 @@ class Schedule:
             if what != "visited":
                 process.presumed_dead = what == "taken-over"
                 acts, claimed = len(self.lines), self._is_claimed_by(process)
-                with contextlib.suppress(Impatient, SurefootError):
-                    self._as(other, lambda: self._live(other))
+                with contextlib.suppress(Impatient):
+                    self._others_end(other)
                 if not process.presumed_dead and claimed and self._acts_since(acts):
                     self.lines.append({"do": "broken in", "what": "r", "life": other.life})
                 process.presumed_dead = False
@@ -299,6 +309,16 @@ class Schedule:
         finally:
             self.quiet = quiet
             other.dead = True
+
+    def _others_end(self, other: Process) -> None:
+        """Whoever comes to the end has the right result, too."""
+        try:
+            result = _comparable(self._as(other, lambda: self._live(other)))
+        except SurefootError as error:
+            self.odd.append(("I-20", f"another process ended with {type(error).__name__}: {error}"))
+            return
+        if result != _golden(self.scenario.flow).result:
+            self.odd.append(("I-05", f"another process had the result {result}"))
 
     def _acts_since(self, count: int) -> bool:
         return any(line["do"] in ("did", "undid", "step") for line in self.lines[count:])

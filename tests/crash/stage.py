@@ -122,8 +122,9 @@ def did(name: str, n: int, kind: str, *, part: int = 0, **args: Any) -> None:
     stage().act("did", f"{name} {n}", kind=kind, part=part, key=sf.key(), digest=digest, **place())
 
 
-def undid(name: str, n: int) -> None:
-    stage().act("undid", f"{name} {n}", key=sf.key(), **place())
+def undid(name: str, n: int, kind: str) -> None:
+    """An undo takes it back. `kind`: keyed, if it may be told so twice; probed, if a check looks first."""
+    stage().act("undid", f"{name} {n}", kind=kind, key=sf.key(), **place())
 
 
 def done_parts(name: str, n: int, run: str) -> set[int]:

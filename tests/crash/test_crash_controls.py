@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.crash.broken import CRASHES
 from tests.crash.broken.engines import ENGINES
 from tests.crash.controls import HUNTS
 
@@ -22,3 +23,10 @@ def test_broken_engine_is_caught(engine, lab):
     (caught,) = lab.ask(hunt=engine)
 
     assert caught is not None, f"{engine} went unnoticed"
+
+
+def test_engine_that_merely_crashes_is_not_caught(lab):
+    """Else every engine that cannot do anything would count as one whose mistake was found."""
+    (caught,) = lab.ask(hunt=CRASHES)
+
+    assert caught is None

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from surefoot.engine.session import Session
 from tests.crash.broken.engines import ENGINES
+
+CRASHES = "merely-crashes"
+"""Does nothing twice and loses nothing: an engine that must not count as caught."""
 
 
 def install(name: str) -> None:
     """Break the engine of this process."""
     if name:
-        ENGINES[name]()
+        _merely_crash() if name == CRASHES else ENGINES[name]()
+
+
+def _merely_crash() -> None:
+    def claim(self: Any, *_: Any) -> Any:
+        raise RuntimeError("no")
+
+    Session.claim = claim

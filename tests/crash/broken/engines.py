@@ -23,6 +23,7 @@ from surefoot.core.entry import (
     EffectDoubted,
     EffectIntended,
     EffectSettled,
+    EventSent,
     RunPruned,
     StepDone,
     TimerSet,
@@ -37,6 +38,7 @@ from surefoot.engine import (
     commit,
     config,
     drive,
+    ending,
     fallback,
     journal,
     people,
@@ -590,3 +592,100 @@ def lost_acknowledgement_retried() -> None:
             ticket.error = None
 
     commit.Committer._write = write
+
+
+# --- found by somebody who tried what the lab would not notice --------------------------------------------------------------
+
+
+def _begun_with(change: Callable[[Any, str, Any], None]) -> None:
+    """What a session knows of a call is changed before it is begun."""
+    real = session.Session.begin_at
+
+    def begin_at(self: Any, place: Any, address: str, spec: Any, *more: Any) -> Any:
+        past = self.state.calls.get(address)
+        if past is not None:
+            change(self, address, past)
+        return real(self, place, address, spec, *more)
+
+    session.Session.begin_at = begin_at
+
+
+@engine
+def undo_retried_blindly() -> None:
+    """An undo in doubt runs again, whatever its check would say."""
+    real = session.effect
+    session.effect = lambda call, past: real(replace(call, policy="retry") if "undo" in call.address else call, past)
+
+
+@engine
+def done_effect_repeated() -> None:
+    """What may be repeated after a crash is repeated though it is on record."""
+
+    def change(self: Any, address: str, past: Any) -> None:
+        if past.kind == "effect" and past.policy == "retry" and past.state is PastState.DONE:
+            past.state = PastState.CLEARED
+
+    _begun_with(change)
+
+
+@engine
+def failure_forgotten() -> None:
+    """A call that failed for good is made again."""
+
+    def change(self: Any, address: str, past: Any) -> None:
+        if past.state is PastState.FAILED:
+            del self.state.calls[address]
+
+    _begun_with(change)
+
+
+@engine
+def fail_is_retried() -> None:
+    real = calls._in_doubt
+
+    def in_doubt(call: Any, *more: Any) -> Any:
+        if call.policy == "fail":
+            return None
+        return (yield from real(call, *more))
+
+    calls._in_doubt = in_doubt
+
+
+@engine
+def event_taken_twice() -> None:
+    session.Session.take_event = lambda self, name: self.state.event_for(name)
+
+
+@engine
+def event_ids_not_compared() -> None:
+    real = state._HANDLERS[EventSent]
+
+    def sent(this: Any, entry: Any, record: Any) -> None:
+        this._event_ids.discard(entry.id)
+        real(this, entry, record)
+
+    state._HANDLERS[EventSent] = sent
+    state.RunState.has_event = lambda self, event_id: False
+
+
+@engine
+def other_arguments_accepted() -> None:
+    start.require_same = lambda *_: None
+
+
+@engine
+def dropped_effect_ignored() -> None:
+    ending._unsettled = lambda *_: ()
+
+
+@engine
+def failing_store_answers_nothing() -> None:
+    """A run whose store fails has the result None."""
+    real = start.run_blocking
+
+    def run_blocking(*args: Any) -> Any:
+        with contextlib.suppress(StoreUnavailable):
+            return real(*args)
+        return None
+
+    start.run_blocking = run_blocking

@@ -58,20 +58,20 @@ class Share:
 
 
 SHARES = (
-    Share("L1", 0.687, 250, FLOWS_HERE),
+    Share("L1", 0.747, 250, FLOWS_HERE),
     Share("L1p", 0.06, 250, (ANY,)),
-    Share("L3", 0.10, 40, (*DAMAGED, *SOUND)),
-    Share("L3p", 0.01, 20, (ANY,)),
-    Share("L4", 0.041, 30, FAILING),
+    Share("L3", 0.075, 40, (*DAMAGED, *SOUND)),
+    Share("L3p", 0.008, 20, (ANY,)),
+    Share("L4", 0.030, 30, FAILING),
     Share("L4p", 0.004, 20, (ANY,)),
-    Share("L4r", 0.012, 20, FAILING),
-    Share("L5", 0.016, 40, CUT),
+    Share("L4r", 0.010, 20, FAILING),
+    Share("L5", 0.012, 40, CUT),
     Share("L5p", 0.002, 20, (ANY,)),
-    Share("L6", 0.015, 200, STORES),
-    Share("L6r", 0.003, 10, STORES),
-    Share("L9", 0.035, 40, (TINY,)),
-    Share("L9n", 0.01, 20, SMALL),
-    Share("L9d", 0.005, 20, (TINY, *SMALL)),
+    Share("L6", 0.010, 200, STORES),
+    Share("L6r", 0.002, 10, STORES),
+    Share("L9", 0.030, 40, (TINY,)),
+    Share("L9n", 0.006, 20, SMALL),
+    Share("L9d", 0.004, 20, (TINY, *SMALL)),
 )
 
 

@@ -51,19 +51,19 @@ SMALL = ("secret", "probe", "repair", "vague", "bury", "saga", "approval", "larg
 """Flows that are killed again while they recover."""
 
 QUICK: dict[str, list[Part]] = {
-    "kills_alone": [Part("L3", flow, 19) for flow in ALONE],
-    "kills_together": [Part("L3", flow, 15) for flow in TOGETHER],
-    "kills_damaged": [Part("L3", flow, 17) for flow in DAMAGED],
+    "kills_alone": [Part("L3", flow, 15) for flow in ALONE],
+    "kills_together": [Part("L3", flow, 13) for flow in TOGETHER],
+    "kills_damaged": [Part("L3", flow, 12) for flow in DAMAGED],
     "errors": [
-        *(Part("L4", flow, 20) for flow in FAILING),
-        *(Part("L4r", flow, 10) for flow in FAILING),
+        *(Part("L4", flow, 14) for flow in FAILING),
+        *(Part("L4r", flow, 6) for flow in FAILING),
     ],
-    "power": [Part("L5", flow, 28) for flow in CUT],
-    "nested": [Part("L9", TINY, 20), *(Part("L9n", flow, 10) for flow in SMALL), Part("L9d", TINY, 12)],
-    "programs": [Part("L1p", ANY, 250), Part("L3p", ANY, 20), Part("L4p", ANY, 10), Part("L5p", ANY, 10)],
-    "simulation": [Part("L1", flow, 270) for flow in FLOWS_HERE],
+    "power": [Part("L5", flow, 18) for flow in CUT],
+    "nested": [Part("L9", TINY, 20), *(Part("L9n", flow, 6) for flow in SMALL), Part("L9d", TINY, 12)],
+    "programs": [Part("L1p", ANY, 200), Part("L3p", ANY, 20), Part("L4p", ANY, 10), Part("L5p", ANY, 10)],
+    "simulation": [Part("L1", flow, 240) for flow in FLOWS_HERE],
     "decay": [
-        *(Part("L6", store, 160) for store in STORES),
+        *(Part("L6", store, 120) for store in STORES),
         *(Part("L6r", store, 12) for store in STORES),
         *(Part("L6g", flow, 1) for flow in (*DAMAGED, *REFUSED)),
     ],

@@ -24,7 +24,7 @@ def test_enough_is_lived_in_every_run_of_the_tests():
     parts = [part for file in QUICK.values() for part in file]
 
     assert sum(counted_at_least(part) for part in parts) >= AT_LEAST
-    assert sum(counted_at_least(part) for part in parts if part.plan in ("L3", "L9")) >= KILLS_AT_LEAST
+    assert sum(counted_at_least(part) for part in parts if part.plan[:2] in ("L3", "L9")) >= KILLS_AT_LEAST
 
 
 @pytest.mark.parametrize("line", REGRESSIONS)

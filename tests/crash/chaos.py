@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
@@ -19,7 +20,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from operator import lt
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +86,17 @@ class Tally:
     packages: int = 0
     turns: Counter[str] = field(default_factory=Counter)
     """How often each flow had its turn: the seed of the next one."""
-    covered: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Of each flow whose scenarios have an end: how many were had, and how many there are."""
+    of: dict[str, int] = field(default_factory=dict)
+    """Of each flow whose scenarios have an end: how many there are."""
     uncounted: Counter[str] = field(default_factory=Counter)
 
-    def left(self, flows: tuple[str, ...]) -> list[str]:
-        """Flows of which not everything was had yet."""
-        return [flow for flow in flows if flow not in self.covered or lt(*self.covered[flow])]
+    def had(self, share: Share) -> int:
+        """How many of them were drawn: seed after seed draws others, until none is left."""
+        return sum(min(self.turns[flow] * share.size, of) for flow, of in self.of.items())
+
+    def left(self, share: Share) -> list[str]:
+        """Flows of which not everything was drawn yet."""
+        return [flow for flow in share.flows if self.turns[flow] * share.size < self.of.get(flow, math.inf)]
 
 
 class Chaos:
@@ -136,7 +140,7 @@ class Chaos:
                     else:
                         for outcome in lab.outcomes(**request):
                             self._take(request["plan"], outcome)
-                        self._cover(request, lab.of)
+                        self._know(request, lab.of)
         except BaseException as error:
             self.trouble.append(error)
             self.until = 0.0
@@ -150,7 +154,7 @@ class Chaos:
                 else:
                     share = min(self._open(), key=lambda one: self.tallies[one.plan].packages * one.size / one.share)
                     tally = self.tallies[share.plan]
-                    left = tally.left(share.flows)
+                    left = tally.left(share)
                     flow = left[tally.packages % len(left)]
                     tally.packages += 1
                     request = {"plan": share.plan, "flow": flow, "count": share.size, "seed": tally.turns[flow]}
@@ -159,7 +163,7 @@ class Chaos:
 
     def _open(self) -> list[Share]:
         """Plans of which there is something left. Of schedules there always is."""
-        return [share for share in SHARES if self.tallies[share.plan].left(share.flows)]
+        return [share for share in SHARES if self.tallies[share.plan].left(share)]
 
     def _take(self, plan: str, outcome: Outcome) -> None:
         with self._lock:
@@ -179,12 +183,11 @@ class Chaos:
                 )
             self._show()
 
-    def _cover(self, request: dict[str, Any], of: int) -> None:
-        """How many of all scenarios of a flow were had: seed after seed draws others, until none is left."""
+    def _know(self, request: dict[str, Any], of: int) -> None:
+        """How many scenarios a flow has; 0: there is no end of them."""
         if of:
             with self._lock:
-                place = self.tallies[request["plan"]].covered
-                place[request["flow"]] = (min(request["count"] * (request["seed"] + 1), of), of)
+                self.tallies[request["plan"]].of[request["flow"]] = of
 
     def _hunted(self, engine: str, caught: dict[str, Any] | None) -> None:
         with self._lock:
@@ -217,9 +220,8 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
             share.plan[:2],
             {"scenarios": 0, "kills": 0, "errors": 0, "violations": 0, "seeds": 0, "had": 0, "of": 0, "uncounted": {}},
         )
-        for had, of in tally.covered.values():
-            level["had"] += had
-            level["of"] += of
+        level["had"] += tally.had(share)
+        level["of"] += sum(tally.of.values())
         for name in ("scenarios", "kills", "errors", "violations"):
             level[name] += getattr(tally, name)
         level["seeds"] += tally.scenarios if share.plan[:2] == "L1" else max(tally.turns.values(), default=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 from tests.crash import decay, power, simulation
 from tests.crash.faults import modes
@@ -99,27 +99,27 @@ def program_cuts(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
 
 def unreadable(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
     """L4: a process that takes up what another one left, and cannot read it."""
-    luck, found = random.Random(f"{flow} {seed}"), list[Scenario]()
-    while len(found) < count:
-        first, recovery = _killed(lab, flow, luck)
-        numbers = luck.sample(range(1, recovery.reads + 1), min(OF_EACH, recovery.reads))
-        found += [Scenario(flow, "L4", f"{first}:kill/r{at}:{luck.choice(('eio', 'eio+'))}") for at in numbers]
-    return found[:count]
+    luck = random.Random(f"{flow} {seed}")
+    struck = _recovering(lab, flow, luck, lambda recovery: recovery.reads)
+    return [
+        Scenario(flow, "L4", f"{one}:kill/r{at}:{luck.choice(('eio', 'eio+'))}") for one, at in islice(struck, count)
+    ]
 
 
 def nested_somewhere(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
     """L9, of flows that have too many pairs of boundaries."""
-    luck, found = random.Random(f"{flow} {seed}"), list[Scenario]()
-    while len(found) < count:
-        first, recovery = _killed(lab, flow, luck)
-        numbers = luck.sample(range(1, recovery.boundaries + 1), min(OF_EACH, recovery.boundaries))
-        found += [Scenario(flow, "L9", f"{first}:kill/{at}:kill") for at in numbers]
-    return found[:count]
+    struck = _recovering(lab, flow, random.Random(f"{flow} {seed}"), lambda recovery: recovery.boundaries)
+    return [Scenario(flow, "L9", f"{one}:kill/{at}:kill") for one, at in islice(struck, count)]
 
 
-def _killed(lab: Lab, flow: str, luck: random.Random) -> tuple[int, Recovery]:
-    first = luck.randint(1, len(lab.golden(flow).log))
-    return first, lab.recovery(flow, first)
+def _recovering(
+    lab: Lab, flow: str, luck: random.Random, length: Callable[[Recovery], int]
+) -> Iterator[tuple[int, int]]:
+    """Where the first process is killed, and a place in the life of the one that recovers, whose length was counted."""
+    while True:
+        first = luck.randint(1, len(lab.golden(flow).log))
+        places = range(1, length(lab.recovery(flow, first)) + 1)
+        yield from ((first, at) for at in luck.sample(places, min(OF_EACH, len(places))))
 
 
 def deeper(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
@@ -147,8 +147,8 @@ FINITE: dict[str, Callable[[Lab, str], list[Scenario]]] = {
     "L3": kills, "L4": errors, "L5": cuts, "L6g": given, "L9": nested,
 }  # fmt: skip
 ENDLESS: dict[str, Callable[[Lab, str, int, int], list[Scenario]]] = {
-    "L1": schedules, "L1p": schedules, "L3p": program_kills, "L4p": program_errors, "L4r": unreadable, "L5p": program_cuts, "L6": decayed,
-    "L6r": decayed_resumed, "L9n": nested_somewhere, "L9d": deeper,
+    "L1": schedules, "L1p": schedules, "L3p": program_kills, "L4p": program_errors, "L4r": unreadable,
+    "L5p": program_cuts, "L6": decayed, "L6r": decayed_resumed, "L9n": nested_somewhere, "L9d": deeper,
 }  # fmt: skip
 
 

@@ -262,6 +262,8 @@ def test_a_database_in_the_folder_is_compared_by_its_rows():
         (len, {}, "that is no workflow"),
         (mistakes.sound, {"world": 7}, "world=7: a folder, a Ledger"),
         (mistakes.sound, {"args": "ada"}, "arguments are a sequence or a mapping"),
+        (mistakes.sound, {"seconds": 0}, "more than 0"),
+        (mistakes.sound, {"seconds": float("nan")}, "more than 0"),
     ],
 )
 def test_what_cannot_be_explored_is_said_plainly(workflow, options, words):

@@ -146,6 +146,8 @@ def unseen(_done: int, _of: int) -> None:
 
 def explore(task: Task, *, damage: bool, at: str | None, again: str, progress: Progress = unseen) -> Report:
     """All scenarios, in a process of its own. `again`: how to say it once more, with {at} in it."""
+    if not 0 < task.seconds <= MOST_SECONDS:
+        raise UsageError(f"seconds are {task.seconds!r}: more than 0, please, and at most {MOST_SECONDS:.0f} (a day)")
     with scratch() as folder:
         given = Given(task.answers, folder / "asked")
         asking = replace(task, answers=given)

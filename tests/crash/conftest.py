@@ -39,6 +39,7 @@ def note(outcomes):
         _said["scenarios" if one.counted else f"not counted: {one.uncounted}"] += 1
         _said["real SIGKILLs"] += one.kills
         _said["errors of system calls"] += one.errors
+        _said["of these, rightly in silence"] += len(one.silent)
         _said["violations"] += bool(one.violations)
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 
 from tests.crash import levels, power, simulation
 from tests.crash.broken.engines import ENGINES
-from tests.crash.faults import SYNC, WORLD, WRITE, modes
+from tests.crash.faults import RENAME, SYNC, WORLD, WRITE, modes
 from tests.crash.lab import Lab
 from tests.crash.scenario import Scenario
 
@@ -55,12 +55,12 @@ def around_acts(flow: str) -> Hunt:
     return hunt
 
 
-def at_writes(flow: str, name: str = "", every: int = 1) -> Hunt:
-    """L3, at writes of this file, beginning with the last."""
+def at_writes(flow: str, name: str = "", every: int = 1, sort: str = WRITE) -> Hunt:
+    """L3, at writes of this file (or whatever else is done to it), beginning with the last."""
 
     def hunt(lab: Lab, engine: str) -> Iterator[Scenario]:
         log = lab.golden(flow, engine).log
-        found = [number for number, (kind, file) in enumerate(log, 1) if kind == WRITE and file.endswith(name)]
+        found = [number for number, (kind, file) in enumerate(log, 1) if kind == sort and file.endswith(name)]
         yield from (Scenario(flow, "L3", f"{number}:kill", 0, engine) for number in reversed(found[::every]))
 
     return hunt
@@ -130,6 +130,10 @@ HUNTS: dict[str, Hunt] = {
     "unknown-codec-accepted": damage("forged-codec"),
     "duplicate-keys-accepted": damage("forged-duplicates"),
     "secrets-recorded": at_writes("secret", every=9),
+    "tuple-read-as-a-list": around_acts("linear"),
+    "checkpoint-begun-anew": at_writes("checkpoint-files", "json", sort=RENAME),
+    "newest-generation-lost": at_writes("checkpoint-files", "json", sort=RENAME),
+    "checkpoint-one-step-back": at_writes("checkpoint", "-wal", every=5),
     "new-key-per-attempt": around_acts("linear"),
     "key-without-run-id": around_acts("fork"),
     "key-without-segment": around_acts("loop"),
@@ -144,6 +148,7 @@ HUNTS: dict[str, Hunt] = {
     "settled-answer-reused": around_acts("deaf"),
     "timer-armed-again": at_writes("timer", "-wal", every=3),
     "approval-not-bound": at_writes("change-of-mind", every=30),
+    "second-answer-taken": at_writes("approval", "-wal", every=5),
     "approval-reusable": at_writes("wire-again", every=40),
     "no-approval-after-a-crash": at_writes("approval", "-wal", every=5),
     "rewind-forgets-effects": at_writes("rewind", every=40),

@@ -1,7 +1,7 @@
 """Every write, sync, truncation, creation, renaming and removal under a folder is counted, and one of them goes wrong.
 
 SQLite's files go through a VFS of ours, which a process registers as the default; the other files (anchor, workers,
-checkpoints in files) through the functions of `os`. Nothing in surefoot knows about it. Calls of the world are counted
+checkpoints in files) through the functions of `os`, and the file objects made by `os.fdopen`. Nothing in surefoot knows about it. Calls of the world are counted
 as well. So the boundaries of a flow are found by counting: nobody has to name them, and none can be forgotten. Reads of
 the store's files, and opening them, are counted by themselves, and can fail: nothing is lost by a kill there that is not
 lost elsewhere.
@@ -18,7 +18,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import apsw
 
@@ -70,7 +70,9 @@ class Shim:
 
     def install(self) -> None:
         self._vfs = _Vfs(self)
-        for name in ("pwrite", "pread", "write", "fsync", "ftruncate", "rename", "link", "unlink", "mkdir", "open"):
+        for name in (
+            "pwrite", "pread", "write", "fsync", "ftruncate", "rename", "link", "unlink", "mkdir", "open", "fdopen",
+        ):  # fmt: skip
             setattr(os, name, getattr(self, f"_{name}")(getattr(os, name)))
 
     # --- one boundary ------------------------------------------------------------------------------
@@ -237,11 +239,61 @@ class Shim:
 
         return open_
 
+    def _fdopen(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def fdopen(fd: int, mode: str = "r", *more: Any, **options: Any) -> Any:
+            name = self._name_of_fd(fd)
+            file = real(fd, mode, *more, **options)
+            return file if name is None or mode != "wb" else _Written(self, file, name)
+
+        return fdopen
+
     def _placed(self, path: Any, folder: int | None) -> str | None:
         path = os.fspath(path)
         if not isinstance(path, str):
             return None
         return self.name_of(path if folder is None else os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path))
+
+
+class _Written:
+    """A file object that writes at once: each write is a boundary, and what a short one leaves is written next."""
+
+    def __init__(self, shim: Shim, file: Any, name: str) -> None:
+        self._shim = shim
+        self._file = file
+        self._name = name
+
+    def write(self, data: bytes) -> int:
+        rest = bytes(data)
+        while rest:
+            rest = rest[self._write(rest) :]
+        return len(data)
+
+    def _write(self, data: bytes) -> int:
+        half = data[: max(len(data) // 2, 1)]
+        return int(
+            self._shim.at(
+                WRITE,
+                self._name,
+                lambda: self._put(data),
+                tear=lambda: self._put(half),
+                fail=_os_error,
+                event=("write", self._name, self._file.tell(), data),
+            )
+        )
+
+    def _put(self, data: bytes) -> int:
+        written = self._file.write(data)
+        self._file.flush()
+        return int(written)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
 
 def _os_error(kind: str, number: int) -> Exception:

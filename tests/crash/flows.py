@@ -37,6 +37,8 @@ from tests.crash.stage import did, done_parts, seen, stage, stepped, undid
 CANARY = "canary-5f2e9d"
 QUIT = "quit"
 """An event that never comes: the run is cancelled instead."""
+KEEP = 3
+"""So many generations of a checkpoint are always there."""
 PATIENCE = 25
 """How many stops a person answers before saying that it never ends."""
 
@@ -57,12 +59,12 @@ class Flow(Struct, frozen=True):
     """Each in a process of its own, without faults; one may end in its own death."""
     damaged: bool = False
     """Whether that leaves damage behind, so that the first look may say so."""
-    refused: bool = False
-    """Whether the damage has to be refused by name, and stays as it is."""
+    refused: str = ""
+    """The error by which the damage has to be refused, if it has to be; then it stays as it is."""
     threads: bool = False
     """Whether the order of its boundaries may differ from life to life."""
-    told: tuple[Any, dict[str, list[int]]] | None = None
-    """Its result and what it leaves in the world, where that is known without running it."""
+    told: tuple[str, dict[str, list[int]]] | None = None
+    """Its result (see `comparable`) and what it leaves in the world, where that is known without running it."""
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
@@ -610,7 +612,7 @@ def _prune() -> Any:
             pruning.bury(runtime.store, runtime.clock, found, by="ann")
     swept = pruning.sweep(runtime.store)
     if swept.why:
-        stage().loud.append(swept.why)
+        stage().declined.append(swept.why)
     gone = []
     for run, workflow in (("a", growing), ("b", linear)):
         try:
@@ -651,15 +653,22 @@ def _bury() -> Any:
 
 
 def _checkpoint(store: str | None) -> Any:
-    saved = sf.Checkpoint("nightly", schema=1, keep=3, store=store)
-    state = saved.load() or {"done": 0, "history": []}
+    saved = sf.Checkpoint("nightly", schema=1, keep=KEEP, store=store)
+    state = _loaded(saved) or {"done": 0, "history": []}
     while state["done"] < 5:
         n = state["done"] = state["done"] + 1
         state["history"] = [*state["history"], f"{n} " + "lorem ipsum dolor " * 200]
         saved.save(state)
         stage().note("saved", f"nightly {n}", run="")
-    found = sf.Checkpoint("nightly", schema=1, keep=3, store=store).load()
+    found = _loaded(sf.Checkpoint("nightly", schema=1, keep=KEEP, store=store))
     return {"done": found["done"], "history": len(found["history"])}
+
+
+def _loaded(saved: sf.Checkpoint) -> Any:
+    """How far it is says what was lost: a loop that begins anew comes to the same end."""
+    state = saved.load()
+    stage().note("loaded", f"nightly {state['done'] if state else 0}", run="")
+    return state
 
 
 def _checkpoint_files() -> Any:
@@ -913,8 +922,8 @@ _DUPLICATES = (
 )
 
 
-def _refused(name: str, drive: Callable[[], Any], *prepare: Callable[[], None]) -> Flow:
-    return Flow(name, _refusal(drive), prepare, damaged=True, refused=True)
+def _refused(name: str, by: str, drive: Callable[[], Any], *prepare: Callable[[], None]) -> Flow:
+    return Flow(name, _refusal(drive), prepare, damaged=True, refused=by)
 
 
 def _resumed() -> Any:
@@ -961,11 +970,11 @@ FLOWS = {
         Flow("pair", _alone(pairing)),
         Flow("conflict", _conflict),
         Flow("tail-cut", _go_on, (_cut_off, _beside, _tail_cut), damaged=True),
-        _refused("forged-codec", _resumed, _ended, _forged("codec", 7)),
-        _refused("forged-duplicates", _resumed, _cut_off, _forged("body", _DUPLICATES)),
-        _refused("older-copy", lambda: doubting.run("r"), _older),
-        _refused("no-database", lambda: doubting.run("r"), _without_database),
-        _refused("other-code", _other_code(41), _wired),
-        _refused("fewer-effects", _other_code(0), _wired),
+        _refused("forged-codec", "CodecMissing", _resumed, _ended, _forged("codec", 7)),
+        _refused("forged-duplicates", "JournalCorrupt", _resumed, _cut_off, _forged("body", _DUPLICATES)),
+        _refused("older-copy", "JournalRegressed", lambda: doubting.run("r"), _older),
+        _refused("no-database", "JournalRegressed", lambda: doubting.run("r"), _without_database),
+        _refused("other-code", "CodeChanged", _other_code(41), _wired),
+        _refused("fewer-effects", "CodeChanged", _other_code(0), _wired),
     )
 }

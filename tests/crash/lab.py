@@ -23,17 +23,25 @@ from surefoot.errors import Stopped, SurefootError
 from surefoot.store.open import close_all
 from surefoot.testing.children import Ended, Tell, in_child
 from tests.crash import broken
-from tests.crash.faults import ERRORS, KILLS, Shim
-from tests.crash.flows import Flow
-from tests.crash.invariants import Case, Golden, examine, world_of
+from tests.crash.faults import ERRORS, KILLS, SYNC, WRITE, Shim, modes
+from tests.crash.flows import Bare, Flow
+from tests.crash.invariants import Case, Golden, bytes_in, examine, went_wrong, world_of
 from tests.crash.programs import flow_of
 from tests.crash.scenario import Outcome, Scenario
-from tests.crash.stage import Stage
+from tests.crash.stage import Stage, comparable, stage
 from tests.ledger import Line, ledger_process
 
 LIFE_SECONDS = 30
 LOUD = ("fell back", "quarantined", "damaged")
-"""Words of a warning after which a result may be another one."""
+"""Words of a warning that what was there is given up. Then a result may be another one; but only if something was
+damaged on purpose: an error of a system call damages nothing."""
+MAY_BE_SILENT = {
+    "sync of runs.db-wal on closing": "before it is folded in: each commit in it was synced by itself",
+    "write of runs.db on closing": "the log is folded into the database; what it holds is durable, and stays there",
+    "sync of runs.db on closing": "the same: the log goes only after this has succeeded",
+}
+"""Errors of writing or syncing the store that nobody is told of, and why that is right. None of them is met while a call
+waits for what it writes."""
 MOST_DESCRIPTORS = 2
 """How many more descriptors a process may have after it closed its stores: those of the interpreter itself."""
 
@@ -91,8 +99,12 @@ class Lab:
         log = [(kind, name) for kind, name in told["log"]]
         if broken_engine:
             return replace(self.golden(flow.name), log=log)
+        if flow.refused and told["result"] != comparable({"r": flow.refused}):
+            raise AssertionError(
+                f"flow {flow.name} has to be refused with {flow.refused}, and came to {told['result']}"
+            )
         result, world = flow.told or (told["result"], world_of(self._lines()))
-        return Golden(result, world, log, flow.damaged, flow.refused, prepared)
+        return Golden(result, world, log, flow.damaged, flow.refused, prepared, bytes_in(folder))
 
     def recovery(self, name: str, first: int) -> Recovery:
         """How long the life is of a process that takes up a run which was killed at this boundary."""
@@ -145,13 +157,21 @@ class Lab:
         told = _told(ended)
         outcome.goals += told.get("goals", [])
         if told.get("wrong"):
-            outcome.violations.append(f"I-20: {told['wrong']}")
+            outcome.violations.append(went_wrong(told))
         elif not told.get("fired"):
             raise _Uncounted("the boundary was not reached")
-        elif not told["error"] and not told["loud"] and told["result"] != golden.result:
+        elif told["loud"] and not golden.damaged:
+            outcome.violations.append(f"I-11: nothing is damaged, and it said {told['loud']}")
+        elif not (told["error"] or told["loud"] or told["declined"]) and told["result"] != golden.result:
             outcome.violations.append(f"I-05: it answered {told['result']}, and should have {golden.result}")
         outcome.violations += [f"I-25: {leak}" for leak in told["leaks"]]
         outcome.errors += 1
+        if "said" in told:
+            outcome.said = told["said"]
+            outcome.silent += [] if told["said"] else _unsaid(told, plan)
+            outcome.violations += [
+                f"I-21: {one} failed, and nobody said so" for one in outcome.silent if one not in MAY_BE_SILENT
+            ]
 
     def _examined(self, case: Case) -> list[str]:
         def look(tell: Tell) -> None:
@@ -184,16 +204,17 @@ class Lab:
             broken.install(broken_engine)
             before = _descriptors()
             shim = Shim(str(folder), plan, trace=trace)
-            stage = Stage(port, room, shim, life)
-            stage.enter()
+            here = Stage(port, room, shim, life)
+            here.enter()
             told = _lived_through(
                 act or flow.live, twice=twice, tries=2 if set(plan.values()) & {*ERRORS, "short"} else 1
             )
             with contextlib.suppress(SurefootError):
-                stage.leave()
+                here.leave()
             told["leaks"] = _leaks(before)
-            told |= {"log": shim.log, "reads": shim.reads, "fired": shim.fired, "goals": sorted(stage.goals)}
-            told["loud"] = [text for text in stage.loud if any(word in text for word in LOUD)]
+            told |= {"log": shim.log, "reads": shim.reads, "fired": shim.fired, "goals": sorted(here.goals)}
+            told["loud"] = [text for text in here.loud if any(word in text for word in LOUD)]
+            told["declined"] = here.declined
             if trace:
                 told["events"] = [_plain(event) for event in shim.events or []]
             tell(json.dumps(told, default=str).encode())
@@ -242,6 +263,16 @@ class Lab:
         self._line.close()
 
 
+def _unsaid(told: dict[str, Any], plan: dict[int, str]) -> list[str]:
+    """Which writes and syncs of the store failed, though no error was said."""
+    struck = [(number, plan[number], *told["log"][number - 1]) for number in told["fired"] if number > 0]
+    return [
+        f"{kind} of {name}{' on closing' if number > told['ended'] else ''}"
+        for number, mode, kind, name in struck
+        if mode in modes(kind, "L4") and kind in (WRITE, SYNC) and name in ("runs.db", "runs.db-wal")
+    ]
+
+
 class _Uncounted(Exception):
     """The scenario did not become what it was meant to be."""
 
@@ -268,19 +299,28 @@ def _quiet() -> None:
 
 
 def _lived_through(live: Callable[[], Any], *, twice: bool, tries: int) -> dict[str, Any]:
-    """What came of it. `error`: a named error of ours; `wrong`: anything else, which must not be."""
+    """What came of it. `error`: a named error of ours; `wrong`: anything else, which must not be.
+
+    `said` is the error of the first try, and `ended` how many boundaries there were by then.
+    """
+    first: dict[str, Any] = {}
     told: dict[str, Any] = {}
     for _ in range(tries):
-        told = {"result": None, "error": "", "wrong": ""}
+        told = {"result": None, "error": "", "wrong": "", "bare": False, **first}
         try:
-            told["result"] = _comparable(live())
+            told["result"] = comparable(live())
             break
         except SurefootError as error:
             told["error"] = f"{type(error).__name__}: {error}"
             if not str(error) or (isinstance(error, Stopped) and not error.cures):
-                told["wrong"] = f"a bare {type(error).__name__}"
+                told |= {"wrong": f"a bare {type(error).__name__}", "bare": True}
+        except Bare as error:
+            told |= {"wrong": repr(error), "bare": True}
         except BaseException as error:
             told["wrong"] = f"{error!r} from the depths: {traceback.format_exc()[-900:]}"
+        finally:
+            first = first or {"said": told["error"].partition(":")[0], "ended": len(stage().shim.log)}
+            told |= first
         if told["wrong"]:
             return told  # that a second try goes better is no excuse
     if twice and not told["error"] and not told["wrong"]:
@@ -289,12 +329,10 @@ def _lived_through(live: Callable[[], Any], *, twice: bool, tries: int) -> dict[
 
 
 def _once_more(live: Callable[[], Any]) -> dict[str, Any]:
-    from tests.crash.stage import stage
-
     before, world = _journal(), world_acts()
     close_all()
     try:
-        result = _comparable(live())
+        result = comparable(live())
     except Exception as error:
         return {"result": repr(error), "changed": f"it raised {error!r}"}
     changed = [
@@ -305,8 +343,6 @@ def _once_more(live: Callable[[], Any]) -> dict[str, Any]:
 
 
 def world_acts() -> int:
-    from tests.crash.stage import stage
-
     return sum(line["do"] in ("did", "undid", "tried", "step") for line in stage().look())
 
 
@@ -319,10 +355,6 @@ def _journal() -> list[tuple[int, str, str]]:
         return [(pos, record.run, record.seal.hex()) for pos, record in store.scan(0, 1 << 30)]
     except SurefootError as error:
         return [(0, type(error).__name__, "")]
-
-
-def _comparable(result: Any) -> Any:
-    return json.loads(json.dumps(result, default=repr))
 
 
 def _descriptors() -> int:

@@ -22,7 +22,6 @@ EARLY = 30
 """A boundary that nearly every recovery has."""
 OF_EACH = 10
 """So many scenarios are drawn of a recovery whose length was counted for them."""
-MOST_DECAYED = 800
 
 
 def run_all(lab: Lab, scenarios: Sequence[Scenario]) -> Iterator[Outcome]:
@@ -135,12 +134,12 @@ def deeper(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
 
 def decayed(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
     """L6: what is read from a damaged store."""
-    return random.Random(seed).sample(decay.scenarios(flow, "read", MOST_DECAYED, seed), count)
+    return random.Random(seed).sample(decay.scenarios(flow, "read", seed), count)
 
 
 def decayed_resumed(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
     """L6: what becomes of the runs of a damaged store."""
-    return random.Random(seed).sample(decay.scenarios(flow, "resume", MOST_DECAYED, seed), count)
+    return random.Random(seed).sample(decay.scenarios(flow, "resume", seed), count)
 
 
 FINITE: dict[str, Callable[[Lab, str], list[Scenario]]] = {

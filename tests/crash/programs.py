@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import functools
 import itertools
-import json
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ import surefoot as sf
 import surefoot.aio as asf
 from tests.crash import flows
 from tests.crash.flows import FLOWS, QUIT, Flow, finish, got, value_of
-from tests.crash.stage import seen, stepped
+from tests.crash.stage import comparable, seen, stepped
 
 ANY = "programs"
 """Stands for one program after the other, where a flow is asked for."""
@@ -441,7 +440,7 @@ def _ended(result: Any) -> Any:
 def _flow(name: str) -> Flow:
     program = name.removeprefix(ASYNC)
     model = Model()
-    answers = json.loads(json.dumps({"r": model.run(program, "r")}))
+    answers = comparable({"r": model.run(program, "r")})
 
     def drive() -> Any:
         return (

@@ -55,6 +55,12 @@ class Outcome:
     """Real SIGKILLs that struck."""
     errors: int = 0
     """Errors of system calls that struck."""
+    said: str = ""
+    """The error by which the first try of a process told that a system call had failed."""
+    silent: list[str] = field(default_factory=list)
+    """Writes and syncs of the store that failed, and no error said so."""
+    fired: list[str] = field(default_factory=list)
+    """What a schedule let happen, in order (L1)."""
     goals: list[str] = field(default_factory=list)
 
     @property

@@ -25,7 +25,7 @@ from surefoot.core.entry import RunAdopted, RunCancelled, RunDone, RunFailed, Ru
 from surefoot.core.seal import from_record
 from surefoot.core.timer import MICROS
 from surefoot.engine import config, runtime, start
-from surefoot.errors import Fenced, StoreUnavailable, SurefootError
+from surefoot.errors import Fenced, NotFound, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.memory import MemoryStore
 from surefoot.testing.children import Tell, in_child
 from surefoot.testing.clock import FastClock
@@ -230,6 +230,7 @@ class Schedule:
             found.add("I-05", f"the world is left as {world_of(self.lines)}, and should be {golden.world}")
         outcome.violations = list(found)
         outcome.goals = sorted(self.goals)
+        outcome.fired = [f"{number}:{fault}" for number, fault in self.fired]
         if not self.fired:
             outcome.uncounted = "the seed let nothing happen"
         return outcome
@@ -240,7 +241,7 @@ class Schedule:
             process = self._process()
             before, lines = self._journal(), list(self.lines)
             try:
-                return _comparable(self._as(process, lambda process=process: self._live(process)))
+                return stage.comparable(self._as(process, lambda process=process: self._live(process)))
             except Dead:
                 invariants.journal_holds(found, self._journal(), self.lines, "crashed")
             except Impatient:
@@ -303,9 +304,8 @@ class Schedule:
                 process.presumed_dead = False
                 self.goals.add(what.replace("-", " "))
             else:
-                with contextlib.suppress(SurefootError):
+                with contextlib.suppress(NotFound, UsageError):  # it has not begun, or has ended meanwhile
                     self._as(other, self._visit)
-                self.goals.add("visited")
         finally:
             self.quiet = quiet
             other.dead = True
@@ -313,7 +313,7 @@ class Schedule:
     def _others_end(self, other: Process) -> None:
         """Whoever comes to the end has the right result, too."""
         try:
-            result = _comparable(self._as(other, lambda: self._live(other)))
+            result = stage.comparable(self._as(other, lambda: self._live(other)))
         except SurefootError as error:
             self.odd.append(("I-20", f"another process ended with {type(error).__name__}: {error}"))
             return
@@ -338,6 +338,7 @@ class Schedule:
         handle = sf.get_run("r")
         if handle.status not in ("done", "failed", "cancelled"):
             handle.send_event("gossip", {"n": len(self.lines)}, id=f"g{len(self.lines)}")
+            self.goals.add("visited")
 
     def lives(self, worker: str) -> bool:
         process = self.processes[int(worker, 16)]
@@ -369,7 +370,7 @@ _goldens: dict[str, Golden] = {}
 
 
 def _golden(flow: str) -> Golden:
-    """Without faults, by an engine that is not broken: the flows are the same, so it is known from the lab's own."""
+    """The undisturbed run, by an engine that is not broken: with nothing to excuse it, it violates nothing."""
     found = _goldens.get(flow)
     told = flow_of(flow).told
     if told is not None:
@@ -380,6 +381,8 @@ def _golden(flow: str) -> Golden:
         wrong = Findings()
         with _simulated():
             result = schedule._lived(wrong)
+        if wrong:
+            raise AssertionError(f"flow {flow} fails without any fault: {wrong}")
         found = _goldens[flow] = Golden(result, world_of(schedule.lines), [])
     return found
 
@@ -412,7 +415,3 @@ def _simulated() -> Iterator[None]:
         yield
     finally:
         config.runtime, start._perform, start.is_ours = kept
-
-
-def _comparable(result: Any) -> Any:
-    return json.loads(json.dumps(result, default=repr))

@@ -39,6 +39,8 @@ class Stage:
         """Rare things that happened here, by name."""
         self.loud: list[str] = []
         """What the logger `surefoot` said."""
+        self.declined: list[str] = []
+        """Why something was left undone, where that is an answer and no error. Nothing is given up by that."""
         self._line = Line(port)
         self._lock = threading.Lock()
 
@@ -142,7 +144,12 @@ def parts_of(lines: list[dict[str, Any]]) -> set[int]:
     return parts
 
 
+def comparable(result: Any) -> str:
+    """A result as surefoot would store it: there a tuple is no list, and True is not 1."""
+    return values.encode(result).decode()
+
+
 def seen(run: str, name: str, n: int, value: Any) -> Any:
     """User code has the result in its hands: it was acknowledged, and has to be the same for ever."""
-    stage().note("seen", f"{name} {n}", run=run, value=values.encode(value).decode())
+    stage().note("seen", f"{name} {n}", run=run, value=comparable(value))
     return value

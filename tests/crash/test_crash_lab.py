@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.crash.faults import Shim
 from tests.crash.fleet import ROOT
 from tests.crash.invariants import TABLE
 from tests.crash.plan import AT_LEAST, KILLS_AT_LEAST, QUICK, counted_at_least
@@ -57,9 +60,10 @@ def test_the_same_seed_is_the_same_schedule(lab):
     """A seed that fails has to fail again."""
     lines = [f"flow=saga level=L1 seed={seed}" for seed in range(20)]
 
-    first, second = ([(one.goals, one.uncounted) for one in lab.outcomes(lines=lines)] for _ in range(2))
+    first, second = ([(one.fired, one.goals, one.uncounted) for one in lab.outcomes(lines=lines)] for _ in range(2))
 
     assert first == second
+    assert any(fired for fired, *_ in first)
 
 
 def test_a_schedule_that_fails_is_shrunk_to_a_line_that_fails(lab):
@@ -88,10 +92,44 @@ def test_a_scenario_can_be_lived_again_from_its_line():
     assert ended.stdout.endswith("held\n")
 
 
+def test_a_write_through_a_file_object_is_a_boundary(tmp_path):
+    """Checkpoints in files are written so: a full disk there would never be tried."""
+    shim = Shim(str(tmp_path), {2: "enospc"})
+    fd = os.open(tmp_path / "saved", os.O_CREAT | os.O_WRONLY, 0o600)
+
+    with shim._fdopen(os.fdopen)(fd, "wb") as file:
+        file.write(b"one")
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            file.write(b"two")
+
+    assert shim.log == [("write", "saved")] * 2
+    assert (tmp_path / "saved").read_bytes() == b"one"
+
+
+def test_damage_that_is_refused_by_another_name_is_noticed():
+    """Held against itself, an engine that refuses with the wrong error, or not at all, would always be right."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _OTHERWISE_REFUSED], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert "has to be refused with NotFound, and came to" in ended.stderr
+
+
+_OTHERWISE_REFUSED = """
+from msgspec.structs import replace
+from tests.crash.flows import FLOWS
+from tests.crash.lab import open_lab
+
+FLOWS["forged-codec"] = replace(FLOWS["forged-codec"], refused="NotFound")
+with open_lab() as lab:
+    lab.golden("forged-codec")
+"""
+
+
 def test_each_invariant_that_is_named_is_checked():
     """The table is a promise: each number in it appears in the checker."""
     source = (Path(__file__).parent / "invariants.py").read_text()
-    told = source.split("MOST_BYTES = ")[1]
+    told = source.split("MOST_TIMES = ")[1]
     elsewhere = {"I-17": "I-11"}
 
     assert [name for name in TABLE if f'"{elsewhere.get(name, name)}"' not in told] == []

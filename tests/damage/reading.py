@@ -14,13 +14,15 @@ from surefoot.core import values
 from surefoot.core.entry import Entry, Kept
 from surefoot.core.seal import from_record
 from surefoot.engine import journal
-from surefoot.errors import NotFound, SurefootError
+from surefoot.errors import Damaged, NotFound, SchemaMismatch, StoreFull, StoreUnavailable
 from surefoot.store.contract import Listed, RunQuery, Store
 from surefoot.store.rules import is_run
 from surefoot.store.sqlite import SqliteStore
 from tests.damage.stores import Fault, Original, place
 
 NOTHING = "nothing there"
+TELLS_OF_DAMAGE = (Damaged, SchemaMismatch, StoreUnavailable, StoreFull)
+"""What a flipped bit may be answered with. Any other error would blame the user, or the code, for what the disk did."""
 Seen = dict[str, Any]
 """Journal -> what it says, decoded; a str is the name of the error that was said."""
 
@@ -65,7 +67,7 @@ def sweep(faults: Iterable[Fault], expected: Seen, folder: Path) -> Tally:
         try:
             found = read_whole(fault.place(folder), expected)
         except Exception as error:
-            tally.silent.append(f"{fault}: {error!r} from the depths")
+            tally.silent.append(f"{fault}: {error!r}, which does not tell of damage")
             continue
         _judge(fault, found, expected, tally)
     return tally
@@ -95,8 +97,8 @@ def read_whole(path: Path, expected: Seen | None) -> Seen:
     """Every journal, decoded to the last value; and under "" the list of runs."""
     try:
         store = SqliteStore.open(str(path), create=False, url="x")
-    except SurefootError as error:
-        return dict.fromkeys(expected or (), _name(error))
+    except TELLS_OF_DAMAGE as error:
+        return dict.fromkeys(expected or (), type(error).__name__)
     try:
         names = store.names() if expected is None else [name for name in expected if name]
         return {"": _said(lambda: store.runs(RunQuery()) or NOTHING)} | {
@@ -109,12 +111,10 @@ def read_whole(path: Path, expected: Seen | None) -> Seen:
 def _said(look: Any) -> Any:
     try:
         return look()
-    except SurefootError as error:
-        return _name(error)
-
-
-def _name(error: SurefootError) -> str:
-    return NOTHING if isinstance(error, NotFound) else type(error).__name__
+    except NotFound:
+        return NOTHING
+    except TELLS_OF_DAMAGE as error:
+        return type(error).__name__
 
 
 def _journal(store: Store, name: str) -> Any:

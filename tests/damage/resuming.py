@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -24,7 +23,9 @@ from typing import Any
 import surefoot as sf
 from surefoot.errors import SurefootError
 from surefoot.store.open import close_all
+from surefoot.testing.children import in_child
 from tests.damage import agent, stores
+from tests.damage.reading import TELLS_OF_DAMAGE
 from tests.damage.stores import Fault, Original, read_original
 
 PATIENCE_SECONDS = 30
@@ -84,28 +85,18 @@ def main(folder: Path, name: str, counts: dict[str, int], seed: str) -> None:
     original = read_original(folder, name)
     with stores.scratch(folder) as scratch:
         for fault in faults(original, scratch / "rows", counts, seed):
-            said = in_a_fork(lambda fault=fault: case(original, fault, scratch / "case"), str(fault))
+            said = case_alone(original, fault, scratch / "case")
             sys.stdout.write(json.dumps(said) + "\n")
 
 
-def in_a_fork(work: Callable[[], dict[str, Any]], what: str) -> dict[str, Any]:
-    sys.stdout.flush()
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            signal.alarm(PATIENCE_SECONDS)
-            answer = work()
-        except BaseException as error:
-            answer = {"outcome": "wrong", "wrong": [f"{error!r} from the depths"]}
-        os.write(writer, json.dumps(answer).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    answer = json.loads(said) if said else {"outcome": "wrong", "wrong": [f"the process ended with {status}"]}
-    return {"fault": what, **answer}
+def case_alone(original: Original, fault: Fault, folder: Path) -> dict[str, Any]:
+    """The case in a process of its own: whatever it does, the next one meets nothing of it."""
+    ended = in_child(lambda tell: tell(json.dumps(case(original, fault, folder)).encode()), seconds=PATIENCE_SECONDS)
+    if ended.code == 0:
+        answer = json.loads(ended.report)
+    else:
+        answer = {"outcome": "wrong", "wrong": [ended.trouble or f"the process ended so: {ended}"]}
+    return {"fault": str(fault), **answer}
 
 
 def case(original: Original, fault: Fault, folder: Path) -> dict[str, Any]:
@@ -160,8 +151,10 @@ def carry_on(run: str, ledger: Path, said: list[str]) -> str:
                 continue
         except sf.NotFound:
             return "wrong: it is taken for one that never was"
-        except SurefootError as error:
+        except TELLS_OF_DAMAGE as error:
             return type(error).__name__
+        except SurefootError as error:
+            return f"wrong: {error!r}, which does not tell of damage"
         return "done" if result == agent.result(run) else f"wrong: it ended with {str(result)[:200]}"
     return "wrong: the questions never end"
 
@@ -203,7 +196,7 @@ def _silent_work(before: Counter[str], executed: Counter[str], ended: dict[str, 
         if fell_back(run, said):
             continue
         again = [line for line in before if f" {run} " in f"{line} " and executed[line] > before[line]]
-        cut_off = [line for line in again if line == list(before)[-1] or line.startswith("put")]
+        cut_off = [line for line in again if line == list(before)[-1]]
         if len(again) > len(cut_off):
             yield f"{run} did {again} again and said nothing"
 

@@ -92,7 +92,7 @@ def place(files: Files, folder: Path) -> Path:
 def scratch(otherwise: Path) -> Iterator[Path]:
     """A folder in memory where there is one: thousands of stores are written, and none has to survive."""
     memory = "/dev/shm"
-    folder = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else otherwise))
+    folder = Path(tempfile.mkdtemp(prefix="surefoot-damage-", dir=memory if os.access(memory, os.W_OK) else otherwise))
     try:
         yield folder
     finally:

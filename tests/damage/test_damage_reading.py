@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from surefoot.errors import CodeChanged, RunConflict, UsageError
 from tests.damage import stores
 from tests.damage.reading import sweep, truth
 
@@ -110,3 +111,18 @@ def test_sweep_sees_what_it_must_not_see(originals, folder):
     tally = sweep([forged, shorter], expected, folder / "damaged")
 
     assert (len(tally.fresh), len(tally.silent)) == (1, 1)
+
+
+@pytest.mark.parametrize("blame", [RunConflict, UsageError, CodeChanged])
+def test_sweep_takes_no_blame_of_the_user_for_an_answer(originals, folder, monkeypatch, blame):
+    """Told that the id is taken by other arguments, a person looks for the mistake anywhere but on the disk."""
+    original = originals("closed")
+    expected = truth(original, folder / "truth")
+
+    def load(*_):
+        raise blame("it is your fault")
+
+    monkeypatch.setattr("surefoot.engine.journal.load", load)
+    tally = sweep([stores.Fault("flip", "a bit", original.files)], expected, folder / "damaged")
+
+    assert (len(tally.silent), tally.said.total()) == (1, 0)

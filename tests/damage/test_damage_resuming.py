@@ -68,3 +68,31 @@ def test_second_fallback_does_not_forget_what_the_first_had_lost(damaged, second
     executed = Counter(line for line in ledger.read_text().splitlines() if line.startswith("pay second"))
     assert set(executed.values()) == {1}
     assert end == "done"
+
+
+# --- the judge itself --------------------------------------------------------------------------------------------
+
+
+def test_judge_excuses_no_silent_work_but_what_was_cut_off():
+    """`put` may be retried after a crash; that a run which was done does it again is another matter."""
+    before = ["put first 0 k0", "put first 1 k1"]
+    ended = {"first": "done"}
+
+    def wrong(*again, said=()):
+        return [one for one in resuming.wrong_in_the_world(before, [*before, *again], ended, said) if "again" in one]
+
+    assert wrong("put first 1 k1") == []
+    assert wrong("put first 0 k0", said=["run first: fell back"]) == []
+    assert wrong("put first 0 k0") == ["first did ['put first 0 k0'] again and said nothing"]
+
+
+@pytest.mark.parametrize("blame", [sf.RunConflict, sf.UsageError, sf.CodeChanged, sf.Fenced])
+def test_judge_takes_no_blame_of_the_user_for_an_answer(monkeypatch, tmp_path, blame):
+    """A flipped bit is no mistake in the call, and no change of the code."""
+
+    def run(*_):
+        raise blame("it is your fault")
+
+    monkeypatch.setattr(agent.agent, "run", run, raising=False)
+
+    assert resuming.carry_on("first", tmp_path / "ledger", []).startswith("wrong")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -489,3 +490,30 @@ def test_a_generation_nested_without_end_is_damaged_however_its_seal_fits(filled
         assert checkpoint().load() == state(2)
 
     assert "its seal holds, but it cannot be read" in caplog.text
+
+
+def test_read_error_is_no_damage(monkeypatch, tmp_path):
+    """What the disk does not give now may be sound: it is not stepped back from, nor set aside by the next save."""
+    saved = sf.Checkpoint("nightly", store="file:shelf")
+    for n in range(3):
+        saved.save({"n": n})
+    real = generation_files._read_file
+
+    def failing(name, folder, most):
+        if name == "3.json":
+            raise OSError(errno.EIO, "Input/output error")
+        return real(name, folder, most)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(generation_files, "_read_file", failing)
+        with pytest.raises(sf.StoreUnavailable, match="Input/output error"):
+            saved.load()
+        with pytest.raises(sf.StoreUnavailable, match="Input/output error"):
+            saved.save({"n": 3})
+
+    assert sf.Checkpoint("nightly", store="file:shelf").load() == {"n": 2}
+    assert sorted(path.name for path in (tmp_path / "shelf" / "nightly").glob("*.json")) == [
+        "1.json",
+        "2.json",
+        "3.json",
+    ]

@@ -72,7 +72,8 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PATIENCE_SECONDS: Final = 10.0
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_BAD_FILE: Final = (errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENXIO)
+_BAD_FILE: Final = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
+"""There is something else in the place of a file of ours. Not EIO: what cannot be read now is not damaged."""
 
 
 class Blob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -571,8 +572,13 @@ def _named_blobs(folder: int) -> set[bytes]:
             named.update(_HASH.findall(_read_file(name, folder, MAX_FILE)))
     with suppress(FileNotFoundError), _subfolder(_DAMAGED, folder, make=False) as damaged:
         for name in os.listdir(damaged):
-            with suppress(_Bad, OSError):
+            try:
                 named.update(_HASH.findall(_read_file(name, damaged, MAX_FILE)))
+            except _Bad:
+                pass  # Nothing of ours, so it names nothing.
+            except OSError as error:
+                if error.errno not in _BAD_FILE:
+                    raise  # It may name a blob, which would be deleted.
     return named
 
 

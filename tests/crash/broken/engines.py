@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -35,11 +36,13 @@ from surefoot.core.programs import calls
 from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
 from surefoot.engine import (
     adoption,
+    checkpoint,
     commit,
     config,
     drive,
     ending,
     fallback,
+    handle,
     journal,
     people,
     pruning,
@@ -51,6 +54,7 @@ from surefoot.engine.databases import sqlite as user_sqlite
 from surefoot.errors import StoreUnavailable
 from surefoot.store import sqlite, sqlite_file
 from surefoot.store.contract import Head, Stored
+from surefoot.store.generation_files import _NOTE, FileShelf
 from surefoot.store.open import open_store
 
 ENGINES: dict[str, Callable[[], None]] = {}
@@ -344,6 +348,66 @@ def secrets_recorded() -> None:
     tagging._TAGGERS[Secret] = lambda walk, value, room: value.reveal()
 
 
+@engine
+def tuple_read_as_a_list() -> None:
+    real = values.decode
+
+    def decode(raw: Any) -> Any:
+        found = real(raw)
+        return list(found) if type(found) is tuple else found
+
+    values.decode = decode
+
+
+# --- checkpoints -----------------------------------------------------------------------------------------------------------
+
+
+def _before_the_first_look(act: Callable[[Any], None]) -> None:
+    """Done once in a process, to the folder of a checkpoint in files."""
+    real = FileShelf.look
+    looked: list[Any] = []
+
+    def look(self: Any) -> Any:
+        if not looked and os.path.isdir(self.where):
+            act(self)
+        looked.append(self)
+        return real(self)
+
+    FileShelf.look = look
+
+
+@engine
+def checkpoint_begun_anew() -> None:
+    _before_the_first_look(lambda shelf: shutil.rmtree(shelf.where))
+
+
+@engine
+def newest_generation_lost() -> None:
+    """The newest generation goes, and with it the note that knew of it."""
+
+    def lose(shelf: Any) -> None:
+        found = real(shelf)
+        for name in (f"{found.newest}.json", _NOTE) if found is not None else ():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(shelf.where, name))
+
+    real = FileShelf.look
+    _before_the_first_look(lose)
+
+
+@engine
+def checkpoint_one_step_back() -> None:
+    """What another process saved last is taken for cut off, and nobody is told."""
+    real = checkpoint.Checkpoint._newest
+
+    def newest(self: Any, shelf: Any, found: Any) -> Any:
+        if len(found.seen) > 1 and found.seen[-1].pid != os.getpid():
+            found = replace(found, seen=found.seen[:-1])
+        return real(self, shelf, found)
+
+    checkpoint.Checkpoint._newest = newest
+
+
 # --- keys, checks, policies ----------------------------------------------------------------------------------------------
 
 
@@ -462,6 +526,19 @@ def approval_not_bound() -> None:
         return (yield from real(place, address, asked, wanted))
 
     people._answer = answer
+
+
+@engine
+def second_answer_taken() -> None:
+    """A question that was answered can be answered again."""
+    real = handle.Run.answer
+
+    def answer(self: Any, *args: Any, **more: Any) -> None:
+        real(self, *args, **more)
+        real(self, *args, **more)
+
+    handle.Run._open_question = lambda self, found, address, who: found.calls[address]
+    handle.Run.answer = answer
 
 
 @engine

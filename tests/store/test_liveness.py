@@ -62,8 +62,52 @@ def test_closing_gives_the_identity_up(place):
     assert list(place.workers.iterdir()) == []
 
 
+READ_ALL = """
+from pathlib import Path
+store = open_here()
+print(store.worker, flush=True)
+for file in Path(path + "-workers").iterdir():
+    file.read_bytes()
+print("read", flush=True)
+sys.stdin.readline()
+"""
+
+FORKED = """
+store = open_here()
+print(store.worker, flush=True)
+if not os.fork():
+    os.write(1, b"forked\\n")
+    os.read(0, 1)  # until the test is over
+    os._exit(0)
+sys.stdin.readline()
+"""
+
+
+def test_process_that_reads_its_own_worker_file_is_alive(place):
+    """Agents read every file of the folder they work in, which is where the store lies."""
+    child = place.child(READ_ALL)
+    worker = child.stdout.readline().strip()
+    assert child.stdout.readline() == "read\n"
+
+    assert place.open().alive(worker)
+
+
+def test_forked_child_does_not_keep_its_dead_parent_alive(place):
+    """A child inherits what its parent has open, and may outlive it by days."""
+    child = place.child(FORKED)
+    worker = child.stdout.readline().strip()
+    assert child.stdout.readline() == "forked\n"
+    store = place.open()
+    assert store.alive(worker), "that the child let go must not unlock the parent's"
+
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+
+    assert not store.alive(worker)
+
+
 def test_own_lock_survives_looking_at_oneself(place):
-    """Closing any second descriptor of the file would drop the lock: the file must never be opened twice here."""
+    """Nor is the own file swept when this process joins a second time."""
     store = place.open()
     worker = store.worker
     again = place.open()
@@ -103,16 +147,16 @@ def test_file_taken_by_a_sweeper_before_it_was_locked_is_made_again(tmp_path, mo
     """Between making and locking a file, another process may take it for a dead one's."""
     folder = tmp_path / "workers"
     swept = []
-    real = fcntl.lockf
+    real = fcntl.flock
 
     def sweeping(fd, how):
-        if how == fcntl.LOCK_EX and not swept:
+        if how & fcntl.LOCK_EX and not swept:
             swept.extend(folder.iterdir())
             for file in swept:
                 file.unlink()
         return real(fd, how)
 
-    monkeypatch.setattr(fcntl, "lockf", sweeping)
+    monkeypatch.setattr(fcntl, "flock", sweeping)
     liveness = Liveness(str(folder))
 
     name = liveness.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import apsw
@@ -560,3 +561,54 @@ def state_of(path):
     finally:
         if "store" in locals():
             store.close()
+
+
+GARBAGE = random.Random(3).randbytes(40 * PAGE)
+
+
+def refusal(path):
+    """What those are told who open the store and, where that is the cure, have it built anew."""
+    with pytest.raises(JournalCorrupt) as refused:
+        SqliteStore.open(str(path), create=True, url="x").close()
+    if "surefoot repair ID" not in dict(refused.value.cures).values():
+        return refused.value
+    with pytest.raises(JournalCorrupt) as refused:
+        rebuild(str(path))
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    "content",
+    [GARBAGE, bytes(len(GARBAGE)), b"short", b"SQLite format 3\0" + GARBAGE],
+    ids=["garbage", "zeros", "short", "garbage behind the first bytes"],
+)
+def test_database_of_which_nothing_is_left_is_as_good_as_missing(damaged, content):
+    """Nothing can be adopted or built anew: what helps is the command that makes room for a new store."""
+    path = damaged()
+    path.write_bytes(content)
+
+    found = refusal(path)
+    subprocess.run(dict(found.cures)["start anew?"], shell=True, check=True)
+    SqliteStore.open(str(path), create=True, url="x").close()
+
+    assert Path(f"{path}-lost-1", "runs.db").read_bytes() == content
+
+
+@pytest.mark.parametrize("kept", [range(1, 100), [2], [4]], ids=["all but the first page", "one page", "another page"])
+def test_database_is_not_given_up_while_a_page_is_left(damaged, closed, kept):
+    """Rows that can still be read may be the only record of a payment."""
+    content = closed.path.read_bytes()
+    pages = {number: content[number * PAGE : (number + 1) * PAGE] for number in kept}
+    path = damaged((0, GARBAGE), *((number * PAGE, page) for number, page in pages.items()))
+
+    assert "start anew?" not in dict(refusal(path).cures)
+
+
+def test_database_is_not_given_up_while_its_log_has_a_page(damaged, killed):
+    """The newest records are in the log, and only there."""
+    path = damaged((0, GARBAGE), whole=killed)
+    log = path.with_name("runs.db-wal")
+    with log.open("r+b") as file:
+        file.write(b"no longer the beginning of a log")
+
+    assert "start anew?" not in dict(refusal(path).cures)

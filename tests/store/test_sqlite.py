@@ -641,14 +641,27 @@ def test_database_replaced_while_open_is_noticed_before_the_next_append(place, t
     assert not store.usable
 
 
+def test_path_that_sqlite_cannot_take_is_refused_before_anything_is_made(tmp_path):
+    """Old archives unpack to names that are not UTF-8."""
+    folder = os.path.join(tmp_path, os.fsdecode(b"caf\xe9"))
+
+    with pytest.raises(UsageError, match=r"caf\\xe9.*not UTF-8"):
+        sqlite.SqliteStore.open(os.path.join(folder, "runs.db"), create=True, url="x")
+
+    assert not os.path.lexists(folder)
+
+
 def test_missing_database_is_noticed_while_open(place):
-    """Deleted by hand, under a running worker."""
+    """Deleted by hand, under a running worker. Opened again, the store would be a new one, and empty."""
     place.fill()
     store = place.open()
     place.path.unlink()
 
-    with pytest.raises(StoreUnavailable, match="removed"):
+    with pytest.raises(StoreUnavailable, match="removed") as raised:
         store.read("r")
+
+    assert "Open the store again" not in str(raised.value)
+    assert "Put a backup back" in str(raised.value)
 
 
 def test_interrupt_in_an_append_leaves_no_transaction_open(place, monkeypatch):
@@ -715,6 +728,8 @@ if pid == 0:
             use()
         except StoreUnavailable as error:
             assert "opened in another process" in str(error), error
+            assert "in a helper process, call plain functions, from inside a step or an effect" in str(error), error
+            assert "spawn" not in str(error), "effects in such a process would be outside of the run, and in silence"
         else:
             os._exit(3)
     store.close()

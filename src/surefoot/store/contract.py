@@ -25,6 +25,14 @@ from surefoot.core.seal import Record
 RESERVED: Final = "\x1f"
 """The first character of a journal that is no run. No run id may have it, and no list of runs shows it."""
 
+NOT_IN_A_CHILD: Final = (
+    "Steps and effects belong to the process that drives the run: in a helper process, call plain functions, from inside "
+    "a step or an effect. A process that works with runs itself is started before the store is opened here, or as a "
+    "program of its own."
+)
+"""What helps where a store is used in a forked child. That it is forked is not the fault: in any other helper process a
+decorated function would be no part of the run at all."""
+
 
 class Head(Struct, frozen=True):
     """Where a run's journal ends, kept apart from the records so that a lost tail is noticed."""

@@ -288,8 +288,8 @@ def _shelves(path: str) -> list[tuple[str, int]]:
 def _is_shelf(folder: str) -> bool:
     try:
         names = os.listdir(folder)
-    except OSError:
-        return False
+    except OSError as error:
+        raise unreadable(folder, error) from error
     return generation_files._NOTE in names or any(map(_begins_as_generation, (os.path.join(folder, n) for n in names)))
 
 
@@ -368,8 +368,7 @@ def _newest(seen: AnchorSeen) -> Mark | None:
 
 
 def _store(path: str, watch: Watch) -> StoreSeen:
-    with _copy(path, watch) as (copy, notes):
-        faults = [note for note in notes if "shorter" in note]
+    with _copy(path, watch) as (copy, notes, faults):
         with _opened(copy) as connection:
             problem = _schema_problem(path, connection)
         if problem:
@@ -394,8 +393,8 @@ def _opened(copy: str) -> Iterator[apsw.Connection]:
 
 
 @contextlib.contextmanager
-def _copy(path: str, watch: Watch) -> Iterator[tuple[str, list[str]]]:
-    """The database, its log and its anchor in a private folder, as they were at one moment."""
+def _copy(path: str, watch: Watch) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The database, its log and its anchor in a private folder, as they were at one moment; notes and faults."""
     folder = tempfile.mkdtemp(prefix="surefoot-inspect-")
     try:
         copy = os.path.join(folder, "copy.db")
@@ -409,8 +408,7 @@ def _copy(path: str, watch: Watch) -> Iterator[tuple[str, list[str]]]:
         else:
             notes.append("it was written to all the time: what looks damaged at its end may be the copy's fault")
         os.chmod(copy, 0o600)
-        _mend_copy(copy, notes)
-        yield copy, notes
+        yield copy, notes, _mend_copy(copy)
     except OSError as error:
         if error.errno in _FULL:
             raise _no_room(path, os.path.dirname(folder)) from error
@@ -478,18 +476,19 @@ def _state(path: str) -> list[tuple[int, int] | None]:
     return found
 
 
-def _mend_copy(copy: str, notes: list[str]) -> None:
-    """Make the copy such that SQLite reads what there is: a file that was cut gets its length back."""
+def _mend_copy(copy: str) -> list[str]:
+    """Make the copy such that SQLite reads what there is: a file that was cut gets its length back. What was wrong."""
     with open(copy, "r+b") as file:
         head = file.read(_HEADER.size)
         size = os.fstat(file.fileno()).st_size
         if len(head) < _HEADER.size or not head.startswith(_SQLITE):
-            return
+            return []
         _, page_size, _, pages = _HEADER.unpack(head)
         whole = page_size * pages
-        if page_size == _PAGE and size < whole < size + 2**40:
-            notes.append(f"the file is shorter than it says: {size} bytes of {whole}")
-            file.truncate(whole)
+        if page_size != _PAGE or not size < whole < size + 2**40:
+            return []
+        file.truncate(whole)
+    return [f"the file is shorter than it says: {size} bytes of {whole}"]
 
 
 def _graft(copy: str) -> None:

@@ -3,8 +3,15 @@
 The operating system drops the lock when the process ends, however it ends, so a worker is dead if and only if
 its lock can be had. Process ids are no evidence (containers, reuse), nor are times.
 
-POSIX locks belong to the process, and closing *any* descriptor of a file drops all of the process's locks on
-it. So a process never opens its own worker files a second time: `_OURS` says which those are.
+The lock is `flock`, which belongs to the opened file, and not a POSIX lock, which belongs to the process: closing
+*any* descriptor of a file drops all POSIX locks the process has on it, and code that reads every file of the working
+folder, which is where the store lies, would make a living process look dead. (Linux makes `flock` a lock of the server
+on NFS, of the opened file all the same; macOS has it too.) Two things follow:
+
+- A forked child has a copy of the opened file, which would keep the lock after its parent is dead. It closes that at
+  once, and no fork happens between opening and noting. A program that is started (exec) does not inherit it.
+- The two kinds do not see each other on a local disk. A process of surefoot from before 0.1.0, which took a POSIX lock,
+  counts as dead here: end those first.
 """
 
 from __future__ import annotations
@@ -30,19 +37,30 @@ _NAMES: Final[set[str]] = set()
 """Every name this process ever had, in any store."""
 
 
-_joining = threading.Lock()
-"""One at a time in this process: a sweep must not open a file that another thread has just made."""
+_joining = threading.RLock()
+"""Held while a worker file is opened and noted, and while the process is forked: what a child inherits is noted."""
+
+
+def _before_fork() -> None:
+    _joining.acquire()
+
+
+def _in_parent() -> None:
+    _joining.release()
 
 
 def _in_child() -> None:
-    # Locks are not inherited. The descriptors stay open and unused: they are copies, closing gains nothing.
-    global _joining  # noqa: PLW0603 - a thread that does not exist in the child may have held the old one
-    _joining = threading.Lock()
+    global _joining  # noqa: PLW0603 - threads that do not exist in the child may wait for the old one
+    _joining = threading.RLock()
+    for fd in _OURS.values():
+        # Only closed, never unlocked: that would unlock the parent's, which is the same opened file.
+        with contextlib.suppress(OSError):
+            os.close(fd)
     _OURS.clear()
     _NAMES.clear()
 
 
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 def vouched(store: Store, worker: str) -> str:
@@ -94,12 +112,7 @@ class Liveness:
         with _joining:
             name, self._name = self._name, None
         if name is not None:
-            path = os.path.join(self._folder, name)
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-            fd = _OURS.pop(path, -1)
-            if fd >= 0:
-                os.close(fd)
+            _give_back(os.path.join(self._folder, name))
 
     def _enter(self) -> str:
         with contextlib.suppress(FileExistsError):
@@ -110,21 +123,35 @@ class Liveness:
             name = secrets.token_hex(8)
             path = os.path.join(self._folder, name)
             fd = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
-            os.fchmod(fd, 0o600)
-            fcntl.lockf(fd, fcntl.LOCK_EX)
-            # Between making and locking, a sweeping process may have taken the file for a dead one's.
-            if os.fstat(fd).st_nlink:
-                _OURS[path] = fd
-                return name
-            os.close(fd)
+            _OURS[path] = fd
+            try:
+                os.fchmod(fd, 0o600)
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Between making and locking, a sweeping process may have taken the file for a dead one's.
+                if os.fstat(fd).st_nlink:
+                    return name
+            except BlockingIOError:
+                pass  # somebody looks at it this moment: another name is quicker than waiting
+            except BaseException:
+                _give_back(path)
+                raise
+            _give_back(path)
 
     def _sweep(self) -> None:
         """Remove what dead workers left behind."""
         for name in os.listdir(self._folder):
             path = os.path.join(self._folder, name)
-            if _NAME.match(name) and path not in _OURS:
+            if _NAME.match(name):
                 with contextlib.suppress(OSError):  # another user's file: not ours to tidy
                     _dead(path, remove=True)
+
+
+def _give_back(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+    fd = _OURS.pop(path, -1)
+    if fd >= 0:
+        os.close(fd)
 
 
 def _dead(path: str, *, remove: bool = False) -> bool:
@@ -134,11 +161,12 @@ def _dead(path: str, *, remove: bool = False) -> bool:
     except FileNotFoundError:
         return True
     try:
-        fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         if remove:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-    except (BlockingIOError, PermissionError):  # POSIX allows either for "held by another process"
+        fcntl.flock(fd, fcntl.LOCK_UN)  # a child that was forked this moment has a copy, and would hold it on
+    except BlockingIOError:
         return False
     finally:
         os.close(fd)

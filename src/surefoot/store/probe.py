@@ -288,13 +288,16 @@ def synced(fd: int, sync: Callable[[int], object] = os.fsync) -> Finding:
     return Finding(OK, what, told)
 
 
+_LOCKS: Final = ("lockf", "flock")
+"""SQLite's, and those by which a process shows that it lives."""
 _LOCKER: Final = """
 import fcntl, sys
 with open(sys.argv[1], "r+b") as file:
     for line in sys.stdin:
+        lock = getattr(fcntl, line.strip())
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(file, fcntl.LOCK_UN)
+            lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file, fcntl.LOCK_UN)
             print("free", flush=True)
         except OSError:
             print("held", flush=True)
@@ -302,22 +305,21 @@ with open(sys.argv[1], "r+b") as file:
 
 
 def _locked(path: str, fd: int) -> Finding:
-    """Whether another process sees a lock of this one, and sees it go."""
+    """Whether another process sees the locks of this one, of either kind, and sees them go."""
     what = "locks"
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         child = subprocess.Popen(  # noqa: S603 - this Python, with a program that stands above
             [sys.executable, "-I", "-S", "-c", _LOCKER, path],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
+        with child:
+            seen = [_seen(child, fd, name) for name in _LOCKS]
     except OSError as error:
         return Finding(BAD, what, f"cannot be had: {error.strerror}", "use a file system with working POSIX locks")
-    with child:
-        while_held = _asked(child)
-        fcntl.lockf(fd, fcntl.LOCK_UN)
-        afterwards = _asked(child)
-    if (while_held, afterwards) == ("held", "free"):
+    wrong = next((pair for pair in seen if pair != ("held", "free")), None)
+    if wrong is None:
         return Finding(OK, what, "a second process sees them come and go")
+    while_held, afterwards = wrong
     return Finding(
         BAD,
         what,
@@ -326,11 +328,19 @@ def _locked(path: str, fd: int) -> Finding:
     )
 
 
-def _asked(child: subprocess.Popen[str]) -> str:
+def _seen(child: subprocess.Popen[str], fd: int, name: str) -> tuple[str, str]:
+    lock = getattr(fcntl, name)
+    lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    while_held = _asked(child, name)
+    lock(fd, fcntl.LOCK_UN)
+    return while_held, _asked(child, name)
+
+
+def _asked(child: subprocess.Popen[str], name: str) -> str:
     if child.stdin is None or child.stdout is None:
         return ""
     try:
-        child.stdin.write("?\n")
+        child.stdin.write(f"{name}\n")
         child.stdin.flush()
     except OSError:
         return ""

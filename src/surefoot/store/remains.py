@@ -11,8 +11,11 @@ row must not hide its neighbours.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from struct import Struct as Layout
+from struct import unpack_from
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -47,6 +50,12 @@ _PAGE_NAMED: Final = re.compile(r"\b[Pp]age (\d+)\b")
 _TREE_NAMED: Final = re.compile(r"\bTree (\d+)\b")
 _FINDINGS: Final = 100
 """After so many SQLite looks no further."""
+_PAGE: Final = 4096
+_LOG_HEADER: Final = 32
+_FRAME_HEADER: Final = 24
+_PAGE_HEADER: Final = Layout(">BxxHH")
+_POINTERS_AT: Final = {2: 12, 5: 12, 10: 8, 13: 8}
+"""The kinds of a page that holds rows, or the way to them, and where the places of its cells begin."""
 _GARBAGE: Final = (apsw.Error, UnicodeDecodeError, MemoryError, OverflowError, ValueError)
 
 Row = tuple[Any, ...]
@@ -81,6 +90,35 @@ class Scan(NamedTuple):
 
     rows: list[Row]
     whole: bool
+
+
+def nothing_left(connection: apsw.Connection, path: str) -> bool:
+    """Whether neither the database nor its log has a page left that could lead to a row.
+
+    For a file that SQLite does not take for a database. It is read through the connection: whoever opens it beside
+    SQLite drops its locks. What cannot be read is not nothing: then this raises.
+    """
+    return not any(map(_may_hold_rows, _pages(connection, path)))
+
+
+def _pages(connection: apsw.Connection, path: str) -> Iterator[bytes]:
+    """All but the first, which only describes the tables."""
+    for offset in range(_PAGE, os.path.getsize(path), _PAGE):
+        yield connection.read("main", 0, offset, _PAGE)[1]
+    with contextlib.suppress(FileNotFoundError), open(path + "-wal", "rb") as log:
+        log.seek(_LOG_HEADER)
+        while frame := log.read(_FRAME_HEADER + _PAGE):
+            yield frame[_FRAME_HEADER:].ljust(_PAGE, b"\0")
+
+
+def _may_hold_rows(page: bytes) -> bool:
+    """Half of its places make sense: SQLite itself takes a page only if all of them do."""
+    kind, cells, content = _PAGE_HEADER.unpack_from(page)
+    first = _POINTERS_AT.get(kind, 0)
+    if not first or not cells or not first + 2 * cells <= content <= _PAGE:
+        return False
+    sensible = [place for place in unpack_from(f">{cells}H", page, first) if content <= place < _PAGE]
+    return 2 * len(sensible) >= int(cells)
 
 
 class Remains:

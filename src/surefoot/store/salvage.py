@@ -49,10 +49,7 @@ LOST_HEAD: Final = bytes(32)
 _BIGGEST: Final = 2**63 - 1
 _CURES: Final = (
     ("a backup?", "put it back, together with its -wal file"),
-    (
-        "none?",
-        "surefoot repair ID --accept-loss (runs that nobody can name any more are then as if they had never been)",
-    ),
+    ("none? Runs nobody can name are then as if they had never been:", "surefoot repair ID --accept-loss"),
 )
 
 
@@ -159,6 +156,8 @@ def _locked(path: str, busy_seconds: float) -> Iterator[apsw.Connection]:
             raise StoreUnavailable(f"{path}: the database was replaced at this very moment. Try again.")
         _refuse_foreign(path, connection)
         yield connection
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise _hopeless(path, str(error), sqlite_file.anew(path, connection)) from error
     finally:
         disconnect(connection, checkpoint=False)
 
@@ -168,6 +167,8 @@ def _refuse_foreign(path: str, connection: apsw.Connection) -> None:
     try:
         number = connection.execute("PRAGMA application_id").get
         schema = sqlite_file._pairs(connection, "SELECT name, sql FROM sqlite_schema")
+    except (apsw.NotADBError, apsw.CorruptError):
+        raise
     except (apsw.Error, UnicodeDecodeError) as error:
         raise _hopeless(path, str(error)) from error
     if number != APPLICATION_ID and not schema.keys() & COLUMNS.keys():
@@ -677,11 +678,11 @@ def _explained(path: str, busy_seconds: float) -> Iterator[None]:
         raise explain(error, path, busy_seconds=busy_seconds) from error
 
 
-def _hopeless(path: str, why: str) -> JournalCorrupt:
+def _hopeless(path: str, why: str, more: tuple[tuple[str, str], ...] = ()) -> JournalCorrupt:
     return JournalCorrupt(
         f"{path}: the database is damaged beyond what can be built anew: {why}. Nothing was changed.",
         facts={"structure": True},
-        cures=(_CURES[0], ("look", f"surefoot inspect {path}")),
+        cures=(_CURES[0], ("look", f"surefoot inspect {path}"), *more),
     )
 
 

@@ -36,6 +36,7 @@ from surefoot.errors import (
 from surefoot.store import reserving
 from surefoot.store.anchor import Mark
 from surefoot.store.contract import (
+    NOT_IN_A_CHILD,
     Append,
     Conflict,
     Head,
@@ -780,10 +781,23 @@ class SqliteStore:
     def _poison(self, why: str) -> None:
         """Give the handle up for good: nothing is ever retried on it. Not to be called while reading."""
         self._give_up(
-            f"{self.path}: this handle was given up after a failure ({why}). Open the store again: "
-            "what was acknowledged is there, and what was not is either there whole or not at all.",
-            checkpoint=False,
+            f"{self.path}: this handle was given up after a failure ({why}). {self._outlook()}", checkpoint=False
         )
+
+    def _outlook(self) -> str:
+        """What those will find who open the store again."""
+        try:
+            same = identity(self.path) == self._identity
+        except FileNotFoundError:
+            return (
+                "Everything that was acknowledged was in that file. Moved? Put it back, with its -wal and -anchor files. "
+                "Gone? Put a backup back: a new store would know nothing of what its runs have done."
+            )
+        except OSError:
+            same = True  # it cannot be looked at now, which says nothing of what is in it
+        if not same:
+            return "Open the store again: what lies there now is held against the anchor before it is believed."
+        return "Open the store again: what was acknowledged is there, and what was not is either there whole or not at all."
 
     def _give_up(self, refusal: str, *, checkpoint: bool) -> None:
         with self._writing, self._reading:
@@ -814,7 +828,8 @@ class SqliteStore:
         except OSError:
             same = False
         if not same:
-            self._poison("the database file was replaced or removed while it was open")
+            what = "replaced" if os.path.lexists(self.path) else "removed"
+            self._poison(f"the database file was {what} while it was open")
             self._refuse_unless_usable()
 
 
@@ -832,8 +847,7 @@ _live: Final[set[SqliteStore]] = set()
 def _in_child() -> None:
     for store in _live:
         store._refusal = (
-            f"{store.path}: opened in another process (this one, {os.getpid()}, is its child). "
-            "Close the store before forking, or start processes with 'spawn' or 'forkserver'."
+            f"{store.path}: opened in another process (this one, {os.getpid()}, is its child). {NOT_IN_A_CHILD}"
         )
     _live.clear()
 

@@ -5,7 +5,7 @@ So a database that is there but is not whole was damaged or is not ours, and is 
 anchor that has seen nothing, beside no database, is a creation that was cut off, and is continued.
 
 The database file is never opened here but through `apsw`: closing any other descriptor of it would drop
-SQLite's locks, and another process could write at the same time.
+SQLite's locks, and another process could write at the same time. Others who do it are told (`guard.py`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ from surefoot.errors import (
     UsageError,
 )
 from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable, foreign
+from surefoot.store.contract import NOT_IN_A_CHILD
+from surefoot.store.guard import Guarded, guard, release
+from surefoot.store.remains import nothing_left
 
 FORMAT: Final = 2
 APPLICATION_ID: Final = 0x53464A31  # "SFJ1", for file(1)
@@ -101,7 +104,7 @@ Announce = Callable[[str], object]
 
 # --- connections -----------------------------------------------------------------------------------
 
-_open_connections: Final[dict[apsw.Connection, str]] = {}
+_open_connections: Final[dict[apsw.Connection, Guarded]] = {}
 _foreign_paths: Final[set[str]] = set()
 """Databases that the parent had open when this process was forked."""
 
@@ -110,11 +113,16 @@ def connect(path: str, *, readonly: bool, busy_seconds: float) -> apsw.Connectio
     if path in _foreign_paths:
         raise StoreUnavailable(
             f"{path}: opened in another process, of which this one ({os.getpid()}) is a forked copy: SQLite's locks do "
-            "not come along. Close the store before forking, or start processes with 'spawn' or 'forkserver'."
+            f"not come along. {NOT_IN_A_CHILD}"
         )
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
-    connection = apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOFOLLOW)
-    _open_connections[connection] = path
+    guarded = guard(path)
+    try:
+        connection = apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOFOLLOW)
+    except BaseException:
+        release(guarded)
+        raise
+    _open_connections[connection] = guarded
     # Nothing may be folded into the database on closing before the anchor was found to hold: the `-wal` is evidence.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -128,7 +136,9 @@ def disconnect(connection: apsw.Connection, *, checkpoint: bool) -> None:
     with contextlib.suppress(apsw.Error):  # nothing is lost: what was acknowledged is in the database or its log
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0 if checkpoint else 1)
         connection.close(force=True)
-    _open_connections.pop(connection, None)
+    guarded = _open_connections.pop(connection, None)
+    if guarded is not None:
+        release(guarded)
 
 
 def _before_fork() -> None:
@@ -143,9 +153,9 @@ def _in_child() -> None:
 
     # Closing an inherited handle would damage the parent's store, and the interpreter closes what nobody holds.
     # So the child holds these for ever.
-    for connection, path in list(_open_connections.items()):
+    for connection, guarded in list(_open_connections.items()):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-        _foreign_paths.add(path)
+        _foreign_paths.add(guarded.path)
     _open_connections.clear()
 
 
@@ -172,6 +182,7 @@ def open_files(
     path: str, *, create: bool, announce: Announce | None, busy_seconds: float, adopting: bool = False
 ) -> Opened:
     """With `adopting`, a store that lost records is opened too, and its anchor is left as it is."""
+    _refuse_unnameable(path)
     with _explained(path):
         anchor = _make_sure_it_is_there(path, create=create, announce=announce, busy_seconds=busy_seconds)
         reader = None
@@ -352,9 +363,11 @@ def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
         schema = _pairs(reader, "SELECT name, sql FROM sqlite_schema")
     except apsw.NotADBError as error:
         if mark is not None and mark.pos:
+            last = anew(path, reader)
             raise JournalCorrupt(
-                f"{path}: the database is damaged from its first bytes on, or was replaced: it is no SQLite file.",
-                cures=restore(path),
+                f"{path}: the database is damaged from its first bytes on, or was replaced: it is no SQLite file"
+                f"{', and nothing in it can be read' if last else ''}.",
+                cures=(*restore(path)[:-1], *last),  # without its first page it cannot be repaired
             ) from error
         raise _replaced(path, mark, "it is not a SQLite database") from error
     if number != (APPLICATION_ID,):
@@ -373,6 +386,11 @@ def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
     if expected is None or not isinstance(store_id, bytes) or not expected.items() <= schema.items():
         raise JournalCorrupt(f"{path}: the description of the store's tables is not what was written.")
     return store_id
+
+
+def anew(path: str, connection: apsw.Connection) -> tuple[tuple[str, str], ...]:
+    """What helps if nothing does: to make room for a new store. Only where not one row of this one can be read."""
+    return (("start anew?", _move_away(path)),) if nothing_left(connection, path) else ()
 
 
 def is_ours(schema: dict[Any, Any]) -> bool:
@@ -461,6 +479,16 @@ def snapshot(reader: apsw.Connection) -> Iterator[None]:
 # --- folders and files -----------------------------------------------------------------------------
 
 
+def _refuse_unnameable(path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{os.fsencode(path)!r}: no store can be there: the path is not UTF-8, and SQLite takes no other. "
+            "Rename the folder, or name a store elsewhere with --store or sf.configure."
+        ) from error
+
+
 def _size(path: str) -> int | None:
     """None: there is nothing there. Anything but a plain file is refused."""
     try:
@@ -504,7 +532,7 @@ def restore(path: str) -> tuple[tuple[str, str], ...]:
     return (
         ("look", f"surefoot inspect {quoted}"),
         ("have a copy?", f"keep {quoted} as evidence, and put the copy back"),
-        ("go on?", "surefoot repair ID, for any run of it"),
+        ("go on? ID: any run", "surefoot repair ID"),
     )
 
 

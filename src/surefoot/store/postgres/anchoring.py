@@ -125,7 +125,7 @@ class Anchoring:
             raise JournalRegressed(
                 f"{self.path}: the anchor of {self._where} is unreadable, so nobody can say whether the store is complete.",
                 facts={"anchor": self.path},
-                cures=(("the store is whole?", f"surefoot verify elsewhere, then remove {self.path}"),),
+                cures=(("the store is whole?", f"remove {self.path}, after surefoot verify on another machine"),),
             ) from None
         if mark is not None and mark.store != self._store:
             raise foreign(self.path)

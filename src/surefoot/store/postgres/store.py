@@ -34,6 +34,7 @@ from surefoot.errors import (
     UsageError,
 )
 from surefoot.store.contract import (
+    NOT_IN_A_CHILD,
     Append,
     Conflict,
     Head,
@@ -757,8 +758,7 @@ def _in_child() -> None:
     # The sockets are the parent's: not even a goodbye may be sent on them.
     for store in list(_LIVE):
         store._refusal = (
-            f"{store.url}: opened in another process (this one, {os.getpid()}, is its child). "
-            "Open the store after forking, or start processes with 'spawn' or 'forkserver'."
+            f"{store.url}: opened in another process (this one, {os.getpid()}, is its child). {NOT_IN_A_CHILD}"
         )
         _INHERITED.append(store)
     _LIVE.clear()

@@ -176,12 +176,13 @@ def test_a_sync_that_fails_is_bad(tmp_path):
         assert probe.synced(file.fileno(), sync).level == "bad"
 
 
-def test_a_lock_that_others_do_not_see_is_bad(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["lockf", "flock"])
+def test_a_lock_that_others_do_not_see_is_bad(tmp_path, monkeypatch, kind):
     """Two processes would drive one run."""
     path = tmp_path / "probe"
     with path.open("w+b") as file:
         assert probe._locked(str(path), file.fileno()).level == "ok"
-        monkeypatch.setattr(probe.fcntl, "lockf", lambda *_: None)
+        monkeypatch.setattr(probe.fcntl, kind, lambda *_: None)
         assert probe._locked(str(path), file.fileno()).level == "bad"
 
 

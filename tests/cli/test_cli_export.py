@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from surefoot.store.open import close_all
 
 
@@ -26,6 +28,20 @@ def test_without_a_file_it_goes_to_the_pipe(shell, app, own_folder):
     assert ended.code == 0
     (app / "piped").write_text(ended.out)
     assert shell("export", "--check", "piped").code == 0
+
+
+@pytest.mark.parametrize("verb", [("runs", "show"), ("export",), ("runs", "plan"), ("runs", "resume", "--app", "app")])
+def test_what_helps_a_damaged_run_names_the_store_that_was_looked_in(cli, shell, own_folder, verb):
+    """Pasted without it, the command would go to the default store."""
+    shell("run", "app:echo", "--id", "e", "1", "--store", "sqlite:///st.db")
+    with closing(sqlite3.connect("st.db")) as connection, connection:
+        connection.execute("UPDATE entries SET at = at + 1 WHERE run = 'e' AND seq = 2")
+
+    ended = cli(*verb, "e", "--store", "sqlite:///st.db")
+
+    assert ended.code == 4
+    assert "surefoot repair e --store sqlite:///st.db\n" in ended.err
+    assert "surefoot repair e\n" not in ended.err
 
 
 def test_a_damaged_run_ends_with_4_unless_wanted_and_its_file_says_so(cli, runs):

@@ -96,21 +96,69 @@ def test_bad_entry_is_named_with_its_bytes_and_what_is_whole_beyond(cli, store):
     assert "surefoot repair long" in text
 
 
-def leaf(path):
+def test_damaged_checkpoint_is_told_what_load_does_and_not_to_repair_it(cli, own_folder):
+    """`surefoot repair` takes runs; a command that cannot work costs whoever types it at night their trust."""
+    saved = sf.Checkpoint("nightly")
+    for n in range(3):
+        saved.save({"n": n})
+    close_all()
+    store = own_folder / ".surefoot" / "runs.db"
+    garble(store, b'{"n":2}', b'{"n":7}')
+
+    ended = cli("inspect", str(store))
+
+    assert ended.code == 4
+    assert "checkpoint nightly: 3 entries found, 2 hold" in ended.out
+    assert "load() falls back to the newest generation that is whole, and says so" in ended.out
+    assert "surefoot repair" not in ended.out
+    assert sf.Checkpoint("nightly").load() == {"n": 1}
+
+
+def test_beside_a_damaged_checkpoint_it_is_the_run_that_is_to_be_repaired(cli, store):
+    """The journals of checkpoints come first in the list."""
+    sf.Checkpoint("nightly").save({"night": 1})
+    close_all()
+    garble(store, b'{"night":1}', b'{"night":7}')
+    garble(store, b'"act#10"', b'"act#1X"')
+
+    ended = cli("inspect", str(store))
+
+    assert "load() falls back" in ended.out
+    assert "surefoot repair long --store" in ended.out
+
+
+def test_damaged_pages_under_a_checkpoint_are_mended_by_a_repair_of_any_run(cli, store):
+    """Then it is the file that is damaged, and that is built anew whichever run is named."""
+    sf.Checkpoint("nightly").save({"night": 1})
+    close_all()
+    garble(store, b'{"night":1}', b'{"night":7}')
+    lose(store, leaf(store, "runs"))
+
+    ended = cli("inspect", str(store))
+
+    assert "damaged: 1 of 4 journals" in ended.out
+    assert "surefoot repair ID --store" in ended.out
+
+
+def leaf(path, table, nth=0):
     connection = apsw.Connection(str(path))
     page = connection.execute(
-        "SELECT pageno FROM dbstat WHERE name = 'entries' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 1"
+        "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET ?", (table, nth)
     ).get
     connection.close()
     return page
 
 
+def lose(path, page):
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * PAGE : page * PAGE] = bytes(PAGE)
+    path.write_bytes(data)
+
+
 def test_unreadable_page_is_named_with_its_offset(cli, store):
     """For whoever wants to look with other tools."""
-    page = leaf(store)
-    data = bytearray(store.read_bytes())
-    data[(page - 1) * PAGE : page * PAGE] = bytes(PAGE)
-    store.write_bytes(data)
+    page = leaf(store, "entries", 1)
+    lose(store, page)
 
     ended = cli("inspect", str(store))
 
@@ -141,7 +189,7 @@ def test_cut_file_shows_what_is_left(cli, store):
     ended = cli("inspect", str(store))
 
     assert ended.code == 4
-    assert f"the file is shorter than it says: {len(data) // 2} bytes of {len(data)}" in ended.out
+    assert ended.out.count(f"the file is shorter than it says: {len(data) // 2} bytes of {len(data)}") == 1
 
 
 def test_damaged_and_missing_parts_are_named(cli, store):
@@ -437,3 +485,22 @@ def test_store_behind_a_link_is_looked_at_where_it_lies(cli, store, own_folder):
     (own_folder / "link.db").symlink_to(store)
 
     assert cli("inspect", "link.db").out == cli("inspect", str(store)).out
+
+
+def test_folder_of_checkpoints_that_cannot_be_read_is_said_and_not_passed_over(cli, own_folder, monkeypatch):
+    """Left out of the list it would count as sound."""
+    for name in ("one", "two"):
+        sf.Checkpoint(name, store="file:shelf").save({"n": 1})
+    real = os.listdir
+
+    def guarded(path):
+        if str(path).endswith("two"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", guarded)
+
+    ended = cli("inspect", str(own_folder / "shelf"))
+
+    assert ended.code != 0
+    assert f"{own_folder / 'shelf' / 'two'}: cannot be read: Permission denied" in ended.err

@@ -297,6 +297,26 @@ def test_what_leaves_the_run_on_purpose_is_not_done_either(app, shell):
     assert bytes_of(app) == before
 
 
+CONTINUING = """
+import surefoot as sf
+
+@sf.workflow
+def rounds(n: int) -> None:
+    sf.continue_as_new(n + 1, "too many")
+"""
+
+
+def test_a_next_segment_with_arguments_that_do_not_fit_is_told_in_one_sentence(app, shell):
+    """A resume would refuse it with the same words; no line of the user's own raised it, so none is shown."""
+    begin(app, CONTINUING, "import app\napp.rounds.start('r', 1)\n")
+
+    ended = shell("preflight", "--app", "app")
+
+    assert ended.code == 3
+    assert "UsageError: run r: sf.continue_as_new cannot go on with these arguments: " in ended.out
+    assert "Traceback" not in ended.out
+
+
 PAYING = r"""
 import asyncio, os, threading
 import surefoot as sf

@@ -51,7 +51,7 @@ def test_without_a_terminal_it_lists_the_effects_and_does_nothing(cli, failed, m
     assert (
         "run t would go back to before draft#2: 2 recorded calls are set aside and kept, 1 of them a step" in ended.err
     )
-    assert "in doubt   send#2: it happened or may have; then a person has to settle it" in ended.err
+    assert "in doubt   send#2: it happened or may have; a resume would stop and ask a person" in ended.err
     assert "send#1" not in ended.err
     assert "add --yes" in ended.err
 
@@ -151,4 +151,25 @@ def test_an_effect_that_was_undone_since_is_listed_as_one_to_settle(cli, own_fol
 
     told = cli("runs", "rewind", "t", "--at", "book#1").err
 
-    assert "book#1: it happened or may have; then a person has to settle it: book.undo#1 may have undone it" in told
+    assert "book#1: it happened or may have; a resume would stop and ask a person, unless its check finds it" in told
+    assert ": book.undo#1 may have undone it" in told
+
+
+@pytest.mark.parametrize("policy", ["ask", "retry", "fail"])
+def test_it_says_before_what_the_plan_says_afterwards(cli, own_folder, policy):
+    """Whoever agrees to the one must not be surprised by the other."""
+
+    @sf.effect(on_crash=policy)
+    def pay() -> None: ...
+
+    @sf.workflow(name=f"paying-{policy}")
+    def paying() -> None:
+        pay()
+
+    paying.run("t")
+
+    before = cli("runs", "rewind", "t", "--at", "pay#1").err
+    cli("runs", "rewind", "t", "--at", "pay#1", "--yes")
+
+    [(address, then)] = sf.get_run("t").plan().in_doubt
+    assert f"in doubt   {address}: it happened or may have; a resume would {then}\n" in before

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 
 import pytest
 
 from surefoot.cli import driving
+from surefoot.cli.options import Settings
 
 
 def test_only_the_result_goes_to_standard_output(shell):
@@ -260,7 +262,7 @@ def test_who_only_waited_for_another_process_is_told_that_it_goes_on(child, app)
     started = child.start("run", "app:sitting", "--id", "x")
     child.wait_until_it_sits()
 
-    told = driving._after_interrupt("x", None, "surefoot run …")
+    told = driving._after_interrupt(Settings(), "x", "surefoot run …")
 
     assert told == "stopped waiting: another process drives run x and goes on with it"
     child.let_go()
@@ -268,7 +270,34 @@ def test_who_only_waited_for_another_process_is_told_that_it_goes_on(child, app)
 
 
 def test_who_stops_before_anything_was_recorded_hears_that(cli):
-    assert "before anything was recorded" in driving._after_interrupt("x", None, "surefoot run …")
+    assert "before anything was recorded" in driving._after_interrupt(Settings(), "x", "surefoot run …")
+
+
+def test_who_cannot_be_told_how_the_run_stands_gets_a_command_that_finds_it(own_folder):
+    """An id may have a blank in it, and the store need not be the one that is meant by default."""
+    store = own_folder / "it's.db"
+    store.write_bytes(b"no database")
+
+    told = driving._after_interrupt(Settings(store="sqlite:///it's.db"), "x y", "surefoot run …")
+
+    look = told.partition("look again with: ")[2]
+    assert shlex.split(look) == ["surefoot", "runs", "show", "x y", "--store", "sqlite:///it's.db"]
+
+
+@pytest.mark.parametrize("word", ["team", "=a", ""])
+def test_a_label_that_is_no_pair_is_named(cli, word):
+    """Of several it is the one to mend."""
+    ended = cli("runs", "--label", "team=a", "--label", word)
+
+    assert (ended.code, ended.err) == (2, f"UsageError: --label {word!r}: write NAME=VALUE.\n")
+
+
+def test_labels_of_a_new_run_are_read_alike_before_anything_is_recorded(shell, app):
+    """A run that was started without its label would not be found by it."""
+    ended = shell("run", "app:echo", "--id", "x", "--label", "team")
+
+    assert (ended.code, ended.err) == (2, "UsageError: --label 'team': write NAME=VALUE.\n")
+    assert not (app / ".surefoot").exists()
 
 
 def test_an_event_is_waited_for_only_if_asked(shell, app):

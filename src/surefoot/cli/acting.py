@@ -38,7 +38,8 @@ def look(run: Run) -> tuple[RunState, bool]:
 
 def where(settings: Settings) -> str:
     """What a command needs to find the same store again."""
-    from surefoot.engine.config import DEFAULT_STORE, store_url
+    from surefoot.engine.config import store_url
+    from surefoot.engine.pasting import DEFAULT_STORE
     from surefoot.store.open import shown
 
     url = store_url(settings.store)

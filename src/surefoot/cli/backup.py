@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import output
+from surefoot.cli import output, progress
 from surefoot.cli.options import Settings, common
 from surefoot.view import text
 
@@ -35,7 +33,8 @@ def backup(settings: Settings, path: str) -> None:
     from surefoot.store.backup import back_up
 
     store = config.runtime(settings.store, create=False).store
-    with _progress(settings) as watch:
+    with progress.bar(settings) as show:
+        watch = partial(show, "copying, then verifying")
         made = back_up(store, path, verify=_wrong, now=datetime.now(UTC), watch=watch)
     if settings.json:
         output.say_json(
@@ -55,18 +54,3 @@ def _wrong(copy: Store) -> str:
     flaws = verify_store(copy).flaws
     more = f" (and {len(flaws) - 1} more)" if len(flaws) > 1 else ""
     return f"{flaws[0]}{more}" if flaws else ""
-
-
-@contextlib.contextmanager
-def _progress(settings: Settings) -> Iterator[Callable[[int, int], object] | None]:
-    if settings.json or not sys.stderr.isatty():
-        yield None
-        return
-    from surefoot.cli import progress as bars
-
-    bar = bars._new_bar()
-    (task,) = bar.task_ids
-    try:
-        yield lambda done, total: bar.update(task, description="copying, then verifying", total=total, completed=done)
-    finally:
-        bar.stop()

@@ -113,24 +113,24 @@ class Interrupted(SurefootError):
 
 def _interrupted(settings: Settings, run_id: str, signals: Signals) -> int:
     again = shlex.join(["surefoot", *settings.argv])
-    stopped = Interrupted(_after_interrupt(run_id, settings.store, again))
+    stopped = Interrupted(_after_interrupt(settings, run_id, again))
     if settings.json:
         return output.complain(settings, stopped, exit_code=signals.exit_code, run=run_id)
     output.tell(*text.visible_lines(str(stopped)))
     return signals.exit_code
 
 
-def _after_interrupt(run_id: str, store: str | None, again: str) -> str:
+def _after_interrupt(settings: Settings, run_id: str, again: str) -> str:
     """What is true now, read from the journal rather than assumed."""
     from surefoot.cli import acting
-    from surefoot.engine.handle import get_run
 
     try:
-        state, driven = acting.look(get_run(run_id, store=store))
+        state, driven = acting.look(acting.open_run(settings, run_id))
     except NotFound:
         return f"stopped by you before anything was recorded: start it with: {again}"
     except SurefootError as error:
-        return f"stopped by you: run {run_id} could not be looked at ({error}); look again with: surefoot runs show {run_id}"
+        look = f"surefoot runs show {shlex.quote(run_id)}{acting.where(settings)}"
+        return f"stopped by you: run {run_id} could not be looked at ({error}); look again with: {look}"
     if driven:
         return f"stopped waiting: another process drives run {run_id} and goes on with it"
     lines = [f"stopped by you: run {run_id} is safe; go on with: {again}"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import output
+from surefoot.cli.flaws import DAMAGED, many
 from surefoot.cli.options import Settings, common
-from surefoot.cli.verify import many
-from surefoot.errors import Damaged, UsageError
+from surefoot.errors import UsageError
 from surefoot.view import text
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _report(settings: Settings, found: Exported, subject: str, *, complain: bool
             "whole" if found.whole else f"of a damaged run: {many(found.valid, 'record')} from the first on can be used"
         )
         output.say(text.visible(f"{subject} {told}; {state}"))
-    return Damaged.exit_code if complain and not found.whole else 0
+    return DAMAGED if complain and not found.whole else 0
 
 
 def _facts(found: Exported) -> dict[str, Any]:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import output
+from surefoot.cli import output, progress
+from surefoot.cli.flaws import DAMAGED
 from surefoot.cli.options import Settings, common
-from surefoot.errors import Damaged, UsageError
+from surefoot.errors import UsageError
 from surefoot.view import text
 
 if TYPE_CHECKING:
     from surefoot.store.inspection import AnchorSeen, JournalSeen, Seen, ShelvesSeen, StoreSeen
 
-DAMAGED = Damaged.exit_code
 EXPORT = b'{"header":{'
-QUIET_SECONDS = 1.0
-"""Whoever is quicker than this says nothing on the way."""
-PAUSE_SECONDS = 0.2
 MOST_LINES = 200
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
@@ -46,7 +40,7 @@ def inspect(settings: Settings, place: str | None) -> int:
     _let_go()
     if os.path.isfile(path) and inspection.first_bytes(path, len(EXPORT)) == EXPORT:
         return _export(settings, path)
-    with _progress(settings) as watch:
+    with progress.line(settings) as watch:
         seen = inspection.look(path, watch)
     if settings.json:
         output.say_json(facts(seen))
@@ -92,31 +86,6 @@ def _export(settings: Settings, path: str) -> int:
         state = "whole" if found.whole else f"damaged when it was exported: {found.valid} records hold"
         output.say(text.visible(f"{path}: run {found.run}, exported, {found.records} records, {state}"))
     return 0 if found.whole else DAMAGED
-
-
-@contextlib.contextmanager
-def _progress(settings: Settings) -> Iterator[Callable[[str], object]]:
-    """One line on the terminal that is written over, once it takes long."""
-    if settings.json or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    started = said = time.monotonic()
-    shown = False
-
-    def watch(doing: str) -> None:
-        nonlocal said, shown
-        now = time.monotonic()
-        if now - started > QUIET_SECONDS and now - said > PAUSE_SECONDS:
-            said, shown = now, True
-            sys.stderr.write(f"\r\x1b[K{text.visible(doing)}")
-            sys.stderr.flush()
-
-    try:
-        yield watch
-    finally:
-        if shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 # --- for people ----------------------------------------------------------------------------------------
@@ -182,6 +151,8 @@ def _journal(seen: JournalSeen) -> Iterator[str]:
 
 
 def _verdict(seen: StoreSeen) -> Iterator[str]:
+    from surefoot.store.generation_journal import checkpoints
+
     if seen.sound:
         yield f"sound: {len(seen.journals)} journals, {sum(one.entries for one in seen.journals):,} entries"
         return
@@ -190,8 +161,22 @@ def _verdict(seen: StoreSeen) -> Iterator[str]:
     yield "  a backup?   put it back, together with its -wal file"
     if seen.anchor.why:
         yield f"  gone?       surefoot adopt --reason TEXT{_where(seen.path)}"
-    if not any(fault.startswith("page 1,") for fault in seen.faults):  # without it nothing can be built anew
-        yield f"  go on?      surefoot repair {shlex.quote(bad[0]) if bad else 'ID'}{_where(seen.path)}"
+    if checkpoints(bad):
+        yield "  checkpoint? load() falls back to the newest generation that is whole, and says so"
+    if (run := _to_repair(seen, bad)) is not None:
+        yield f"  go on?      surefoot repair {run}{_where(seen.path)}"
+
+
+def _to_repair(seen: StoreSeen, bad: list[str]) -> str | None:
+    """What to name to `surefoot repair`, which takes runs only: the first that is bad, or any where the file itself is."""
+    from surefoot.store.rules import is_run
+
+    if any(fault.startswith("page 1,") for fault in seen.faults):
+        return None  # Without it nothing can be built anew.
+    if (run := next(filter(is_run, bad), None)) is not None:
+        return shlex.quote(run)
+    only_other_journals = bad and not (seen.faults or seen.pages or seen.unread or seen.misfits)
+    return None if only_other_journals else "ID"
 
 
 def _where(path: str) -> str:

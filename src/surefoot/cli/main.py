@@ -14,7 +14,7 @@ import click
 
 from surefoot.cli import output
 from surefoot.cli.options import LazyGroup, Settings, common
-from surefoot.errors import SurefootError, UsageError
+from surefoot.errors import Stopped, SurefootError, UsageError
 
 INTERRUPTED = 130
 
@@ -70,12 +70,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = surefoot.main(args=arguments, prog_name="surefoot", standalone_mode=False, obj=settings)
     except SurefootError as error:
+        _name_store(settings, error)
         return output.complain(settings, error, exit_code=error.exit_code)
     except click.ClickException as error:
         return output.complain(settings, UsageError(_usage(error)), exit_code=UsageError.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     return int(code or 0)
+
+
+def _name_store(settings: Settings, error: SurefootError) -> None:
+    """The commands that help go to the store that this one looked in."""
+    if isinstance(error, Stopped) and not error.store:
+        from surefoot.engine.config import store_url
+        from surefoot.engine.pasting import name_store
+        from surefoot.store.open import shown
+
+        name_store(error, shown(store_url(settings.store)))
 
 
 def _usage(error: click.ClickException) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
+
+from surefoot.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,6 +67,17 @@ app_option = click.option(
     show_envvar=True,
     help="The module that defines the workflow. Stored data never decides what is imported.",
 )
+
+
+def pairs(words: Iterable[str], option: str) -> dict[str, str]:
+    """What was said as `option NAME=VALUE`, perhaps several times."""
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {word!r}: write NAME=VALUE.")
+        found[name] = value
+    return found
 
 
 class LazyGroup(click.Group):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import output
+from surefoot.cli import output, progress
 from surefoot.cli.options import Settings, common
 from surefoot.view import text, trouble
 
@@ -53,7 +50,7 @@ def preflight(settings: Settings, apps: tuple[str, ...]) -> int:
         for app in apps:
             code.load_app(app)
         runtime = config.runtime(settings.store, create=False)
-        found = _rehearsed(runtime)
+        found = _rehearsed(settings, runtime)
     if settings.json:
         output.say_json(facts(apps, runtime.store.url, found))
     else:
@@ -62,14 +59,14 @@ def preflight(settings: Settings, apps: tuple[str, ...]) -> int:
     return exit_code(found)
 
 
-def _rehearsed(runtime: Runtime) -> list[Finding]:
+def _rehearsed(settings: Settings, runtime: Runtime) -> list[Finding]:
     from surefoot.engine import preflight as engine
 
     runs = engine.unfinished(runtime)
     found = []
-    with _shown(len(runs)) as advance:
-        for one in engine.preflight(runtime, runs):
-            advance()
+    with progress.bar(settings, wanted=len(runs) >= WORTH_A_BAR) as show:
+        for number, one in enumerate(engine.preflight(runtime, runs), 1):
+            show(f"rehearsing  {number} of {len(runs)} runs", number, len(runs))
             if one is not None:
                 found.append(one)
     return sorted(found, key=lambda one: engine.VERDICTS.index(one.verdict))
@@ -192,23 +189,3 @@ def _run_facts(one: Finding) -> dict[str, Any]:
 def _reason(error: BaseException) -> dict[str, Any]:
     found = trouble.facts(error)
     return {name: found[name] for name in ("type", "message", "address", "cures", "facts") if name in found}
-
-
-# --- progress --------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _shown(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on the terminal, where there is one and enough to do."""
-    if total < WORTH_A_BAR or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from surefoot.cli import paint
-
-    columns = (TextColumn("rehearsing"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=paint.console(stderr=True), transient=True) as bar:
-        bar.console.show_cursor(True)  # Whoever is killed with SIGKILL must not leave the terminal without a cursor.
-        task = bar.add_task("", total=total)
-        yield lambda: bar.update(task, advance=1)

@@ -1,6 +1,7 @@
-"""A line on the terminal that says how far a long run is. It looks at the journal like anybody else.
+"""What a person at a terminal sees while something takes long: how far a run is, a bar, or one line written over.
 
-Only where standard error is a terminal; it never touches standard output, the run or the exit code.
+Only where standard error is a terminal; it never touches standard output, what is being done, or the exit code. The line
+of a run looks at the journal like anybody else.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from surefoot.cli.options import Settings
 from surefoot.errors import SurefootError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from surefoot.core.state import RunState
+    from surefoot.engine import verifying
 
 FIRST_LOOK_SECONDS = 1.0
-"""A run that is quicker than this gets no line: it would only flicker."""
+"""What is quicker than this gets no line: it would only flicker."""
 PAUSE_SECONDS = 0.3
 SHARE = 20
 """A look takes at most one part in so many of the time: a long journal is looked at less often."""
@@ -83,12 +86,67 @@ class _Watcher(threading.Thread):
         self._bar.update(task, description=f"{visible(state.run)}  {told}", total=total, completed=done)
 
 
+@contextlib.contextmanager
+def bar(settings: Settings, *, wanted: bool = True) -> Iterator[Callable[[str, int, int], None]]:
+    """What shows how far it is: what is being done, how many are done, of how many."""
+    if not (wanted and _seen(settings)):
+        yield lambda _doing, _done, _of: None
+        return
+    drawn = _new_bar()
+    (task,) = drawn.task_ids
+    try:
+        yield lambda doing, done, of: drawn.update(task, description=doing, total=of, completed=done)
+    finally:
+        drawn.stop()
+
+
+@contextlib.contextmanager
+def journals(settings: Settings, doing: str) -> Iterator[Callable[[verifying.Progress], None]]:
+    """A bar for whoever reads every journal of the store."""
+    with bar(settings) as show:
+        yield lambda now: show(
+            f"{doing}  {now.journals} of {now.of} journals, {now.bytes / 1e6:,.0f} MB", now.journals, now.of
+        )
+
+
+@contextlib.contextmanager
+def line(settings: Settings) -> Iterator[Callable[[str], None]]:
+    """What tells the step that is being done, where nobody knows how many there are."""
+    if not _seen(settings):
+        yield lambda _: None
+        return
+    from surefoot.view.text import visible
+
+    started = said = time.monotonic()
+    written = False
+
+    def tell(doing: str) -> None:
+        nonlocal said, written
+        now = time.monotonic()
+        if now - started > FIRST_LOOK_SECONDS and now - said > PAUSE_SECONDS:
+            said, written = now, True
+            sys.stderr.write(f"\r\x1b[K{visible(doing)}")
+            sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        if written:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _seen(settings: Settings) -> bool:
+    """Whether a person looks on, rather than a program that asked for JSON."""
+    return not settings.json and sys.stderr.isatty()
+
+
 def _new_bar() -> Progress:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from surefoot.cli import paint
 
-    bar = Progress(
+    drawn = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -97,7 +155,7 @@ def _new_bar() -> Progress:
         transient=True,
         refresh_per_second=5,
     )
-    bar.add_task("", total=None)
-    bar.start()
-    bar.console.show_cursor(True)  # Whoever is killed with SIGKILL must not leave the terminal without a cursor.
-    return bar
+    drawn.add_task("", total=None)
+    drawn.start()
+    drawn.console.show_cursor(True)  # Whoever is killed with SIGKILL must not leave the terminal without a cursor.
+    return drawn

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import output, paint
+from surefoot.cli import acting, flaws, output, paint, progress
+from surefoot.cli.flaws import many
 from surefoot.cli.options import Settings, common, operator
-from surefoot.cli.verify import DAMAGED, flaw_facts, many, progress, told, where
 from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED
 from surefoot.core.timer import seconds
 from surefoot.errors import UsageError
@@ -49,14 +49,14 @@ def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by
         refused = [pruning.bury(store, clock, one, by=who, note=note) for one in going]
         left += [refusal for refusal in refused if refusal is not None]
         going = [one for one, refusal in zip(going, refused, strict=True) if refusal is None]
-        with progress(settings, "looking for parts that nobody needs") as watch:
+        with progress.journals(settings, "looking for parts that nobody needs") as watch:
             swept = pruning.sweep(store, watch=watch)
         damaged = damaged or bool(swept.flaws)
     if settings.json:
         output.say_json(_facts(going, left, swept))
     else:
         _tell(settings, going, left, swept)
-    return DAMAGED if damaged else 0
+    return flaws.DAMAGED if damaged else 0
 
 
 def _statuses(given: str | None) -> frozenset[str]:
@@ -87,7 +87,7 @@ def _tell(settings: Settings, going: list[Candidate], left: list[Refusal], swept
     if swept.why:
         output.tell(f"no parts were deleted: {swept.why}")
     for flaw in swept.flaws:
-        output.tell(told(flaw, where(settings)))
+        output.tell(flaws.told(flaw, acting.where(settings)))
 
 
 def _facts(going: list[Candidate], left: list[Refusal], swept: Swept | None) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _facts(going: list[Candidate], left: list[Refusal], swept: Swept | None) -> 
         "left": [{"run": one.run, "why": one.why} for one in left],
         "parts_deleted": 0 if swept is None else swept.deleted,
         "parts_kept_because": "" if swept is None else swept.why,
-        "damaged": [] if swept is None else [flaw_facts(flaw) for flaw in swept.flaws],
+        "damaged": [] if swept is None else [flaws.facts(flaw) for flaw in swept.flaws],
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, common, pairs
 
 
 @click.command()
@@ -44,7 +44,7 @@ def run(
     with driving.answers_only():
         workflow = code.load_workflow(target)
     positional, named = code.arguments(workflow, args)
-    options: dict[str, Any] = {"store": settings.store, "wait": wait, "labels": _labels(labels)}
+    options: dict[str, Any] = {"store": settings.store, "wait": wait, "labels": pairs(labels, "--label")}
     bound = workflow.using(**options)
 
     def work() -> Any:
@@ -55,15 +55,3 @@ def run(
         return asyncio.run(bound.run(run_id, *positional, **named))
 
     return driving.drive(settings, run_id, work, show_progress=progress)
-
-
-def _labels(words: tuple[str, ...]) -> dict[str, str]:
-    from surefoot.errors import UsageError
-
-    found: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--label {word!r}: write NAME=VALUE.")
-        found[name] = value
-    return found

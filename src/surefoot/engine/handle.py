@@ -21,30 +21,25 @@ from surefoot.core.entry import (
     EventSent,
     Progressed,
     QuarantineLifted,
-    RunCancelled,
     RunRewound,
     Value,
 )
 from surefoot.core.expectation import UNSEEN, Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
-from surefoot.core.timer import remaining
+from surefoot.core.timer import Duration, remaining, seconds
 from surefoot.core.visible import shorten, visible
-from surefoot.engine import config, drive, journal, parents, people, start, worldview
-from surefoot.engine.ending import conclude, tell_what_is_left
+from surefoot.engine import cancelling, config, journal, people, planning, start, worldview
 from surefoot.engine.fitting import fitted
-from surefoot.engine.registry import Definition, registry
+from surefoot.engine.pasting import at
+from surefoot.engine.registry import registry
 from surefoot.engine.rehearsal import would_do
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.session import Session
-from surefoot.engine.signals import ContinueSignal, RunSignal
-from surefoot.engine.spec import is_undoable
-from surefoot.errors import Cancelled, CodeChanged, Damaged, Fenced, Stopped, UsageError
-from surefoot.store.contract import Head, IndexRow, RunQuery
+from surefoot.errors import Damaged, Stopped, UsageError
+from surefoot.store.contract import IndexRow, RunQuery
 
 if TYPE_CHECKING:
     from surefoot.engine.forking import Fork, StateAt
-    from surefoot.engine.preflight import Rehearsal
 
 _NOT_GIVEN: Any = object()
 
@@ -78,35 +73,6 @@ class RecordedCall(Struct, frozen=True):
     key: str
     on_crash: str
     learned_by: str
-
-
-class ResumePlan(Struct, frozen=True):
-    """What a resume would do now. Nothing is executed by looking."""
-
-    run_id: str
-    status: str
-    replayed: list[str]
-    in_doubt: list[tuple[str, str]]
-    """(address, what a resume does about it)."""
-    next: list[tuple[str, str]] | None
-    """(kind, address) of the calls that would be executed next; None: the code is not at hand."""
-    stops: list[str]
-    """What would stop the resume before anything new is executed."""
-    drift: list[str] = []
-    """What is not as the run left it, found by looking now."""
-    on_drift: str = ""
-    """What a resume does about drift: `stop`, `warn`, `accept`, or `decide` by the workflow's own function. `later`: it
-    stops at what is open, and looks at the world once that is answered."""
-    questions: list[tuple[str, str]] = []
-    """(address, question) of what people have not answered yet."""
-    unasked: list[str] = []
-    """Effects executed before that the code has not asked for up to there: perhaps it no longer does, and the resume
-    would find that only at its end."""
-
-    @property
-    def effects(self) -> list[str]:
-        """Addresses of the effects that would run; one whose check decides is among them."""
-        return [address for kind, address in self.next or [] if kind == "effect"]
 
 
 class Run:
@@ -197,9 +163,9 @@ class Run:
 
         return forking.state_at(self, address, segment=segment)
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: Duration | None = None) -> Any:
         """Wait for the run to end. Raises its failure, its stop, or TimeoutError."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + seconds(timeout)
         pause, nap = threading.Event(), start.FIRST_NAP
         while True:
             state = self.state()
@@ -212,51 +178,9 @@ class Run:
             pause.wait(nap)
             nap = min(nap * 1.5, start.LONGEST_NAP)
 
-    def plan(self) -> ResumePlan:
+    def plan(self) -> planning.ResumePlan:
         """What a resume would do now, found by replaying without executing anything."""
-        found = journal.load(self.runtime.store, self.id)
-        if found is None:
-            raise start.not_found(self.id, self.runtime.store.url)
-        state, head = found
-        definition = registry.known(state.created.workflow) if state.created else None
-        in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
-        questions = [(past.address, past.question) for past in state.questions()]
-        stops = [stop.message for stop in state.stops]
-        stands = state.needs_answer(lambda due: remaining(due, self.runtime.clock.read()) <= 0)
-        drift, on_drift = self._foreseen_drift(state, definition, stands=stands)
-        upcoming: list[tuple[str, str]] | None = None
-        unasked: list[str] = []
-        if definition is not None and state.status not in ENDED:
-            rehearsed = _rehearsed(self.runtime, state, head, definition)
-            unasked = rehearsed.unasked
-            stops = stops if stands else rehearsed.stops
-            in_doubt += [(address, _by_policy(policy)) for address, policy in rehearsed.suspects]
-            asking = {address for address, what in in_doubt if what.startswith("stop")}
-            upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
-            if on_drift == worldview.STOP:
-                # The world is looked at before anything runs.
-                stops, upcoming = [worldview.drifted(self.id, drift).message], []
-        replayed = [past.address for past in state.calls.values() if past.state in (PastState.DONE, PastState.FAILED)]
-        return ResumePlan(
-            self.id, state.status, replayed, in_doubt, upcoming, stops,
-            [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [], unasked,
-        )  # fmt: skip
-
-    def _foreseen_drift(
-        self, state: RunState, definition: Definition | None, *, stands: bool
-    ) -> tuple[list[Drift], str]:
-        """What has drifted, and what a resume does about it. A function of the workflow's is not asked."""
-        if state.status in ENDED or not (state.world.sights or (definition is not None and definition.watch)):
-            return [], ""
-        drift = self._findings(state).drift
-        if not drift:
-            return [], ""
-        if stands:
-            return drift, "later"
-        if any(found.what == UNSEEN for found in drift):
-            return drift, worldview.STOP
-        on_drift = worldview.STOP if definition is None else definition.on_drift
-        return drift, on_drift if isinstance(on_drift, str) else "decide"
+        return planning.plan(self.runtime, self.id)
 
     # -- acting ---------------------------------------------------------------------------------------
 
@@ -336,45 +260,15 @@ class Run:
         def decide(state: RunState) -> CancelRequested | None:
             if state.status in ENDED:
                 raise UsageError(f"run {self.id} has ended already: {state.status}")
-            if (definition := self._undoes_here(state)) is not None and definition.is_async:
+            if (definition := cancelling.undoes_here(self.runtime, state)) is not None and definition.is_async:
                 self._require_no_loop("cancel")
             return None if state.cancel is not None else CancelRequested(by or whoami(), note)
 
-        state = self._visit(decide)
-        if start.driven_elsewhere(self.runtime, state):
-            return
-        if self._undoes_here(state) is not None:
-            self._undo_and_end()
-            return
-        self._end_cancelled()
-        if left := self._left_done(state):
-            config.loud(
-                f"run {self.id} was cancelled, and nothing of it was undone: its code is not at hand. "
-                f"Done, and left as it is: {', '.join(left)}",
-                run=self.id,
-                kind="cancel",
-            )
-
-    def _undoes_here(self, state: RunState) -> Definition | None:
-        """The code, if a cancellation has to run it in this process."""
-        definition = registry.known(state.created.workflow) if state.created else None
-        if definition is None or start.driven_elsewhere(self.runtime, state):
-            return None
-        effects = [past for past in state.calls.values() if past.kind == "effect"]
-        undoes = state.in_doubt() or any(is_undoable(past.address) for past in effects)
-        return definition if undoes else None
+        cancelling.carry_out(self.runtime, self._visit(decide), self.resume)
 
     def left_done_by_cancel(self) -> list[str]:
         """Effects that a cancellation from here would leave done, because only the code knows whether to undo them."""
-        state = self.state()
-        over = state.status in ENDED or start.driven_elsewhere(self.runtime, state)
-        return [] if over else self._left_done(state)
-
-    def _left_done(self, state: RunState) -> list[str]:
-        if state.created is None or registry.known(state.created.workflow) is not None:
-            return []
-        done = (past.address for past in state.calls.values() if past.kind == "effect" and past.state is PastState.DONE)
-        return [address for address in done if not address.rpartition("#")[0].endswith(".undo")]
+        return cancelling.would_leave_done(self.runtime, self.state())
 
     def _require_no_loop(self, verb: str) -> None:
         """It drives an async workflow to its end, and a loop that runs already cannot wait for that."""
@@ -388,36 +282,6 @@ class Run:
             f"run {self.id}: its workflow is async, and run.{verb}() would block the loop that calls it. In async code: "
             f"await (await surefoot.aio.get_run({self.id!r})).{verb}()"
         )
-
-    def _undo_and_end(self) -> None:
-        """Replay up to where the cancellation strikes: sagas are undone on the way out."""
-        try:
-            self.resume()
-        except Cancelled:
-            return
-        except CodeChanged as stop:
-            config.loud(
-                f"run {self.id} was cancelled, and nothing of it was undone: {stop.summary}", run=self.id, kind="cancel"
-            )
-            self._end_cancelled()
-
-    def _end_cancelled(self) -> None:
-        found = journal.load(self.runtime.store, self.id)
-        if found is None or found[0].status in ENDED or start.driven_elsewhere(self.runtime, found[0]):
-            return
-        session = Session(self.runtime, *found)
-        try:
-            drive.go_live(session)
-            session.journal.append(RunCancelled())
-            tell_what_is_left(session)
-            if (created := session.state.created) is not None and created.child_of:
-                parents.tell(self.runtime, self.id, created.child_of)
-            for child in found[0].children:
-                parents.cancel(self.runtime, child, self.id)
-        except Fenced:
-            return  # Somebody took the run up at this moment, and sees the request at its first verb.
-        finally:
-            self.runtime.discharge(session)
 
     def answer(self, name: str, value: Any, *, by: str | None = None, note: str = "", shown: str = "") -> None:
         """Answer an open question (`approve#1`): true or false, or what was asked for. The first answer counts.
@@ -595,7 +459,8 @@ def runs(
         raise UsageError(f"status={status!r} is none of {', '.join(STATUSES)}")
     runtime = config.runtime(store, create=False)
     query = RunQuery(status, workflow, labels or {}, limit, offset)
-    found = [Run(runtime, listed.run, listed.row) for listed in runtime.store.runs(query)]
+    with at(runtime.store.url):
+        found = [Run(runtime, listed.run, listed.row) for listed in runtime.store.runs(query)]
     return [run for run in found if run.row is not None or _fits(run, query)]
 
 
@@ -647,72 +512,3 @@ def _recorded(past: Past, args: Raw | None, result: Raw | None) -> RecordedCall:
         on_crash=past.policy,
         learned_by=past.learned_by,
     )
-
-
-def _would_settle(past: Past) -> str:
-    if past.state is PastState.UNSTORABLE:
-        return "stop: its value must be given by a person"
-    if past.spent and past.policy == "retry":
-        return f"stop and ask a person, unless its check finds it: {past.spent}"
-    return _by_policy(past.policy)
-
-
-def _by_policy(policy: str) -> str:
-    return _SETTLED.get(policy, "stop and ask a person")
-
-
-_SETTLED = {
-    "retry": "run again with the same key",
-    "fail": "fail the call",
-    "check": "ask its check, which decides",
-}
-
-
-class _Rehearsed(Struct, frozen=True):
-    planned: list[tuple[str, str]]
-    suspects: list[tuple[str, str]]
-    stops: list[str]
-    unasked: list[str]
-
-
-def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Definition) -> _Rehearsed:
-    """Replay up to the first calls that would be executed, or to the end that would be recorded."""
-    from surefoot.engine.preflight import Rehearsal
-
-    session = Rehearsal(runtime, state, head)
-    session.follow(definition.watch, definition.on_drift, definition.approve)
-    stops: list[str] = []
-    try:
-        args, kwargs = start.recorded_arguments(session, definition.resume_plan())
-        outcome = _invoked(session, definition, lambda: definition.fn(*args, **kwargs))
-        if not (session.planned or session.stops or session.trouble):
-            _foresee_end(session, outcome)
-    except Stopped as stop:
-        stops.append(stop.summary)
-    if session.trouble is not None:
-        stops.append(str(session.trouble))
-    stops += [stop.message for stop in session.stops]
-    return _Rehearsed(session.planned, session.suspects, stops, [past.address for past in session.unasked()])
-
-
-def _invoked(session: Rehearsal, definition: Definition, fn: Any) -> Any:
-    from surefoot.engine.preflight import perform
-
-    outcome = perform(session, definition, fn)
-    came_to_something = session.planned or session.stops or session.trouble
-    if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception) and not came_to_something:
-        raise outcome  # Else it may be no more than what a TaskGroup makes of our own signals.
-    return outcome
-
-
-def _foresee_end(session: Session, outcome: Any) -> None:
-    """A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here."""
-    ending: Any = None
-    program = conclude(session, outcome)
-    try:
-        while True:
-            next(program)
-    except StopIteration as end:
-        ending = end.value
-    if isinstance(ending, ContinueSignal):
-        session.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))

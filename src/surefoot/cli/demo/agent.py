@@ -12,9 +12,16 @@ import time
 from pathlib import Path
 
 import surefoot as sf
+from surefoot import witness
 
 
 @sf.step  # Safe to repeat: a read, a computation, a model call. Its answer is recorded, so it is paid for once.
+def find(folder: str) -> list[str]:
+    happened(f"find {folder}")
+    return sorted(str(path) for path in Path(folder).glob("*.py"))
+
+
+@sf.step
 def propose(path: str, rule: str) -> str:
     happened(f"propose {path}")
     time.sleep(0.15)  # The model thinks.
@@ -22,7 +29,13 @@ def propose(path: str, rule: str) -> str:
     return old.replace("import os\n", "from pathlib import Path\n").replace("os.path.join(a, b)", "Path(a) / b")
 
 
-@sf.effect(on_crash="retry")  # Changes the world, but writing the same text again does no harm.
+def its_file(path: str, _text: str) -> witness.Witness:
+    return witness.file(path)
+
+
+# Changes the world, but writing the same text again does no harm. It touches a file: before the run goes on, that is
+# looked at, and if somebody else has changed it meanwhile, a person is asked.
+@sf.effect(on_crash="retry", touches=[its_file])
 def write(path: str, text: str) -> int:
     happened(f"write {path}")
     return Path(path).write_text(text)
@@ -38,7 +51,7 @@ def mail(reviewer: str, text: str) -> str:
 
 @sf.workflow
 def refactor(folder: str, rule: str) -> dict[str, object]:
-    paths = sorted(str(path) for path in Path(folder).glob("*.py"))
+    paths = find(folder)
     for done, path in enumerate(paths, 1):
         with sf.scope(path):  # Calls are named after their file: [src/a.py]/write#1
             write(path, propose(path, rule))

@@ -24,13 +24,19 @@ from typing import TYPE_CHECKING, Any
 import surefoot
 from surefoot.cli import paint
 from surefoot.cli.options import Settings
+from surefoot.errors import Stopped
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 RUN = "refactor-42"
 FILES = 16
+CALLS_NEEDED = 1 + 2 * FILES + 1
+"""Find the files; for each a model call and a write; the mail."""
 KILL_AT_MODEL_CALL = 9
+EXIT_NEEDS_A_PERSON = Stopped.exit_code
+EDITED = "src/module_03.py"
+EDIT = "# reviewed by Ada\n"
 PATIENCE_SECONDS = 60
 AGENT = Path(__file__).with_name("agent.py")
 SOURCE = "import os\n\n\ndef where_{number}(a, b):\n    return os.path.join(a, b)\n"
@@ -43,9 +49,10 @@ def play(folder: Path, settings: Settings, *, kept: bool) -> dict[str, Any]:
     started = time.monotonic()
     stage.set_up()
     recorded = stage.first_act_killed_in_the_middle()
-    stage.second_act_resumed_and_killed_in_an_effect(recorded)
-    stage.third_act_in_doubt()
-    stage.fourth_act_settled()
+    stage.second_act_drifted()
+    stage.third_act_resumed_and_killed_in_an_effect(recorded)
+    stage.fourth_act_in_doubt()
+    stage.fifth_act_settled()
     seen = stage.curtain(time.monotonic() - started)
     if kept:
         stage.say(f"\neverything is still in {folder}; try: cd {shlex.quote(str(folder))} && surefoot runs tail {RUN}")
@@ -86,8 +93,25 @@ class Stage:
         self.check(bool(recorded), f"{len(recorded)} calls were on record when the process died")
         return Counter(recorded)
 
-    def second_act_resumed_and_killed_in_an_effect(self, recorded: dict[str, int]) -> None:
-        self.title("3. The same command again: it goes on, and is killed after the mail went out")
+    def second_act_drifted(self) -> None:
+        self.title("3. While it is down, somebody edits a file that it had rewritten")
+        self.say(f"{EDITED}: + {EDIT}")
+        with (self.folder / EDITED).open("a") as file:
+            file.write(EDIT)
+        before = self.ledger()
+        stopped = self.surefoot(*START)
+        self.exit_codes.append(stopped.returncode)
+        ran = len(self.ledger()) - len(before)
+        drifted = stopped.returncode == EXIT_NEEDS_A_PERSON and "Drifted" in stopped.stderr
+        self.check(drifted, f"it looked, and stopped before anything ran (exit code {stopped.returncode})")
+        self.check(f"file:{EDITED}: changed" in stopped.stderr, f"it named what had changed: {EDITED}")
+        self.check(ran == 0, f"calls made meanwhile: {ran}")
+        self.title("4. A person says that the edit is all right")
+        accepted = self.surefoot("accept", RUN, "--by", "demo", "--note", "a comment, it may stay")
+        self.check(accepted.returncode == 0, f"the answer is recorded (exit code {accepted.returncode})")
+
+    def third_act_resumed_and_killed_in_an_effect(self, recorded: dict[str, int]) -> None:
+        self.title("5. The same command again: it goes on, and is killed after the mail went out")
         before = Counter(self.ledger())
         self.killed_when(lambda _: bool(self.lines("outbox.txt")))
         after = Counter(self.ledger())
@@ -99,22 +123,22 @@ class Stage:
             f"{len(cut_off)} call was cut off by the first kill and ran again: {', '.join(cut_off) or 'none'}",
         )
 
-    def third_act_in_doubt(self) -> None:
-        self.title("4. The same command again: was the mail sent? surefoot knows that it does not know")
+    def fourth_act_in_doubt(self) -> None:
+        self.title("6. The same command again: was the mail sent? surefoot knows that it does not know")
         code = self.surefoot(*START).returncode
         self.exit_codes.append(code)
         mails = len(self.lines("outbox.txt"))
-        self.check(code == 3, f"it stopped and asked (exit code {code}) instead of sending again")
+        self.check(code == EXIT_NEEDS_A_PERSON, f"it stopped and asked (exit code {code}) instead of sending again")
         self.check(mails == 1, f"mails in the outbox: {mails}")
 
-    def fourth_act_settled(self) -> None:
-        self.title("5. A person looks into the outbox, sees the mail, and says so")
+    def fifth_act_settled(self) -> None:
+        self.title("7. A person looks into the outbox, sees the mail, and says so")
         self.say("".join(f"outbox.txt: {line}\n" for line in self.lines("outbox.txt")))
         settled = self.surefoot(
             "settle", RUN, "mail#1", "--happened", '"accepted"', "--by", "demo", "--note", "it is in the outbox"
         )
         self.check(settled.returncode == 0, f"the answer is recorded (exit code {settled.returncode})")
-        self.title("6. The same command a last time")
+        self.title("8. The same command a last time")
         ended = self.surefoot(*START)
         self.exit_codes.append(ended.returncode)
         result = json.loads(ended.stdout) if ended.returncode == 0 else None
@@ -123,7 +147,7 @@ class Stage:
 
     def curtain(self, seconds: float) -> dict[str, Any]:
         """The last look at the world: files, ledger, outbox."""
-        self.title("7. A last look at the world")
+        self.title("9. A last look at the world")
         ledger = self.ledger()
         times = Counter(ledger)
         files = [path.read_text() for path in sorted((self.folder / "src").glob("*.py"))]
@@ -132,11 +156,13 @@ class Stage:
         kills = self.exit_codes.count(-signal.SIGKILL)
         self.check(kills == 2, f"processes killed with SIGKILL: {kills}")
         self.check(refactored == FILES, f"files refactored: {refactored} of {len(files)}")
+        stays = self.lines(EDITED)[-1:] == EDIT.splitlines()
+        self.check(stays, f"the edit of {EDITED} is {'still there' if stays else 'gone'}")
         self.check(mails == 1 and times["mail ada@example.org"] == 1, f"mails sent: {mails}")
         twice = sum(count - 1 for what, count in times.items() if what.startswith("propose"))
         self.check(
-            len(ledger) <= 2 * FILES + 1 + 1,
-            f"calls really made: {len(ledger)}, for {2 * FILES + 1} that were needed ({twice} model call paid for twice)",
+            CALLS_NEEDED <= len(ledger) <= CALLS_NEEDED + 1,
+            f"calls really made: {len(ledger)}, for {CALLS_NEEDED} that were needed ({twice} model call paid for twice)",
         )
         held = all(good for good, _ in self.held)
         count = sum(good for good, _ in self.held)
@@ -147,7 +173,7 @@ class Stage:
             "claims": [{"held": good, "claim": claim} for good, claim in self.held],
             "exit_codes": self.exit_codes,
             "calls_made": len(ledger),
-            "calls_needed": 2 * FILES + 1,
+            "calls_needed": CALLS_NEEDED,
             "mails": mails,
             "files": refactored,
             "seconds": round(seconds, 1),
@@ -268,9 +294,9 @@ def _count(ledger: list[str], what: str) -> int:
 
 
 def _things_done(page: dict[str, Any]) -> list[str]:
-    """The recorded calls, in the words of the ledger."""
+    """The recorded calls, in the words of the ledger: the name, and the argument that it is about."""
     return [
-        f"{call['address'].rpartition('/')[2].partition('#')[0]} {call['args']['path']}"
+        f"{call['address'].rpartition('/')[2].partition('#')[0]} {call['args'].get('path') or call['args']['folder']}"
         for call in page["calls"]
         if call["status"] == "done" and call["kind"] in ("step", "effect")
     ]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import acting, output, paint
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, common, pairs
 from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
-from surefoot.errors import Damaged, UsageError
+from surefoot.errors import Damaged
 from surefoot.view import listing, standing, text
 from surefoot.view.standing import Stands
 
@@ -31,7 +31,8 @@ MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
 @click.pass_obj
 def list_(settings: Settings, status: str | None, workflow: str | None, labels: tuple[str, ...], limit: int) -> None:
     """List the runs of the store: those that need a person first, then the others, newest first."""
-    query: dict[str, Any] = {"workflow": workflow, "labels": _pairs(labels), "limit": limit, "store": settings.store}
+    wanted = pairs(labels, "--label")
+    query: dict[str, Any] = {"workflow": workflow, "labels": wanted, "limit": limit, "store": settings.store}
     statuses: list[str | None] = [*MAY_NEED_A_PERSON, None] if status is None else [status]
     seen = _all_seen(statuses, query)
     if settings.json:
@@ -92,10 +93,3 @@ def _facts(seen: listing.Seen) -> dict[str, Any]:
         "created": text.moment(seen.created) if seen.created else None,
         "labels": seen.labels,
     }
-
-
-def _pairs(words: tuple[str, ...]) -> dict[str, str]:
-    found = dict(word.partition("=")[::2] for word in words)
-    if not all(found) or any("=" not in word for word in words):
-        raise UsageError("--label: write NAME=VALUE.")
-    return found

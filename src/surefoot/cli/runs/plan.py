@@ -11,7 +11,7 @@ from surefoot.cli.options import Settings, app_option, common
 from surefoot.view import text
 
 if TYPE_CHECKING:
-    from surefoot.engine.handle import ResumePlan
+    from surefoot.engine.planning import ResumePlan
 
 
 @click.command()

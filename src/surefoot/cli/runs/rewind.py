@@ -9,6 +9,7 @@ import click
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, common, operator
 from surefoot.core.address import as_recorded
+from surefoot.core.doubt import on_resume
 from surefoot.core.state import reversed_since
 from surefoot.view import text
 
@@ -53,17 +54,9 @@ def _outlook(run_id: str, address: str, aside: list[Past], executed: list[Past])
     kept = f"{are} set aside and kept, {run} again."
     told = [f"run {run_id} would go back to before {address}: {kept}"]
     spent = reversed_since(aside)
-    told += [
-        f"  in doubt   {past.address}: it happened or may have; then {_policy(past, spent.get(past.address, ''))}"
-        for past in executed
-    ]
+    for past in executed:
+        then = on_resume(past.policy, spent.get(past.address, ""))
+        told.append(f"  in doubt   {past.address}: it happened or may have; a resume would {then}")
     if not executed:
         told.append("  no effect was executed from there on.")
     return [text.visible(line) for line in told]
-
-
-def _policy(past: Past, spent: str) -> str:
-    if spent and past.policy == "retry":
-        return f"a person has to settle it: {spent}"
-    words = {"retry": "run again with the same key", "check": "looked up by its check", "fail": "the call fails"}
-    return words.get(past.policy, "a person has to settle it")

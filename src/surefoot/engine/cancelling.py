@@ -1,0 +1,89 @@
+"""How a cancelled run ends that nobody drives: its sagas are undone if the code is at hand; if not, that is told.
+
+The request is on record before anything here begins. Whoever takes the run up meanwhile sees it at the first verb, and
+the run ends there instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surefoot.core.entry import RunCancelled
+from surefoot.core.history import PastState
+from surefoot.core.state import ENDED, RunState
+from surefoot.engine import config, drive, journal, parents, start
+from surefoot.engine.ending import tell_what_is_left
+from surefoot.engine.registry import Definition, registry
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.session import Session
+from surefoot.engine.spec import is_undoable
+from surefoot.errors import Cancelled, CodeChanged, Fenced
+
+
+def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
+    """The code, if a cancellation has to run it in this process."""
+    definition = registry.known(state.created.workflow) if state.created else None
+    if definition is None or start.driven_elsewhere(runtime, state):
+        return None
+    effects = [past for past in state.calls.values() if past.kind == "effect"]
+    undoes = state.in_doubt() or any(is_undoable(past.address) for past in effects)
+    return definition if undoes else None
+
+
+def would_leave_done(runtime: Runtime, state: RunState) -> list[str]:
+    """Effects that a cancellation from here would leave done, because only the code knows whether to undo them."""
+    over = state.status in ENDED or start.driven_elsewhere(runtime, state)
+    return [] if over else _left_done(state)
+
+
+def carry_out(runtime: Runtime, state: RunState, resume: Callable[[], object]) -> None:
+    """End the run now that the request is recorded, unless a living process drives it and does so itself."""
+    if start.driven_elsewhere(runtime, state):
+        return
+    if undoes_here(runtime, state) is not None:
+        _undo_and_end(runtime, state.run, resume)
+        return
+    _end(runtime, state.run)
+    if left := _left_done(state):
+        _tell_nothing_undone(state.run, f"its code is not at hand. Done, and left as it is: {', '.join(left)}")
+
+
+def _left_done(state: RunState) -> list[str]:
+    if state.created is None or registry.known(state.created.workflow) is not None:
+        return []
+    done = (past.address for past in state.calls.values() if past.kind == "effect" and past.state is PastState.DONE)
+    return [address for address in done if not address.rpartition("#")[0].endswith(".undo")]
+
+
+def _undo_and_end(runtime: Runtime, run_id: str, resume: Callable[[], object]) -> None:
+    """Replay up to where the cancellation strikes: sagas are undone on the way out."""
+    try:
+        resume()
+    except Cancelled:
+        return
+    except CodeChanged as stop:
+        _tell_nothing_undone(run_id, stop.summary)
+        _end(runtime, run_id)
+
+
+def _tell_nothing_undone(run_id: str, why: str) -> None:
+    config.loud(f"run {run_id} was cancelled, and nothing of it was undone: {why}", run=run_id, kind="cancel")
+
+
+def _end(runtime: Runtime, run_id: str) -> None:
+    found = journal.load(runtime.store, run_id)
+    if found is None or found[0].status in ENDED or start.driven_elsewhere(runtime, found[0]):
+        return
+    session = Session(runtime, *found)
+    try:
+        drive.go_live(session)
+        session.journal.append(RunCancelled())
+        tell_what_is_left(session)
+        if (created := session.state.created) is not None and created.child_of:
+            parents.tell(runtime, run_id, created.child_of)
+        for child in found[0].children:
+            parents.cancel(runtime, child, run_id)
+    except Fenced:
+        return  # Somebody took the run up at this moment, and sees the request at its first verb.
+    finally:
+        runtime.discharge(session)

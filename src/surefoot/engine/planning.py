@@ -1,0 +1,153 @@
+"""What a resume would do now, found by rehearsing it: recorded calls are answered, and nothing is executed.
+
+The rehearsal ends at the first calls that would really run. What comes before that in a resume comes before it here:
+what is open stops first, then the world is looked at, and only then does anything new happen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from surefoot.core import doubt
+from surefoot.core.expectation import UNSEEN, Drift
+from surefoot.core.history import Past, PastState
+from surefoot.core.state import ENDED, RunState
+from surefoot.core.timer import remaining
+from surefoot.engine import journal, start, worldview
+from surefoot.engine.ending import conclude
+from surefoot.engine.registry import Definition, registry
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.session import Session
+from surefoot.engine.signals import ContinueSignal, RunSignal
+from surefoot.errors import Stopped
+from surefoot.store.contract import Head
+
+
+class ResumePlan(Struct, frozen=True):
+    """What a resume would do now. Nothing is executed by looking."""
+
+    run_id: str
+    status: str
+    replayed: list[str]
+    in_doubt: list[tuple[str, str]]
+    """(address, what a resume does about it)."""
+    next: list[tuple[str, str]] | None
+    """(kind, address) of the calls that would be executed next; None: the code is not at hand."""
+    stops: list[str]
+    """What would stop the resume before anything new is executed."""
+    drift: list[str] = []
+    """What is not as the run left it, found by looking now."""
+    on_drift: str = ""
+    """What a resume does about drift: `stop`, `warn`, `accept`, or `decide` by the workflow's own function. `later`: it
+    stops at what is open, and looks at the world once that is answered."""
+    questions: list[tuple[str, str]] = []
+    """(address, question) of what people have not answered yet."""
+    unasked: list[str] = []
+    """Effects executed before that the code has not asked for up to there: perhaps it no longer does, and the resume
+    would find that only at its end."""
+
+    @property
+    def effects(self) -> list[str]:
+        """Addresses of the effects that would run; one whose check decides is among them."""
+        return [address for kind, address in self.next or [] if kind == "effect"]
+
+
+def plan(runtime: Runtime, run_id: str) -> ResumePlan:
+    """What a resume would do now. NotFound, if there is no such run."""
+    found = journal.load(runtime.store, run_id)
+    if found is None:
+        raise start.not_found(run_id, runtime.store.url)
+    state, head = found
+    definition = registry.known(state.created.workflow) if state.created else None
+    in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
+    questions = [(past.address, past.question) for past in state.questions()]
+    stops = [stop.message for stop in state.stops]
+    stands = state.needs_answer(lambda due: remaining(due, runtime.clock.read()) <= 0)
+    drift, on_drift = _foreseen_drift(state, definition, stands=stands)
+    upcoming: list[tuple[str, str]] | None = None
+    unasked: list[str] = []
+    if definition is not None and state.status not in ENDED:
+        rehearsed = _rehearsed(runtime, state, head, definition)
+        unasked = rehearsed.unasked
+        stops = stops if stands else rehearsed.stops
+        in_doubt += [(address, doubt.on_resume(policy)) for address, policy in rehearsed.suspects]
+        asking = {address for address, what in in_doubt if what.startswith("stop")}
+        upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
+        if on_drift == worldview.STOP:
+            # The world is looked at before anything runs.
+            stops, upcoming = [worldview.drifted(run_id, drift).message], []
+    replayed = [past.address for past in state.calls.values() if past.state in (PastState.DONE, PastState.FAILED)]
+    return ResumePlan(
+        run_id, state.status, replayed, in_doubt, upcoming, stops,
+        [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [], unasked,
+    )  # fmt: skip
+
+
+def _would_settle(past: Past) -> str:
+    if past.state is PastState.UNSTORABLE:
+        return "stop: its value must be given by a person"
+    return doubt.on_resume(past.policy, past.spent)
+
+
+def _foreseen_drift(state: RunState, definition: Definition | None, *, stands: bool) -> tuple[list[Drift], str]:
+    """What has drifted, and what a resume does about it. A function of the workflow's is not asked."""
+    watch = () if definition is None else definition.watch
+    if state.status in ENDED or not (state.world.sights or watch):
+        return [], ""
+    drift = worldview.look(state.world, watch).drift
+    if not drift:
+        return [], ""
+    if stands:
+        return drift, "later"
+    if any(found.what == UNSEEN for found in drift):
+        return drift, worldview.STOP
+    on_drift = worldview.STOP if definition is None else definition.on_drift
+    return drift, on_drift if isinstance(on_drift, str) else "decide"
+
+
+# --- the rehearsal ---------------------------------------------------------------------------------
+
+
+class _Rehearsed(Struct, frozen=True):
+    planned: list[tuple[str, str]]
+    suspects: list[tuple[str, str]]
+    stops: list[str]
+    unasked: list[str]
+
+
+def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Definition) -> _Rehearsed:
+    """Replay up to the first calls that would be executed, or to the end that would be recorded."""
+    from surefoot.engine import preflight  # Here, since few programs plan and all import this module.
+
+    session = preflight.Rehearsal(runtime, state, head)
+    session.follow(definition.watch, definition.on_drift, definition.approve)
+    stops: list[str] = []
+    try:
+        args, kwargs = start.recorded_arguments(session, definition.resume_plan())
+        outcome = preflight.perform(session, definition, lambda: definition.fn(*args, **kwargs))
+        if not (session.planned or session.stops or session.trouble):
+            # Else an outcome may be no more than what a TaskGroup makes of our own signals.
+            _foresee_end(session, outcome)
+    except Stopped as stop:
+        stops.append(stop.summary)
+    if session.trouble is not None:
+        stops.append(str(session.trouble))
+    stops += [stop.message for stop in session.stops]
+    return _Rehearsed(session.planned, session.suspects, stops, [past.address for past in session.unasked()])
+
+
+def _foresee_end(session: Session, outcome: Any) -> None:
+    """A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here."""
+    if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
+        raise outcome
+    ending: Any = None
+    program = conclude(session, outcome)
+    try:
+        while True:
+            next(program)
+    except StopIteration as end:
+        ending = end.value
+    if isinstance(ending, ContinueSignal):
+        session.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))

@@ -149,3 +149,41 @@ def test_the_demo_and_test_commands_of_the_readme_exist():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
     assert set(re.findall(r"`?make ([a-z]+)", (ROOT / "README.md").read_text())) <= targets
+
+
+# --- the map of the code ---------------------------------------------------------------------------
+
+MODULE = re.compile(r"`([\w/]+\.py)`")
+
+
+def rooms(page, root):
+    """The modules that the tables of a page name. A name without a folder is in that of the one before it in its row."""
+    for row in re.findall(r"^\| `.*$", page, re.MULTILINE):
+        folder = Path()
+        for name in MODULE.findall(row):
+            path = Path(name) if "/" in name else folder / name
+            folder = path.parent
+            if path.name != "VERB.py":
+                yield ROOT / path if path.parts[0] == "tests" else root / path
+
+
+def verbs():
+    """Their modules go by one line of the page: they are found by their names."""
+    from surefoot.cli import main
+    from surefoot.cli.runs import group
+
+    modules = [where.partition(":")[0] for where, _ in (main.VERBS | group.VERBS).values()]
+    return {ROOT / "src" / f"{module.replace('.', '/')}.py" for module in modules}
+
+
+@pytest.mark.parametrize(("half", "folder"), [(0, "src/surefoot"), (1, "tests/crash")], ids=["engine", "crash lab"])
+def test_architecture_names_every_module_and_none_that_is_not_there(half, folder):
+    """Whoever looks for the place where something is decided starts at this page."""
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text().split("\n## The crash lab\n")[half]
+    named = set(rooms(page, ROOT / folder))
+    there = {
+        path for path in (ROOT / folder).rglob("*.py") if not path.name.startswith(("__init__", "test_", "conftest"))
+    }
+
+    assert sorted(there - named - verbs()) == []
+    assert sorted(path for path in named if not path.exists()) == []

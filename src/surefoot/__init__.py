@@ -11,8 +11,9 @@ from surefoot.engine.checkpoint import Checkpoint, Generation
 from surefoot.engine.children import child
 from surefoot.engine.config import configure
 from surefoot.engine.events import send_event
-from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run, get_run, runs
+from surefoot.engine.handle import JournalEntry, RecordedCall, Run, get_run, runs
 from surefoot.engine.people import Decision
+from surefoot.engine.planning import ResumePlan
 from surefoot.engine.queues import Queue
 from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga, undo

@@ -11,8 +11,9 @@ from surefoot.engine.checkpoint import Generation
 from surefoot.engine.checkpoint_async import AsyncCheckpoint as Checkpoint
 from surefoot.engine.children import child_async as child
 from surefoot.engine.config import configure
-from surefoot.engine.handle import JournalEntry, RecordedCall, ResumePlan, Run
+from surefoot.engine.handle import JournalEntry, RecordedCall, Run
 from surefoot.engine.people import Decision
+from surefoot.engine.planning import ResumePlan
 from surefoot.engine.queues import Queue
 from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga

@@ -132,6 +132,8 @@ class Stopped(SurefootError):
         self.facts = dict(facts or {})
         self.cures = tuple(cures)
         self.stops: tuple[Stopped, ...] = (self,)
+        self.store = ""
+        """The URL of the store it is about, once that is known: then the cures name it."""
         super().__init__(message)
 
     def __str__(self) -> str:

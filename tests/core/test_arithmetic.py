@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import timedelta
 
 import pytest
@@ -109,6 +110,10 @@ def test_what_is_tried_again(error, retry_on, harmless, again):
         (ConnectionResetError(), False),
         (KeyError(), False),
         (KeyboardInterrupt(), False),
+        (subprocess.TimeoutExpired("deploy", 1), False),
+        (ExceptionGroup("tasks", [ValueError(), ExceptionGroup("more", [TimeoutError()])]), False),
+        (ExceptionGroup("tasks", [ValueError(), OSError()]), True),
+        (BaseExceptionGroup("tasks", [KeyboardInterrupt()]), False),
     ],
 )
 def test_what_an_exception_of_an_effect_proves(error, proves):

@@ -315,6 +315,25 @@ def test_a_value_that_the_code_cannot_read_any_more_is_told(configured, monkeypa
     assert [(one.run, one.kind) for one in heard] == [("r", "SchemaMismatch")]
 
 
+def test_what_helps_names_the_store_where_it_is_not_the_default_one(configured):
+    """An alert is read on another screen: pasted as it is, the command must find the run."""
+    heard = []
+    configured(heard.append)
+
+    with pytest.raises(sf.WaitingForAnswer):
+        waiting.using(store="sqlite:///elsewhere.db").run("r")
+    with pytest.raises(sf.WaitingForAnswer):
+        waiting.using(store="sqlite:///elsewhere.db", wait=0.01).run("r2")
+    stop("r3")
+
+    elsewhere, while_waiting, here = (one.splitlines()[1:] for one in heard)
+    for cures in (elsewhere, while_waiting):
+        assert cures
+        assert all(line.endswith(" --store sqlite:///elsewhere.db") for line in cures)
+    assert here
+    assert not any("--store" in line for line in here)
+
+
 def test_an_older_state_of_the_store_is_told_when_it_is_met_and_when_it_is_adopted(configured, tmp_path):
     from surefoot.cli.main import main
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import inspect
 import threading
 import warnings
+from datetime import UTC, datetime
 
 import pytest
 
 import surefoot as sf
 import surefoot.aio as asf
+from surefoot import witness
 
 
 def addresses(run_id: str) -> set[str]:
@@ -312,13 +315,45 @@ def test_a_blocking_call_handed_to_a_thread_belongs_to_the_run():
     assert addresses("r") == {"double#1"}
 
 
-def test_a_blocking_verb_in_an_async_workflow_names_the_cure():
+BLOCKING = {
+    "approve": lambda: sf.approve("on?"),
+    "ask": lambda: sf.ask("how many?"),
+    "child": lambda: sf.child(side, "child"),
+    "gather": lambda: sf.gather(lambda: 1),
+    "map": lambda: sf.map(double, [1]),
+    "send_event": lambda: sf.send_event("other", "paid"),
+    "sleep": lambda: sf.sleep(1),
+    "sleep_until": lambda: sf.sleep_until(datetime.now(UTC)),
+    "undo": sf.undo,
+    "verify": sf.verify,
+    "wait_event": lambda: sf.wait_event("paid"),
+    "watch": lambda: sf.watch(witness.env("HOME")),
+}
+
+
+@sf.workflow(name="side")
+def side() -> int:
+    return 1
+
+
+@pytest.mark.parametrize("verb", BLOCKING)
+def test_a_blocking_verb_in_an_async_workflow_names_the_cure(verb):
+    """It would hold up the loop, and with it every other run and heartbeat there, perhaps until somebody answers."""
+
     @asf.workflow
     async def wf() -> None:
-        sf.sleep(1)
+        BLOCKING[verb]()
 
-    with pytest.raises(sf.UsageError, match=r"surefoot\.aio"):
+    with pytest.raises(sf.UsageError, match=rf"`import surefoot\.aio as sf` and `await sf\.{verb}\("):
         asyncio.run(wf.run("r"))
+    assert sf.get_run("r").steps() == []
+
+
+def test_every_verb_that_has_an_awaitable_twin_is_among_these():
+    """One that is added later must not slip through."""
+    twins = {name for name in asf.__all__ if inspect.iscoroutinefunction(getattr(asf, name))}
+
+    assert twins - {"get_run", "runs"} == set(BLOCKING)
 
 
 def test_a_wait_inside_a_step_is_refused():

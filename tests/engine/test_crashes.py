@@ -376,3 +376,100 @@ def test_an_unexpected_error_while_committing_leaves_nobody_waiting(monkeypatch)
         asyncio.run(wf.run("r"))
     assert asyncio.run(wf.run("other")) == 1
     assert asyncio.run(wf.run("r")) == 1
+
+
+RENAMED = """
+    import os, signal, sys
+    import surefoot as sf
+
+    @sf.effect(name=os.environ["NAME"])
+    def pay(cents):
+        with open("ledger", "a") as file:
+            file.write(f"paid {cents}\\n")
+        if os.environ["NAME"] == "pay":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @sf.workflow
+    def wf():
+        pay(100)
+        sf.wait_event("go")
+
+    try:
+        wf.run("r")
+    except sf.Stopped as stop:
+        print(type(stop).__name__, stop)
+"""
+
+
+def test_effect_in_doubt_is_not_passed_over_by_one_with_another_name(program, ledger):
+    """The same payment under a new name would be a second one, long before the code comes to its end."""
+    program.write(RENAMED)
+    assert program.run(NAME="pay").returncode == -signal.SIGKILL
+
+    stopped = program.run(NAME="charge")
+
+    assert stopped.stdout.startswith("InDoubt run r, pay#1: started ")
+    assert "the code now asks for charge#1 before it" in stopped.stdout
+    assert ledger.lines == ["paid 100"]
+
+    sf.get_run("r").settle("pay#1", not_happened=True)
+    assert "waiting for event 'go'" in program.run(NAME="charge").stdout
+    assert ledger.lines == ["paid 100", "paid 100"]
+
+
+PATCHED = """
+    import os, signal, sys
+    import surefoot as sf
+
+    @sf.effect
+    def tell(how, i):
+        with open("ledger", "a") as file:
+            file.write(f"{how} {i}\\n")
+
+    def is_new():
+        return os.environ["CODE"] == "new" and sf.patched("sms")
+
+    def one(i):
+        tell("sms" if is_new() else "mail", i)
+
+    @sf.workflow
+    def loop():
+        for i in range(6):
+            if str(i) == os.environ.get("DIE"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            one(i)
+
+    @sf.workflow
+    def branches():
+        sf.map(one, range(2), key=str)
+        if os.environ.get("DIE"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        sf.map(one, range(6), key=lambda i: str(i), concurrency=6)
+
+    {"loop": loop, "branches": branches}[sys.argv[1]].run(sys.argv[2])
+"""
+
+
+def test_a_patch_in_a_loop_keeps_the_old_way_of_a_run_in_flight_to_its_end(program, ledger):
+    """Half of the customers by mail and half by text message is neither the old way nor the new one."""
+    program.write(PATCHED)
+    assert program.run("loop", "r", CODE="old", DIE="2").returncode == -signal.SIGKILL
+    assert program.run("loop", "r", CODE="new", DIE="4").returncode == -signal.SIGKILL
+    assert program.run("loop", "r", CODE="new").returncode == 0
+    assert ledger.lines == [f"mail {i}" for i in range(6)]
+
+    ledger.path.unlink()
+    assert program.run("loop", "fresh", CODE="new", DIE="3").returncode == -signal.SIGKILL
+    assert program.run("loop", "fresh", CODE="new").returncode == 0
+    assert ledger.lines == [f"sms {i}" for i in range(6)]
+
+
+def test_a_patch_in_branches_keeps_one_way_for_all_of_them(program, ledger):
+    """A branch that has not begun yet belongs to a run that went the old way all the same."""
+    program.write(PATCHED)
+    assert program.run("branches", "r", CODE="old", DIE="now").returncode == -signal.SIGKILL
+    done = program.run("branches", "r", CODE="new")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {line.split()[0] for line in ledger.lines} == {"mail"}
+    assert len(ledger.lines) == 8

@@ -806,10 +806,37 @@ def test_verify_finds_what_others_did_and_not_what_the_run_did():
     assert wf.run("r") == "fine"
     shutil.rmtree("out")
     foreign[0] = "b.txt"
-    with pytest.raises(sf.Drifted, match=r"b\.txt: added"):
+    with pytest.raises(sf.Drifted, match=r"b\.txt: added") as met:
         wf.run("r2")
+    assert "Nothing was executed" not in str(met.value)
+    assert "what it did before is done" in str(met.value)
     os.unlink("b.txt")
     assert wf.run("r2") == "fine"
+
+
+def test_drift_that_is_met_again_by_a_resume_leaves_no_second_trace(monkeypatch):
+    """The resume may say that nothing was executed; that is no news to alert anybody of."""
+    heard = []
+    monkeypatch.setattr(config.settings, "alerts", (heard.append,))
+
+    @sf.effect(touches=[witness.file("a.txt")])
+    def write() -> None:
+        Path("a.txt").write_text("ours")
+
+    @sf.workflow(watch=[witness.files("*.txt")])
+    def wf() -> None:
+        write()
+        Path("b.txt").write_text("theirs")
+        sf.verify()
+
+    with pytest.raises(sf.Drifted, match="what it did before is done"):
+        wf.run("r")
+    before = [entry.kind for entry in sf.get_run("r").entries()]
+    with pytest.raises(sf.Drifted, match="Nothing was executed"):
+        wf.run("r")
+
+    assert [entry.kind for entry in sf.get_run("r").entries()] == before
+    assert len(heard) == 1
 
 
 def test_verify_in_one_branch_is_not_confused_by_the_writes_of_another():

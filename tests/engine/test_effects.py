@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import pytest
 
@@ -219,6 +220,57 @@ def test_on_crash_fail_fails_the_call_and_says_the_outcome_is_unknown():
             return error.type
 
     assert wf.run("r") == "InDoubt"
+
+
+DECORATORS = [sf.step, sf.effect, sf.workflow, sf.transaction("sqlite:///own.db")]
+
+
+@pytest.mark.parametrize("decorate", DECORATORS)
+def test_a_generator_is_refused_when_decorated(decorate):
+    """To call one runs nothing: "it happened" would be on record for something that never ran."""
+
+    def one_by_one(db: object):
+        yield db
+
+    async def one_by_one_async(db: object):
+        yield db
+
+    for fn in (one_by_one, one_by_one_async):
+        with pytest.raises(sf.UsageError, match=rf"{fn.__name__} is a generator function"):
+            decorate(fn)
+
+
+def test_a_check_or_an_undo_that_is_a_generator_is_refused_when_decorated():
+    """It would look at nothing, or undo nothing, the night it is needed."""
+
+    @sf.effect
+    def charge() -> int:
+        return 1
+
+    with pytest.raises(sf.UsageError, match=r"effect charge: its check: \w+ is a generator function"):
+
+        @charge.check
+        def _():
+            yield sf.not_happened()
+
+    with pytest.raises(sf.UsageError, match=r"effect charge: its undo: \w+ is a generator function"):
+
+        @charge.undo
+        def _(result):
+            yield result
+
+
+@pytest.mark.parametrize("decorate", DECORATORS)
+def test_what_has_no_name_to_be_recorded_by_is_refused_when_decorated(decorate):
+    with pytest.raises(sf.UsageError, match="Write a function that calls it: def"):
+        decorate(functools.partial(print, "x"))
+
+
+@pytest.mark.parametrize("decorator", [sf.step, sf.effect])
+def test_a_backoff_that_is_none_is_refused_when_decorated(decorator):
+    """Found only at the first failure, it would make a run fail for good that only had to wait."""
+    with pytest.raises(sf.UsageError, match=r"backoff=3: must be an sf\.Backoff"):
+        decorator(backoff=3, retries=1, retry_on=(OSError,))(print)
 
 
 def test_retries_without_a_reason_why_they_are_safe_are_refused_when_decorated():

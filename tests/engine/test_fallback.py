@@ -1005,3 +1005,42 @@ def test_a_handle_that_was_given_up_leaves_its_process_alive(program, ledger):
 
     open("gate", "w").close()
     child.communicate()
+
+
+def test_lost_arguments_of_a_run_are_damage_and_not_another_task():
+    """ "Use another run id" would be advice to start afresh what may be half done."""
+
+    @sf.workflow
+    def wf(text: str) -> int:
+        return len(text)
+
+    wf.run("r", "lorem ipsum " * 500)
+    change("DELETE FROM parts")
+
+    with pytest.raises(sf.JournalCorrupt, match="run r: no entry of it is valid"):
+        wf.run("r", "dolor sit amet " * 500)
+
+
+def test_lost_arguments_of_a_call_are_damage_and_not_changed_code(ledger):
+    """Whether they are those of today cannot be told, so nobody is told to put old code back."""
+    text = "lorem ipsum " * 500
+
+    @sf.effect
+    def send(what: str) -> int:
+        ledger.write("send")
+        return len(what)
+
+    @sf.workflow
+    def wf() -> bool:
+        send(text)
+        return bool(sf.approve("go on?"))
+
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    sf.get_run("r").answer("approve#1", True)
+    change("DELETE FROM parts")
+    text = "dolor sit amet " * 500
+
+    with pytest.raises(sf.JournalCorrupt, match="a value of it is damaged"):
+        wf.run("r")
+    assert ledger.lines == ["send"]

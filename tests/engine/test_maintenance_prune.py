@@ -95,7 +95,7 @@ def test_a_pruned_run_leaves_a_tombstone(runtime):
         run.result()
     with pytest.raises(sf.NotFound, match="was pruned on"):
         work.run("done-1", "tag 1")
-    with pytest.raises(sf.RunConflict):
+    with pytest.raises(sf.RunConflict, match="recorded: only their fingerprint is kept: the run was pruned\n"):
         work.run("done-1", "another tag")
     assert {one.id for one in sf.runs(status="done")} == {"done-0", "done-1", "done-2"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import surefoot as sf
+from surefoot.store.open import close_all
 
 
 class Crash(BaseException):
@@ -223,6 +224,32 @@ def test_patched_keeps_the_old_way_for_runs_that_passed_the_point(ledger):
     assert wf.run("fresh") == "new"
 
 
+def test_patched_answers_anew_after_continue_as_new():
+    """A run that never ends would else keep the old way for ever; nothing of the last segment is replayed."""
+    crashed: list[int] = []
+    new_code, ways = False, []
+
+    @sf.step
+    def work() -> None: ...
+
+    @sf.workflow
+    def wf(round_: int) -> None:
+        for _ in range(2):
+            ways.append("new" if new_code and sf.patched("new-way") else "old")
+            work()
+            crash_once(crashed)
+        if round_ < 2:
+            sf.continue_as_new(round_ + 1)
+
+    with pytest.raises(Crash):
+        wf.run("r", 1)
+    new_code = True
+    ways.clear()
+    wf.run("r", 1)
+
+    assert ways == ["old", "old", "new", "new"]
+
+
 def test_the_first_delivery_is_already_the_decoded_copy():
     """First run and replay must see equal objects; what the step keeps is not what the caller gets."""
     kept: list[dict[str, int]] = []
@@ -337,6 +364,7 @@ def test_secrets_are_recorded_as_stars(tmp_path):
         return use(sf.Secret("canary-4711"))
 
     assert wf.run("r") == len("canary-4711")
+    close_all()
     stored = b"".join(path.read_bytes() for path in (tmp_path / ".surefoot").rglob("*") if path.is_file())
     assert b"canary-4711" not in stored
     assert b"***" in stored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -322,6 +323,40 @@ def test_an_async_run_is_driven_from_async_code_only_by_an_awaitable_handle(verb
 
     asyncio.run(main())
     assert sf.get_run("r").status == ("done" if verb == "resume" else "cancelled")
+
+
+def test_a_started_async_run_is_waited_for_without_blocking_the_loop():
+    """The same words, awaitable where they wait: a blocking handle would hold up the very loop that drives the run."""
+
+    @sf.workflow(name="async answer")
+    async def wf() -> int:
+        return 42
+
+    async def main() -> int:
+        run = await wf.start("r")
+        assert (run.id, run.status) == ("r", "queued")
+        await wf.run("r")
+        return await run.result(timeout="10s")
+
+    assert asyncio.run(main()) == 42
+    handle = asyncio.run(wf.using().start("r"))
+    assert asyncio.run(handle.result()) == 42, "in blocking code, a loop of its own does for each"
+
+
+def test_a_result_is_waited_for_as_long_as_any_duration_says():
+    """Everywhere else a time is written as "90s" too."""
+
+    @sf.workflow
+    def wf() -> int:
+        return 42
+
+    run = wf.start("r")
+
+    for timeout in ("1ms", 0.001, timedelta(milliseconds=1)):
+        with pytest.raises(TimeoutError, match="still queued"):
+            run.result(timeout=timeout)
+    with pytest.raises(sf.UsageError, match="not a duration"):
+        run.result(timeout="soon")
 
 
 def test_a_run_asleep_notices_its_cancellation():

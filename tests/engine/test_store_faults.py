@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -11,7 +12,9 @@ import surefoot as sf
 from surefoot.core.entry import KIND_OF, EffectDone, EffectIntended, StepDone
 from surefoot.engine import config
 from surefoot.engine.commit import Committer, Ticket
+from surefoot.engine.handle import Run
 from surefoot.store.contract import Append
+from surefoot.store.open import close_all
 from surefoot.store.sqlite import SqliteStore
 
 
@@ -220,3 +223,78 @@ def test_words_that_no_index_can_hold_are_refused_where_they_are_given(option):
 
     with pytest.raises(sf.UsageError, match="characters"):
         wf.using(**option)
+
+
+ELSEWHERE = "sqlite:///elsewhere.db"
+
+
+@sf.workflow(name="kept elsewhere")
+def kept_elsewhere() -> int:
+    return 1
+
+
+def _damaged(path: str) -> None:
+    close_all()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute("UPDATE entries SET at = at + 1 WHERE run = 'r' AND seq = 2").rowcount == 1
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda: sf.get_run("r", store=ELSEWHERE),
+        lambda: Run(config.runtime(ELSEWHERE, create=False), "r").entries(),
+        lambda: Run(config.runtime(ELSEWHERE, create=False), "r").verify(),
+        lambda: Run(config.runtime(ELSEWHERE, create=False), "r").plan(),
+        lambda: Run(config.runtime(ELSEWHERE, create=False), "r").cancel(),
+    ],
+)
+def test_what_helps_a_damaged_run_names_the_store_it_is_in(look):
+    """Pasted without it, `surefoot repair r` would go to another store, perhaps to another run of that name."""
+    kept_elsewhere.using(store=ELSEWHERE).run("r")
+    _damaged("elsewhere.db")
+
+    with pytest.raises(sf.JournalCorrupt) as met:
+        look()
+
+    assert ("go on before it", f"surefoot repair r --store {ELSEWHERE}") in met.value.cures
+    assert str(met.value).count("--store") == len([do for _, do in met.value.cures if "inspect" not in do])
+
+
+def test_what_helps_a_damaged_run_names_the_store_when_it_may_not_step_back(monkeypatch):
+    monkeypatch.setattr(config.settings, "store", ELSEWHERE)
+    monkeypatch.setattr(config.settings, "on_corruption", config.STOP)
+    kept_elsewhere.run("r")
+    _damaged("elsewhere.db")
+
+    with pytest.raises(sf.JournalCorrupt) as met:
+        kept_elsewhere.run("r")
+    assert ("go on before it", f"surefoot repair r --store {ELSEWHERE}") in met.value.cures
+
+
+def test_what_helps_a_store_that_is_older_than_it_was_names_it(tmp_path):
+    """`surefoot adopt` accepts a loss: it must not do so for another store."""
+    kept_elsewhere.using(store=ELSEWHERE).run("r")
+    close_all()
+    older = (tmp_path / "elsewhere.db").read_bytes()
+    kept_elsewhere.using(store=ELSEWHERE).run("r2")
+    close_all()
+    (tmp_path / "elsewhere.db").write_bytes(older)
+
+    with pytest.raises(sf.JournalRegressed) as met:
+        sf.get_run("r", store=ELSEWHERE)
+    assert ("really lost?", f"surefoot adopt --reason TEXT --store {ELSEWHERE}") in met.value.cures
+
+
+def test_what_helps_a_run_in_the_default_store_needs_no_name_even_if_a_run_elsewhere_met_it(monkeypatch):
+    """Whoever looks from another store must not put that one's name on the cure."""
+    kept_elsewhere.run("r")
+    _damaged(".surefoot/runs.db")
+
+    @sf.workflow(name="looks around")
+    def looks_around() -> None:
+        sf.get_run("r")
+
+    with pytest.raises(sf.JournalCorrupt) as met:
+        looks_around.using(store=ELSEWHERE).run("other")
+    assert ("go on before it", "surefoot repair r") in met.value.cures

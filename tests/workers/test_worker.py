@@ -603,7 +603,8 @@ def test_async_effect_that_ends_the_process_ends_only_its_run(store):
     asyncio.run(left.start("left"))
     with sf.Worker():
         wait_until(ended("left"))
-        assert asyncio.run(doubling_async.start("after", 4)).result(timeout=30) == 8
+        asyncio.run(doubling_async.start("after", 4))
+        assert sf.get_run("after").result(timeout=30) == 8
 
 
 def test_rewound_parent_goes_on_at_once(store):

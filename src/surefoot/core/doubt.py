@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from datetime import UTC, datetime
+from typing import Final
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -70,6 +71,21 @@ def recorded(run: str, past: Past) -> Question:
 def lost(run: str, address: str, args: Value | None = None) -> Question:
     known = "it may have been executed before: entries of this run are lost, perhaps its own"
     return Question(run, address, known, args)
+
+
+def on_resume(policy: str, spent: str = "") -> str:
+    """What a resume would do about an effect in doubt. `spent`: what may have undone it since, under the same key."""
+    if spent and policy == "retry":
+        return f"{_ASK}, unless its check finds it: {spent}"
+    return _ON_RESUME.get(policy, _ASK)
+
+
+_ASK: Final = "stop and ask a person"
+_ON_RESUME: Final = {
+    "retry": "run again with the same key",
+    "fail": "fail the call",
+    "check": "ask its check, which decides",
+}
 
 
 def open_questions(state: RunState) -> tuple[Stop, ...]:

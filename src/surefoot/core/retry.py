@@ -5,6 +5,7 @@ Only arithmetic and judgement on values here; waiting and recording is done else
 
 from __future__ import annotations
 
+from subprocess import TimeoutExpired
 from typing import Final
 
 from msgspec import Struct
@@ -16,8 +17,8 @@ RATE_LIMIT_RETRIES: Final = 5
 """How often `RetryAfter` is honoured where `retries=` says nothing."""
 DOUBT_RETRIES: Final = 3
 """How often an effect that is safe to retry is tried again after doubt where `retries=` says nothing."""
-UNSURE: Final = (TimeoutError, ConnectionError)
-"""Exceptions after which nobody can know whether an effect happened."""
+UNSURE: Final = (TimeoutError, ConnectionError, TimeoutExpired)
+"""Exceptions after which nobody can know whether an effect happened; also as one of a group."""
 
 
 class Backoff:
@@ -88,4 +89,8 @@ def proves_nothing_happened(error: BaseException, policy: RetryPolicy, unsure: t
         return True
     if policy.retry_on is not None and isinstance(error, policy.retry_on):
         return True
-    return isinstance(error, Exception) and not isinstance(error, UNSURE + unsure)
+    if isinstance(error, UNSURE + unsure):
+        return False
+    if isinstance(error, BaseExceptionGroup):
+        return all(proves_nothing_happened(one, policy, unsure) for one in error.exceptions)
+    return isinstance(error, Exception)

@@ -1,7 +1,9 @@
 """What a run has been through, folded from its journal.
 
-Every legal transition of a run is in TRANSITIONS below and nowhere else. Stores and drivers may move
-entries; only this file may say what they mean.
+From which status an entry of a claimant may come, and to which it leads, is in TRANSITIONS below; where that depends
+on what the entry says, in `status_after`. A visitor's entry moves a run in one case only: the run stood
+still and can go on now, so it is queued again (`_answered`, `_child_ended`). Stores and drivers may move entries, and a
+driver keeps the status for the index by the same table; only this file may say what entries mean.
 """
 
 from __future__ import annotations
@@ -114,10 +116,12 @@ def status_after(entry: Entry) -> str:
         return WAITING if all(stop.reason == "WaitingForAnswer" for stop in entry.stops) else STOPPED
     if isinstance(entry, RunSuspended):
         return WAITING if entry.children else SLEEPING
+    if isinstance(entry, RunPruned):
+        return entry.status
     return TRANSITIONS[type(entry)][1]
 
 
-_DOUBTFUL: Final = (PastState.IN_DOUBT, PastState.UNSTORABLE)
+DOUBTFUL: Final = (PastState.IN_DOUBT, PastState.UNSTORABLE)
 
 
 class Event:
@@ -228,14 +232,14 @@ class RunState:
         return all(self._unanswered(stop, now_due) for stop in self.stops)
 
     def in_doubt(self) -> list[Past]:
-        effects = [past for past in self.calls.values() if past.kind == "effect" and past.state in _DOUBTFUL]
+        effects = [past for past in self.calls.values() if past.kind == "effect" and past.state in DOUBTFUL]
         return [past for past in effects if not self._is_overtaken(past)]
 
     def _is_overtaken(self, past: Past) -> bool:
         """Whether it undid a part of an effect whose check has looked since: what is there now is known."""
         whole, found, _ = past.address.rpartition(".repair")
         effect = self.calls.get(whole) if found else None
-        return effect is not None and effect.seq > past.seq and effect.state not in _DOUBTFUL
+        return effect is not None and effect.seq > past.seq and effect.state not in DOUBTFUL
 
     def executed_since(self, seq: int) -> list[Past]:
         """Effects recorded from that entry on which happened, or may have: what a rewind puts in doubt."""
@@ -263,7 +267,7 @@ class RunState:
     def _has_answer(self, stop: Stop) -> bool:
         past = self.calls.get(stop.address)
         if stop.reason == "InDoubt":
-            return past is not None and past.state not in _DOUBTFUL
+            return past is not None and past.state not in DOUBTFUL
         if stop.reason == "WaitingForAnswer":
             event = stop.facts.get("event")
             if event is not None:
@@ -279,7 +283,7 @@ class RunState:
             return False
         if stop.reason == "InDoubt":
             asks = past.policy not in ("retry", "fail", "check") or past.state is PastState.UNSTORABLE
-            return asks and past.state in _DOUBTFUL
+            return asks and past.state in DOUBTFUL
         if stop.reason == "WaitingForAnswer":
             expired = past.due is not None and now_due(past.due)
             came = past.kind == "wait" and self.event_for(past.name) is not None
@@ -339,7 +343,7 @@ def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
 
 def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
     state.pruned, state.pruned_at = entry, record.at
-    state.status = entry.status
+    state.status = status_after(entry)
     state.created = RunCreated(entry.workflow, NOTHING, entry.digest, labels=entry.labels)
     state.created_at = entry.created
 

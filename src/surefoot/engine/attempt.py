@@ -35,7 +35,7 @@ from surefoot.core.verdict import Happened, Unknown, Verdict, judged
 from surefoot.engine import people
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.meters import meters
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.spec import CallSpec, hides
 from surefoot.engine.worldview import checked_witnesses, observe
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError, ValueRejected
 from surefoot.store.liveness import is_ours, vouched
@@ -48,7 +48,7 @@ class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
     __slots__ = (
-        "_begun", "_touched", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
+        "_begun", "_touched", "_untouched", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
         "session", "spec", "supervised",
     )  # fmt: skip
 
@@ -68,6 +68,7 @@ class Attempt:
         self.program = program
         self._begun = None if past is None else past.state
         self._touched: tuple[Any, ...] | None = None
+        self._untouched = True
         self.ending: Ending | None = None
         """How the call ended, for a caller that was cancelled meanwhile."""
 
@@ -84,6 +85,13 @@ class Attempt:
             if self.session.needs_approval(self.spec, past):
                 self.program = people.supervised(self.place, self.call, self.spec.name, self.program)
         return ending
+
+    def own(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments for user code, as they were recorded: whoever had them before may have changed them."""
+        if self._untouched and not hides(self.call.args):
+            self._untouched = False
+            return self.args, self.kwargs
+        return self.spec.own(self.args, self.kwargs, self.call.args)
 
     def enter(self, attempt: int) -> Place:
         """The place in which the user's function is executed."""
@@ -169,7 +177,7 @@ class Attempt:
 
     def _witnesses(self) -> tuple[Any, ...]:
         try:
-            return checked_witnesses(self.spec.touched_by(self.args, self.kwargs))
+            return checked_witnesses(self.spec.touched_by(*self.own()))
         except Exception as error:
             where = f"run {self.session.run}, {self.call.address}: touches= names no witness"
             misuse = UsageError(f"{where}: {type(error).__name__}: {error}")
@@ -181,7 +189,7 @@ class Attempt:
         if undo is None:
             raise AssertionError(self.call.address)
         address = f"{self.call.address}.repair{attempt}"
-        args, kwargs = self.spec.undoing(self.args, self.kwargs, None)
+        args, kwargs = self.spec.undoing(*self.own(), None)
         before, place.undoing = place.undoing, True  # Also in a cancelled run.
         try:
             return self.session.begin_at(place, address, undo, args, kwargs)

@@ -24,11 +24,8 @@ from surefoot.errors import UsageError
 
 def child(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
     """Start another run and wait for its result; `run_id` is its own, so that the same call never starts two."""
+    current.require_blocking("child")
     place, definition = _called(workflow)
-    if not isinstance(place.owner, int):
-        raise place.session.misused(
-            UsageError(f"run {place.session.run}: sf.child() blocks, and this workflow is async: use surefoot.aio")
-        )
     try:
         return drive.call(_BLOCKING, (definition.name, run_id, list(args), kwargs, definition, place), {})
     except CancelSignal:

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from surefoot.engine.alerts import Alert, Sink
 from surefoot.engine.meters import meters
+from surefoot.engine.pasting import DEFAULT_STORE, at
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.errors import Damaged, UsageError
-from surefoot.store.open import open_store
+from surefoot.store.open import open_store, shown
 
-DEFAULT_STORE: Final = "sqlite:///.surefoot/runs.db"
 FALLBACK: Final = "fallback"
 STOP: Final = "stop"
 log = logging.getLogger("surefoot")
@@ -103,7 +103,8 @@ def runtime(url: str | None = None, *, create: bool) -> Runtime:
         _warned.add(where)
         log.warning("store %s is not durable: its runs end with this process", where)
     try:
-        return runtime_of(open_store(where, create=create, announce=log.warning))
+        with at(shown(where)):
+            return runtime_of(open_store(where, create=create, announce=log.warning))
     except Damaged as error:
         if create:  # Somebody wants to work there, not only to look: it needs a person, and nothing can be recorded.
             alert(f"{type(error).__name__}: {error.summary}", error.cures, kind=type(error).__name__)

@@ -16,6 +16,10 @@ from surefoot.core.address import Scope
 from surefoot.errors import UsageError
 
 
+class ForeignCall(UsageError):
+    """A call from a task or thread that surefoot did not start: which one it is, only luck would say."""
+
+
 class Inside:
     """The call whose body is being executed."""
 
@@ -128,7 +132,7 @@ class Place:
 
     def _foreign(self, me: object) -> UsageError:
         return self.session.misused(  # type: ignore[no-any-return]
-            UsageError(
+            ForeignCall(
                 f"run {self.session.run}: a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
                 "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "
                 "twice. Use sf.gather(...) or sf.map(..., key=...) instead of asyncio.gather, TaskGroup or a pool, "
@@ -209,6 +213,19 @@ def require_branch(verb: str) -> Place:
             f"A {place.inside.kind} is one recorded call; move sf.{verb}() out into the workflow."
         )
         raise place.session.misused(place.inside.misused(misuse))
+    return place
+
+
+def require_blocking(verb: str) -> Place:
+    """The place of a verb that blocks: in a task it would hold up the loop and everything else in it."""
+    place = require_branch(verb)
+    if not isinstance(place.owner, int):
+        raise place.session.misused(
+            UsageError(
+                f"run {place.session.run}: sf.{verb}() blocks, and this workflow is async. "
+                f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."
+            )
+        )
     return place
 
 

@@ -43,7 +43,9 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return spec.nested(place, args, kwargs)
     session = place.session
     begun = session.begin(place, spec, args, kwargs)
+    asked = None
     if type(begun) is Attempt:
+        args, kwargs, asked = begun.args, begun.kwargs, begun.call.args
         if isinstance(place.owner, int) or not place.lend():
             begun = drive(begun)
         else:
@@ -52,7 +54,7 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             finally:
                 place.lent_to = None
     result = session.finish(place, begun)
-    note(place, spec, args, kwargs, begun, result)
+    note(place, spec, args, kwargs, begun, asked)
     return result
 
 
@@ -111,8 +113,9 @@ def execute(attempt: Attempt, number: int) -> Outcome:
     started = attempt.session.clock.now()
     token = current.set_place(place)
     try:
+        args, kwargs = attempt.own()
         timed = attempt.spec.timeout is not None
-        value = in_time(attempt) if timed else attempt.spec.fn(*attempt.args, **attempt.kwargs)
+        value = in_time(attempt, args, kwargs) if timed else attempt.spec.fn(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
         return attempt.raised(error)
     finally:
@@ -127,7 +130,7 @@ def look(attempt: Attempt) -> Verdict:
         return busy
     token = current.set_place(attempt.looking())
     try:
-        args, kwargs = attempt.spec.binder.ordered(attempt.args, attempt.kwargs)
+        args, kwargs = attempt.spec.binder.ordered(*attempt.own())
         returned = check(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - whatever user code raises tells nothing
         returned = Unknown(f"it raised {type(error).__name__}: {error}")
@@ -136,7 +139,7 @@ def look(attempt: Attempt) -> Verdict:
     return attempt.judged(returned)
 
 
-def in_time(attempt: Attempt) -> Any:
+def in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run in a daemon thread with a copied context; after the time-out its late result is dropped."""
     box: list[tuple[Any, BaseException | None]] = []
     ready = threading.Event()
@@ -144,7 +147,7 @@ def in_time(attempt: Attempt) -> Any:
 
     def work() -> None:
         try:
-            box.append((attempt.spec.fn(*attempt.args, **attempt.kwargs), None))
+            box.append((attempt.spec.fn(*args, **kwargs), None))
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
             box.append((None, error))
         ready.set()
@@ -191,6 +194,14 @@ def go_live(session: Session) -> None:
     with session.claim_lock:
         if not session.live:
             claim(session, session.claim())
+
+
+def write_down(place: Place | None) -> None:
+    """What a run has noted lazily (a random id, the time) is on disk before another run is named by it, or gets it."""
+    if place is None or place is current.OUTSIDE or place.session.dry or not place.session.journal.owes:
+        return
+    go_live(place.session)
+    place.session.journal.flush(place.session.clock.now())
 
 
 def claim(session: Session, ticket: Ticket) -> None:

@@ -71,15 +71,16 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             )
         )
     begun = session.begin(place, spec, args, kwargs)
+    asked = None
     if type(begun) is Attempt:
-        attempt = begun
+        attempt, args, kwargs, asked = begun, begun.args, begun.kwargs, begun.call.args
         try:
             begun = await run_attempt(attempt)
         except asyncio.CancelledError:
             session.cut_short(attempt)
             raise
     result = session.finish(place, begun)
-    note(place, spec, args, kwargs, begun, result)
+    note(place, spec, args, kwargs, begun, asked)
     return result
 
 
@@ -198,7 +199,7 @@ async def look(attempt: Attempt) -> Verdict:
         return busy
     token = current.set_place(attempt.looking())
     try:
-        args, kwargs = attempt.spec.binder.ordered(attempt.args, attempt.kwargs)
+        args, kwargs = attempt.spec.binder.ordered(*attempt.own())
         returned = check(*args, **kwargs)
         if inspect.isawaitable(returned):
             returned = await returned
@@ -225,7 +226,8 @@ async def execute(attempt: Attempt, number: int) -> Outcome:
     started = attempt.session.clock.now()
     token = current.set_place(place)
     try:
-        body = attempt.spec.fn(*attempt.args, **attempt.kwargs)
+        args, kwargs = attempt.own()
+        body = attempt.spec.fn(*args, **kwargs)
         if attempt.spec.kind == "effect":
             return await shielded(attempt, body, started)
         if attempt.spec.timeout is None:

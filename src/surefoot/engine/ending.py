@@ -31,7 +31,8 @@ from surefoot.core.history import Past, no_longer_asked
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RunState
 from surefoot.engine.config import alert, loud
-from surefoot.engine.people import identity
+from surefoot.engine.pasting import name_store
+from surefoot.engine.people import alert_of, identity
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
 from surefoot.errors import (
@@ -144,7 +145,7 @@ def _stop(session: Session) -> Conclusion:
         yield Append(RunStopped(tuple(session.stops), _earliest(session), tuple(session.children)))
     for stop in session.stops:
         if identity(stop) not in earlier | session.told and not session.dry:
-            alert(f"{stop.reason}: {stop.message}", stop.cures, run=session.run, kind=stop.reason)
+            alert_of(session, stop)
     return Halted(session.stops[0])
 
 
@@ -174,7 +175,7 @@ def tell_what_is_left(session: Session) -> None:
     for past in () if session.dry else session.in_doubt():
         stop = left_behind(session.run, past)
         log.warning("%s", stop.message)
-        alert(f"{stop.reason}: {stop.message}", stop.cures, run=session.run, kind=stop.reason)
+        alert_of(session, stop)
 
 
 def _alert_of(session: Session, trouble: SurefootError) -> None:
@@ -182,6 +183,7 @@ def _alert_of(session: Session, trouble: SurefootError) -> None:
     if session.dry or not isinstance(trouble, Stopped) or isinstance(trouble, JournalCorrupt):
         return
     if trouble.run_id == session.run:
+        name_store(trouble, session.runtime.store.url)
         kind = type(trouble).__name__
         alert(f"{kind}: {trouble.summary}", trouble.cures, run=session.run, kind=kind)
 

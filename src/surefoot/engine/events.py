@@ -31,4 +31,5 @@ def send_event(run_id: str, name: str, value: Any = None, *, store: str | None =
         runtime: Runtime = config.runtime(store, create=False)
         Run(runtime, run_id).send_event(name, value, id=str(runtime.clock.uuid4()))
     else:
+        current.require_blocking("send_event")
         drive.call(SEND, (run_id, name, value), {} if store is None else {"store": store})

@@ -25,6 +25,7 @@ from surefoot.core.forms import MAX_BYTES
 from surefoot.core.parts import Part, Reference, damaged_parts, expand, fault, reachable
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
 from surefoot.engine import start
+from surefoot.engine.pasting import in_its_store
 from surefoot.engine.verifying import Parts, check
 from surefoot.errors import (
     Damaged,
@@ -67,6 +68,7 @@ Write = Callable[[bytes], object]
 # --- writing ---------------------------------------------------------------------------------------------
 
 
+@in_its_store
 def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Exported:
     """Hand the lines of a run's export to `write`."""
     start.check_id(run)

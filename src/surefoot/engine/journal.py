@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from msgspec import Raw
 
+from surefoot.core import values
 from surefoot.core.entry import (
     KIND_OF,
     KINDS,
@@ -47,10 +48,12 @@ from surefoot.core.standing import Standing, moved
 from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
-from surefoot.errors import Fenced, JournalCorrupt
+from surefoot.engine.pasting import in_its_store
+from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, ValueRejected
 from surefoot.store.contract import Append, Head, IndexRow, Store, Stored
 
 
+@in_its_store
 def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
     """A run as recorded, every record verified. None only if the store has never heard of it.
 
@@ -69,6 +72,7 @@ def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState
     return state, Head(last.seq, last.seal)
 
 
+@in_its_store
 def records(store: Store, run: str) -> list[Record]:
     """All verified records of a run; empty if it is unknown."""
     stored = store.read(run)
@@ -77,6 +81,7 @@ def records(store: Store, run: str) -> list[Record]:
     return stored.records
 
 
+@in_its_store
 def whole(store: Store, run: str, value: Value) -> Raw:
     """The bytes of a recorded value, wherever they are kept."""
     if not isinstance(value, Kept):
@@ -94,6 +99,18 @@ def whole(store: Store, run: str, value: Value) -> Raw:
         ) from error
 
 
+def digest_today(store: Store, run: str, args: Value) -> str:
+    """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape.
+
+    Empty if today's classes cannot read them; damage is damage, and not another call's arguments.
+    """
+    try:
+        return values.digest(values.decode(whole(store, run, args)))
+    except (SchemaMismatch, ValueRejected):
+        return ""
+
+
+@in_its_store
 def evidence(store: Store, run: str) -> Evidence:
     """What records that were set aside still prove about effects of a run."""
     return weigh(Sealer(store.id, run), store.read(run).records, store.quarantined(run))
@@ -171,6 +188,11 @@ class Journal:
             ticket.notify = notify
             self._committer.add(ticket)
         return ticket
+
+    @property
+    def owes(self) -> bool:
+        """Whether something is kept lazily."""
+        return bool(self._lazy)
 
     def flush(self, older_than: int) -> None:
         """Write down what has been kept lazily since before that time, and all that was kept with it."""
@@ -309,6 +331,7 @@ def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
     return any(packed[2] in bodies for ticket in tickets for packed in ticket.entries)
 
 
+@in_its_store
 def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Entry | None]) -> RunState | None:
     """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is.
 
@@ -334,6 +357,7 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
             return state
 
 
+@in_its_store
 def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunState:
     """Record a run that somebody else will drive; or find the one that has the id already."""
     kind, body, cuts = checked_body(created)

@@ -26,6 +26,7 @@ from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
 from surefoot.engine.config import alert
 from surefoot.engine.current import Place
+from surefoot.engine.pasting import pasteable
 from surefoot.engine.worldview import looked_around
 from surefoot.errors import Fatal, UsageError, ValueRejected
 
@@ -144,12 +145,22 @@ def tell_waiting(session: Any, stop: Stop) -> None:
     session.told.add(identity(stop))
     log.warning("%s Waiting %g s for it.", stop.message, session.wait_seconds)
     if identity(stop) not in map(identity, session.earlier_stops):
-        alert(f"{stop.reason}: {stop.message}", stop.cures, run=session.run, kind=stop.reason)
+        alert_of(session, stop)
+
+
+def alert_of(session: Any, stop: Stop) -> None:
+    """Whoever hears of it may be anywhere: what helps names the store."""
+    cures = pasteable(stop.cures, session.runtime.store.url)
+    alert(f"{stop.reason}: {stop.message}", cures, run=session.run, kind=stop.reason)
 
 
 def identity(stop: Stop) -> tuple[str, str, str]:
-    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another."""
-    return stop.reason, stop.address, stop.message if stop.reason == "Drifted" else stop.facts.get("shown", "")
+    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another.
+
+    Of drift only the findings count: when it was met again, by a resume, the first line says something else.
+    """
+    headline, _, findings = stop.message.partition("\n")
+    return stop.reason, stop.address, findings or headline if stop.reason == "Drifted" else stop.facts.get("shown", "")
 
 
 def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, Past]:

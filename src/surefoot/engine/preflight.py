@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surefoot.core import doubt, values
+from surefoot.core import doubt
 from surefoot.core.command import Done, Failed, Returned
 from surefoot.core.entry import CallsUnclaimed, Entry, Stop
 from surefoot.core.history import Past, cures, located, not_asked_yet
@@ -38,7 +38,6 @@ from surefoot.errors import (
     StoreUnavailable,
     SurefootError,
     UsageError,
-    ValueRejected,
 )
 from surefoot.store.contract import Head, RunQuery
 
@@ -339,10 +338,9 @@ def _of_the_next_segment(
     session: Session, plan: start.Plan, signal: ContinueSignal
 ) -> tuple[str, tuple[BaseException, ...]]:
     try:
-        values.encode_args(plan.binder.bind(signal.args_, signal.kwargs_))
-    except (TypeError, ValueRejected) as error:
-        why = UsageError(f"run {session.run}: sf.continue_as_new cannot go on with these arguments: {error}")
-        return STRANDED, (why,)
+        start.next_arguments(session.run, plan, signal)
+    except UsageError as misuse:
+        return STRANDED, (UsageError(str(misuse)),)  # Without its cause: no line of the user's raised that.
     return GOES_ON, ()
 
 

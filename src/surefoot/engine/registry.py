@@ -8,7 +8,7 @@ from typing import Any
 
 from surefoot.core import values
 from surefoot.engine.config import checked_policy
-from surefoot.engine.spec import Binder
+from surefoot.engine.spec import Binder, require_named
 from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
 from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected
@@ -37,7 +37,7 @@ class Definition:
     ) -> None:
         if type(version) is not int or version < 1:
             raise UsageError(f"@sf.workflow(version={version!r}): must be a whole number, one or more")
-        self.fn = fn
+        self.fn = require_named(fn, "@sf.workflow")
         self.name = name or fn.__name__
         if not self.name.isprintable() or len(self.name) > LONGEST_NAME:
             raise UsageError(f"@sf.workflow(name={self.name[:40]!r}): at most {LONGEST_NAME} printable characters")

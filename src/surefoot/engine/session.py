@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -32,7 +33,7 @@ from surefoot.core.command import (
     Program,
     Returned,
 )
-from surefoot.core.doubt import Question
+from surefoot.core.doubt import Question, open_question
 from surefoot.core.entry import (
     NOTHING,
     Due,
@@ -57,7 +58,7 @@ from surefoot.core.evidence import Evidence
 from surefoot.core.history import Past, PastState, changed, located, mismatch
 from surefoot.core.key import idempotency_key
 from surefoot.core.programs.calls import Call, called_off, effect, recovered, step, suspected
-from surefoot.core.state import RUNNING, Event, RunState
+from surefoot.core.state import DOUBTFUL, RUNNING, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.engine import people, worldview
 from surefoot.engine.attempt import Attempt, recorded_ending
@@ -66,7 +67,7 @@ from surefoot.engine.commit import Ticket
 from surefoot.engine.config import loud
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
-from surefoot.engine.journal import Journal, evidence, load, whole
+from surefoot.engine.journal import Journal, digest_today, evidence, load, whole
 from surefoot.engine.runtime import Runtime, usable
 from surefoot.engine.signals import (
     CancelSignal,
@@ -101,6 +102,8 @@ _OPEN: dict[type[Entry], bool] = {
     EffectDone: False, EffectRaised: False, EffectSettled: False, EffectRecovered: False,
 }  # fmt: skip
 """Entries of our own that leave the outcome of an effect open, or settle it."""
+_DIRECT: Final = re.compile(r"[^/]+#\d+")
+"""A call of a scope itself, seen from there."""
 
 
 class Session:
@@ -159,9 +162,13 @@ class Session:
         """In tasks: when the code was called, by the clock of their loop."""
         self._open: dict[str, bool] = {}
         """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
+        self._left_open = state.in_doubt()
+        """Effects whose outcome earlier processes have left unknown."""
         self.earlier_stops = state.stops
         self.told: set[tuple[str, str, str]] = set()
         """Stops that people have heard of while the run waited for an answer (`people.identity`)."""
+        self._patches: dict[tuple[int, str], bool] = {}
+        """What `sf.patched` answered, by segment and name."""
         self._lock = threading.Lock()
 
     # -- claiming ---------------------------------------------------------------------------------
@@ -226,11 +233,11 @@ class Session:
             after = self.state.world.copy()
         return findings if after.version == before.version else worldview.overtaken(findings, before, after)
 
-    def judge(self, findings: worldview.Findings) -> Stop | WorldSeen | None:
-        """Stop, or say what is expected of the world from here on; None: nothing new."""
+    def judge(self, findings: worldview.Findings, *, resuming: bool = False) -> Stop | WorldSeen | None:
+        """Stop, or say what is expected of the world from here on; None: nothing new. `resuming`: nothing has run yet."""
         verdict = worldview.verdict(findings.drift, self.on_drift)
         if findings.drift and verdict == worldview.STOP:
-            return worldview.drifted(self.run, findings.drift, self.state.world.folder)
+            return worldview.drifted(self.run, findings.drift, self.state.world.folder, resuming=resuming)
         if findings.drift and verdict == worldview.WARN:
             lines = [f"run {self.run}: the world has drifted", *(one.line() for one in findings.drift)]
             loud("\n  ".join(lines), run=self.run, kind="drift")
@@ -290,6 +297,9 @@ class Session:
             answer = self._from_journal(past, spec.kind, digest, raw_args)
             if answer is not None:
                 return answer
+        elif self._left_open and spec.kind == "effect" and (left := self._passed_over(place)) is not None:
+            return Halted(open_question(self.run, left, f"the code now asks for {address} before it"))
+        args, kwargs = self._own(address, spec, args, kwargs, raw_args)
         undecided = past is not None and past.state is PastState.IN_DOUBT and spec.check is not None
         if not (undecided and self.is_called_off(place)):
             self.meet_cancel(place, past)
@@ -317,6 +327,24 @@ class Session:
             return Attempt(self, place, spec, call, args, kwargs, past, program, supervised=True)
         self.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, program)
+
+    def _own(
+        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], raw: bytes
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Now, and not when it is to be executed: what cannot be read back is found before there is an intent."""
+        try:
+            return spec.own(args, kwargs, raw)
+        except Stopped as error:
+            raise self.misused(located(error, self.run, address)) from error
+
+    def _passed_over(self, place: Place) -> Past | None:
+        """The effect with which an earlier process ended here, if the code has not asked for it again. A new one may be
+        the same under another name: it does not begin before somebody knows what became of this one.
+        """
+        path = place.scope.path
+        here = (past for past in self._left_open if past.address.startswith(path) and not past.asked)
+        direct = (past for past in here if _DIRECT.fullmatch(past.address, len(path)))
+        return next((past for past in direct if past.state in DOUBTFUL and not past.rewound), None)
 
     def _supervises(self, spec: CallSpec) -> bool:
         return spec.kind == "effect" and self.approve != "never" and (spec.approve or self.approve == "every")
@@ -370,7 +398,7 @@ class Session:
         if past.kind == "effect":
             self._claim_repairs(past)
         stop = mismatch(self.run, past, kind, digest, raw_args)
-        if stop is not None and not (past.kind == kind and self._brought_up(past.args) == digest):
+        if stop is not None and not (past.kind == kind and self._brought_up(past) == digest):
             return Halted(stop)
         return recorded_ending(past)
 
@@ -381,12 +409,11 @@ class Session:
             if repair is not None:
                 repair.asked = True
 
-    def _brought_up(self, args: Value | None) -> str:
-        """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape."""
+    def _brought_up(self, past: Past) -> str:
         try:
-            return "" if args is None else values.digest(values.decode(self.whole(args)))
-        except (Stopped, ValueRejected):
-            return ""
+            return "" if past.args is None else digest_today(self.runtime.store, self.run, past.args)
+        except Stopped as error:
+            raise self.store_failed(located(error, self.run, past.address)) from None
 
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
@@ -404,7 +431,7 @@ class Session:
         """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
         place, past = attempt.place, attempt.past
         if isinstance(attempt.ending, Done):
-            note(place, attempt.spec, attempt.args, attempt.kwargs, attempt.ending, self.decoded(attempt.ending.raw))
+            note(place, attempt.spec, attempt.args, attempt.kwargs, attempt.ending, attempt.call.args)
         elif isinstance(attempt.ending, Halted):
             self.stopped(place, attempt.ending.stop)
         elif attempt.ending is None and not self.is_given_up():
@@ -549,10 +576,18 @@ class Session:
         effects = [past for past in list(self.state.calls.values()) if past.rewound]
         return sorted(effects, key=lambda past: past.first, reverse=True)
 
-    def unasked_below(self, scope: Scope) -> bool:
-        """Whether earlier processes recorded calls in this scope which the code has not asked for yet."""
-        calls = list(self.state.calls.items())  # a question of another branch may be added meanwhile
-        return any(not past.asked and address.startswith(scope.path) for address, past in calls)
+    def takes_new_way(self, name: str) -> bool:
+        """What `sf.patched` answers: the first answer under that name holds for the whole segment, in every branch.
+
+        It is no wherever earlier processes recorded calls that the code has not asked for yet: they went the old way.
+        """
+        pasts = list(self.state.calls.values())  # a question of another branch may be added meanwhile
+        given = [past for past in pasts if past.kind == "value" and _is_call_of(name, past.address)]
+        if given and (first := min(given, key=lambda past: past.first)).value is not None:
+            answer = bool(self.decoded(first.value))
+        else:
+            answer = all(past.asked for past in pasts)
+        return self._patches.setdefault((self.state.segment, name), answer)
 
     # -- trouble and stops --------------------------------------------------------------------------
 
@@ -699,6 +734,11 @@ class Session:
             self.journal.look()
         except SurefootError as error:
             raise self.store_failed(error) from None
+
+
+def _is_call_of(name: str, address: str) -> bool:
+    called = address.rpartition("#")[0]
+    return called == name or called.endswith(f"/{name}")
 
 
 def _never() -> bool:

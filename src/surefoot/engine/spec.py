@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
+
+from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import escape
@@ -24,6 +27,15 @@ _effects: dict[str, dict[str, CallSpec]] = {}
 _CALL = re.compile(r"(?:.*/)?([^/]+)#\d+", re.DOTALL)
 
 
+_FIXED: Final = frozenset({str, int, float, bool, type(None), bytes})
+"""Nobody can change one of these in place, so there is no need of a copy."""
+
+
+def hides(raw: Raw | bytes) -> bool:
+    """Whether there is a secret in it: then what is recorded is not what the function needs."""
+    return b'"$secret"' in bytes(raw)
+
+
 class Binder:
     """Arguments as passed, by parameter name. Defaults are left out: a new one is no change."""
 
@@ -34,6 +46,8 @@ class Binder:
         self._names = tuple(
             p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
         )
+        self._rest = next((p.name for p in parameters if p.kind is kinds.VAR_POSITIONAL), "")
+        self._named_rest = next((p.name for p in parameters if p.kind is kinds.VAR_KEYWORD), "")
         self._keywords = frozenset(
             p.name for p in parameters if p.kind in (kinds.KEYWORD_ONLY, kinds.POSITIONAL_OR_KEYWORD)
         )
@@ -63,6 +77,20 @@ class Binder:
         for name in self._ignore:
             bound.pop(name, None)
         return bound
+
+    def with_recorded(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same call with what is recorded of it; what `ignore=` names is not recorded, and passed on."""
+        fixed = [recorded.get(name, value) for name, value in zip(self._names, args, strict=False)]
+        rest = args[len(self._names) :]
+        if rest:
+            fixed += recorded.get(self._rest, rest)
+        more = recorded.get(self._named_rest, kwargs)
+        named = {
+            name: recorded.get(name, value) if name in self._keywords else more[name] for name, value in kwargs.items()
+        }
+        return tuple(fixed), named
 
     def ordered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same arguments, by position wherever that can be, defaults included.
@@ -113,14 +141,12 @@ class CallSpec:
         key_ttl: Duration | None = None,
         approve: bool = False,
     ) -> None:
-        if not callable(fn):
-            raise UsageError(f"@sf.{kind} decorates functions, not {fn!r}")
-        self.fn = fn
+        self.fn = require_named(fn, f"@sf.{kind}")
         self.kind = kind
         self.name = escape(name or fn.__name__)
         self.on_crash = on_crash
         self.timeout = None if timeout is None else seconds(timeout)
-        self.retry = RetryPolicy(_checked_retries(retries), backoff or Backoff(), _types(retry_on))
+        self.retry = RetryPolicy(_checked_retries(retries), _checked_backoff(backoff), _types(retry_on))
         self.unsure = _types(unsure) or ()
         self.touches = tuple(touches)
         self.key_ttl = None if key_ttl is None else seconds(key_ttl)
@@ -177,6 +203,20 @@ class CallSpec:
         _undoable.add(self.name)
         return self.undo
 
+    def own(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], raw: Raw | bytes
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What user code is called with: a copy of what is recorded.
+
+        Whatever the function does to its arguments, its check and its undo get what it got, another attempt too; and
+        its caller sees no change that it would not see on replay.
+        """
+        if _FIXED.issuperset(map(type, args)) and _FIXED.issuperset(map(type, kwargs.values())):
+            return args, kwargs
+        if hides(raw):
+            return copy.deepcopy(args), copy.deepcopy(kwargs)
+        return self.binder.with_recorded(args, kwargs, values.again(raw))
+
     def undoing(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -201,8 +241,7 @@ class CallSpec:
         self, fn: Callable[..., Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Whether it can be called with these. Found when decorated, not at night when it is needed."""
-        if not callable(fn):
-            raise UsageError(f"effect {self.name}: its {what} must be a function, not {fn!r}")
+        require_function(fn, f"effect {self.name}: its {what}")
         if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(self.fn):
             raise UsageError(f"effect {self.name} is blocking, so its {what} must be too")
         mine, theirs = inspect.signature(self.fn), inspect.signature(fn)
@@ -247,6 +286,28 @@ class CallSpec:
         return self.fn(*args, **kwargs)
 
 
+def require_function(fn: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """One that runs when it is called. Found when decorated, not when it is needed."""
+    if not callable(fn):
+        raise UsageError(f"{what}: {fn!r:.100} is not a function")
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise UsageError(
+            f"{what}: {getattr(fn, '__name__', repr(fn))} is a generator function. To call one runs nothing, so that "
+            "there would be nothing to record. Write a function that returns what it makes, for example as a list."
+        )
+    return fn
+
+
+def require_named(fn: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """The same, with a name to be recorded by: no `functools.partial`."""
+    require_function(fn, what)
+    if not hasattr(fn, "__qualname__"):
+        raise UsageError(
+            f"{what}: {fn!r:.100} has no name to be recorded by. Write a function that calls it: def send(...): ..."
+        )
+    return fn
+
+
 def known_effect(address: str) -> CallSpec | None:
     """The effect that is called there, by its name; None if this process knows none of it, or several."""
     call = _CALL.fullmatch(address)
@@ -264,6 +325,14 @@ def _checked_retries(retries: int | None) -> int | None:
     if retries is not None and (type(retries) is not int or retries < 0):
         raise UsageError(f"retries={retries!r}: must be a whole number, zero or more")
     return retries
+
+
+def _checked_backoff(backoff: object) -> Backoff:
+    if backoff is None:
+        return Backoff()
+    if not isinstance(backoff, Backoff):
+        raise UsageError(f'backoff={backoff!r:.100}: must be an sf.Backoff, for example sf.Backoff(first="3s")')
+    return backoff
 
 
 def _types(given: Any) -> Any:

@@ -27,8 +27,9 @@ from surefoot.core.history import cures, located
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
 from surefoot.engine import current, drive, fallback, journal, parents, worldview
-from surefoot.engine.config import DEFAULT_STORE, FALLBACK, alert, log, settings
+from surefoot.engine.config import FALLBACK, alert, log, settings
 from surefoot.engine.ending import conclude
+from surefoot.engine.pasting import at, name_store, pasteable
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
@@ -167,7 +168,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
         except JournalCorrupt as error:
             fallbacks += 1
             if fallbacks > MOST_FALLBACKS:
-                _tell(run, error)
+                _tell(runtime, run, error)
                 raise
             runtime = yield Do(partial(step_back, runtime, plan, run, error, session))
             may_create = False
@@ -246,12 +247,13 @@ def _quarantine(state: RunState) -> Stop:
 def step_back(runtime: Runtime, plan: Plan, run: str, error: JournalCorrupt, session: Session | None = None) -> Runtime:
     """Go back to the longest valid prefix of a damaged run, if that is wanted; the runtime to go on with."""
     if not _may_step_back(plan, session, error):
-        _tell(run, error)
+        _tell(runtime, run, error)
         raise error
     return runtime_of(fallback.step_back(runtime.store, runtime.clock, run, error))
 
 
-def _tell(run: str, error: JournalCorrupt) -> None:
+def _tell(runtime: Runtime, run: str, error: JournalCorrupt) -> None:
+    name_store(error, runtime.store.url)
     alert(f"{type(error).__name__}: {error.summary}", error.cures, run=run, kind=type(error).__name__)
 
 
@@ -337,12 +339,19 @@ def _drive(session: Session, plan: Plan) -> Loop:
             yield from _told_parent(session, ending)
             return answer(session, ending)
         try:
-            raw, digest = values.encode_args(plan.binder.bind(ending.args_, ending.kwargs_))
-        except (TypeError, ValueRejected) as error:
-            misuse = UsageError(f"run {session.run}: sf.continue_as_new cannot go on with these arguments: {error}")
+            raw, digest = next_arguments(session.run, plan, ending)
+        except UsageError as misuse:
             ending = yield from _concluding(session, session.misused(misuse))
-            raise ending from error
+            raise ending from misuse.__cause__
         yield Write(session, Append(session.continued(raw, digest)))
+
+
+def next_arguments(run: str, plan: Plan, signal: ContinueSignal) -> tuple[bytes, str]:
+    """What the next segment begins with, as it is stored, and its digest."""
+    try:
+        return values.encode_args(plan.binder.bind(signal.args_, signal.kwargs_))
+    except (TypeError, ValueRejected) as error:
+        raise UsageError(f"run {run}: sf.continue_as_new cannot go on with these arguments: {error}") from error
 
 
 def _told_parent(session: Session, ending: Any) -> Loop:
@@ -357,7 +366,7 @@ def _told_parent(session: Session, ending: Any) -> Loop:
 
 def _verified(session: Session) -> Loop:
     """Before anything runs: is the world as this run left it? What is accepted from here on is recorded."""
-    found = session.judge((yield Do(session.look_at_world)))
+    found = session.judge((yield Do(session.look_at_world)), resuming=True)
     if isinstance(found, Stop):
         session.stops.append(found)
     elif found is not None:
@@ -457,20 +466,14 @@ def revive(stops: tuple[Stop, ...], run: str, where: str) -> Stopped:
     """The exception for recorded stops: the first, with all of them in `.stops`."""
     revived = tuple(
         STOPS[stop.reason](
-            stop.message, run_id=run, address=stop.address, facts=stop.facts, cures=_pasteable(stop.cures, where)
+            stop.message, run_id=run, address=stop.address, facts=stop.facts, cures=pasteable(stop.cures, where)
         )
         for stop in stops
     )
+    for stopped in revived:
+        stopped.store = where
     revived[0].stops = revived
     return revived[0]
-
-
-def _pasteable(cures: tuple[tuple[str, str], ...], where: str) -> tuple[tuple[str, str], ...]:
-    """Commands that work when pasted, also where the store is not the default one."""
-    if where == DEFAULT_STORE:
-        return cures
-    extra = f" --store {shlex.quote(where)}"
-    return tuple((when, line + extra if line.startswith("surefoot ") else line) for when, line in cures)
 
 
 def require_same(plan: Plan, state: RunState, store: Store) -> None:
@@ -482,24 +485,19 @@ def require_same(plan: Plan, state: RunState, store: Store) -> None:
             f"run {state.run} in {where} belongs to workflow {created.workflow!r}, not {plan.workflow!r}. "
             "Choose another run id."
         )
-    if plan.args is not None and created.digest != plan.digest and not _same_today(plan, created, store):
+    if plan.args is None or created.digest == plan.digest:
+        return
+    if journal.digest_today(store, state.run, created.args) != plan.digest:
         raise RunConflict(
             f"run {state.run} in {where} was started with other arguments.\n"
-            f"  recorded: {_shown(created.args)}\n  given now: {plan.args.decode()[:400]}\n"
+            f"  recorded: {_shown(state, created.args)}\n  given now: {plan.args.decode()[:400]}\n"
             "  Use another run id for another task, or the same arguments to go on with this one."
         )
 
 
-def _same_today(plan: Plan, created: RunCreated, store: Store) -> bool:
-    """Whether the recorded arguments, brought up to today's classes by upcasters, are those that are given."""
-    try:
-        recorded = values.decode(journal.whole(store, "", created.args))
-        return values.digest(recorded) == plan.digest
-    except (Stopped, ValueRejected):
-        return False
-
-
-def _shown(args: Value) -> str:
+def _shown(state: RunState, args: Value) -> str:
+    if state.pruned is not None:
+        return "only their fingerprint is kept: the run was pruned"
     if isinstance(args, Kept):
         return f"{args.reference.size} bytes"
     return bytes(args).decode()[:400]
@@ -529,7 +527,8 @@ def not_found(run: str, where: str) -> NotFound:
 
 
 def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options) -> Any:
-    return carry_out(running(runtime, plan, run, options))
+    with at(runtime.store.url):
+        return carry_out(running(runtime, plan, run, options))
 
 
 def carry_out(loop: Loop) -> Any:

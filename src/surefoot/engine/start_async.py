@@ -6,12 +6,14 @@ import asyncio
 from typing import Any
 
 from surefoot.engine import drive_async
+from surefoot.engine.pasting import at
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.start import Claim, Do, Invoke, Loop, Nap, Options, Plan, Write, running
 
 
 async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options) -> Any:
-    return await carry_out(running(runtime, plan, run, options))
+    with at(runtime.store.url):
+        return await carry_out(running(runtime, plan, run, options))
 
 
 async def carry_out(loop: Loop) -> Any:

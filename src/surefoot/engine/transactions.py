@@ -23,7 +23,7 @@ from surefoot.engine import current
 from surefoot.engine.databases.contract import Database, Marker, MarkerUnclear, Meddled, Work
 from surefoot.engine.databases.opening import database_of
 from surefoot.engine.registry import is_async
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.spec import CallSpec, require_named
 from surefoot.engine.workflow import Effect, Exceptions, _effect
 from surefoot.errors import UsageError, ValueRejected
 
@@ -84,8 +84,7 @@ class _Transaction:
     """A function of the user's that works in a database, as an effect without the connection among its arguments."""
 
     def __init__(self, database: Database, fn: Callable[..., Any]) -> None:
-        if not callable(fn):
-            raise UsageError(f"@sf.transaction decorates functions, not {fn!r}")
+        require_named(fn, "@sf.transaction")
         self._database = database
         self._fn = fn
         self._ignored: tuple[str, ...] = ()

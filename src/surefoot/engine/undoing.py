@@ -193,6 +193,7 @@ def saga() -> Saga:
 
 def undo(*effects: Any) -> None:
     """Undo what these effects did so far in this branch, newest first; without arguments: all that can be undone."""
+    current.require_blocking("undo")
     for deed in _wanted(effects):
         _undo(deed)
 

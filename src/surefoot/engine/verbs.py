@@ -98,11 +98,14 @@ def uuid4() -> uuid.UUID:
 
 
 def patched(change: str) -> bool:
-    """Whether this run takes the new way: false for runs that had passed this point with the old code."""
+    """Whether this run takes the new way: false for one that had passed here with the old code.
+
+    The first answer for a name holds for the whole run, in loops and branches too; after `sf.continue_as_new`, anew.
+    """
     place = current.require_branch("patched")
     session = place.session
     name = f"patched({change})"
-    found = session.note(place, name, lambda: not session.unasked_below(place.scope), ValueNoted)
+    found = session.note(place, name, lambda: session.takes_new_way(name), ValueNoted)
     return bool(found)
 
 
@@ -197,8 +200,7 @@ def map(  # noqa: A001 - the settled public name
 
 
 def _branching(verb: str) -> Place:
-    place = current.require_branch(verb)
-    _refuse_in_async(place, verb)
+    place = current.require_blocking(verb)
     place.session.enter_verb(place)
     return place
 
@@ -359,14 +361,14 @@ def perform_wait(place: Place, program: Wait) -> Any:
 def sleep(duration: Duration) -> None:
     """Sleep; the deadline is recorded, so a crash does not start the wait again."""
     wait_seconds = seconds(duration)
-    place = _waiting_place("sleep")
+    place = current.require_blocking("sleep")
     perform_wait(place, sleeping(place, lambda session: after(session.now(), wait_seconds)))
 
 
 def sleep_until(moment: datetime) -> None:
     """Sleep until a moment of the wall clock."""
     wall = wall_micros(moment)
-    place = _waiting_place("sleep_until")
+    place = current.require_blocking("sleep_until")
     perform_wait(place, sleeping(place, lambda session: until(session.now(), wall)))
 
 
@@ -378,25 +380,9 @@ def wall_micros(moment: datetime) -> int:
 
 def wait_event(name: str, timeout: Duration | None = None) -> Any:
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
-    place = _waiting_place("wait_event")
+    place = current.require_blocking("wait_event")
     raw = perform_wait(place, waiting_for_event(place, name, timeout))
     return place.session.decoded(raw)
-
-
-def _waiting_place(verb: str) -> Place:
-    place = current.require_branch(verb)
-    _refuse_in_async(place, verb)
-    return place
-
-
-def _refuse_in_async(place: Place, verb: str) -> None:
-    if not isinstance(place.owner, int):
-        raise place.session.misused(
-            UsageError(
-                f"run {place.session.run}: sf.{verb}() blocks, and this workflow is async. "
-                f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."
-            )
-        )
 
 
 # -- going on ------------------------------------------------------------------------------------------
@@ -435,6 +421,7 @@ def approve(
     on_timeout: str = "deny",
 ) -> Decision:
     """Ask a person for a yes or a no. The run stands still until then; the process may end."""
+    current.require_blocking("approve")
     place, address, asked = asked_for("approve", question, details, by, timeout)
     people.checked_on_timeout(on_timeout)
     past = perform_wait(place, people.asking(place, address, asked))
@@ -459,6 +446,7 @@ def ask(
     timeout: Duration | None = None,
 ) -> Any:
     """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
+    current.require_blocking("ask")
     place, address, asked = asked_for("ask", question, details, by, timeout, type)
     past = perform_wait(place, people.asking(place, address, asked, type))
     return people.taken(place.session, past, type, address)
@@ -481,7 +469,7 @@ def asked_for(
 
 def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
-    place = current.require_branch("watch")
+    place = current.require_blocking("watch")
     session: Session = place.session
     address, past = session.watch_begins(place)
     if past is not None:
@@ -498,7 +486,7 @@ def _observed(session: Session, witness: Any) -> Any:
 
 def verify() -> None:
     """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
-    place = current.require_branch("verify")
+    place = current.require_blocking("verify")
     session: Session = place.session
     session.enter_verb(place)
     stop = drive.verify(session)

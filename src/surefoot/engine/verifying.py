@@ -25,6 +25,7 @@ from surefoot.core.parts import NODE, Part, Reference, damaged_parts, fault, rea
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
 from surefoot.core.state import RunState
 from surefoot.engine.journal import damaged_cures, index_row
+from surefoot.engine.pasting import in_its_store
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt, SchemaMismatch, Stopped, StoreUnavailable
 from surefoot.store import probe
 from surefoot.store.contract import RESERVED, Head, IndexRow, RunQuery, Store, Stored
@@ -114,6 +115,7 @@ def called(name: str) -> str:
     return name[len(RESERVED) :].replace(RESERVED, " ")
 
 
+@in_its_store
 def verify_run(store: Store, run: str) -> int:
     """Every seal, every part, the chain and the head of one journal. The number of its entries, or JournalCorrupt."""
     seen = check(store, run, Parts(store))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration, after, seconds
-from surefoot.engine import config, drive, journal, rehearsal, start
+from surefoot.engine import config, current, drive, journal, rehearsal, start
 from surefoot.engine.handle import Run
 from surefoot.engine.registry import Definition, is_async, registry
 from surefoot.engine.runtime import Runtime
@@ -16,6 +16,9 @@ from surefoot.engine.spec import CallSpec
 from surefoot.engine.start import Options, Plan
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import UsageError
+
+if TYPE_CHECKING:
+    from surefoot.engine.verbs_async import AsyncRun
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -217,7 +220,7 @@ class Bound(Protocol[P, R_co]):
 
 class AsyncBound(Protocol[P, R_co]):
     async def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    async def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> Run: ...
+    async def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRun: ...
 
 
 class Workflow(Protocol[P, R_co]):
@@ -248,7 +251,7 @@ class AsyncWorkflow(Protocol[P, R_co]):
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     async def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    async def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> Run: ...
+    async def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRun: ...
     def using(
         self,
         *,
@@ -289,28 +292,33 @@ class _Starter(Generic[P, R]):
 class BlockingStarter(_Starter[P, R]):
     def run(self, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
         """Start, or resume, or return the recorded result; waits if a living process drives the run."""
+        drive.write_down(current.get())
         plan, runtime = self._opened(run_id, args, kwargs)
         return start.run_blocking(runtime, plan, run_id, self._options)
 
     def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> Run:
         """Queue the run for a worker, or for whoever resumes it."""
+        drive.write_down(current.get())
         return self._queue(run_id, args, kwargs)
 
 
 class AsyncStarter(_Starter[P, R]):
     async def run(self, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
         """Start, or resume, or return the recorded result; waits if a living process drives the run."""
-        from surefoot.engine import start_async
+        from surefoot.engine import drive_async, start_async
 
+        if (place := current.get()) is not None:
+            await drive_async.hop(drive.write_down, place)
         plan, runtime = self._opened(run_id, args, kwargs)
         return await start_async.run_async(runtime, plan, run_id, self._options)
 
-    async def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> Run:
-        """Queue the run for a worker, or for whoever resumes it."""
-        from surefoot.engine import drive_async
+    async def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> AsyncRun:
+        """Queue the run for a worker, or for whoever resumes it. Gives the handle of async code."""
+        from surefoot.engine import drive_async, verbs_async
 
         rehearsal.would_do("run", run_id)  # here, where the context is the caller's
-        return await drive_async.hop(self._queue, run_id, args, kwargs)
+        await drive_async.hop(drive.write_down, current.get())
+        return verbs_async.AsyncRun(await drive_async.hop(self._queue, run_id, args, kwargs))
 
 
 @overload

@@ -172,8 +172,9 @@ def here() -> str:
         return ""
 
 
-def drifted(run: str, drift: Sequence[Drift], folder: str = "") -> Stop:
+def drifted(run: str, drift: Sequence[Drift], folder: str = "", *, resuming: bool = True) -> Stop:
     """The stop: what was expected, what was found, and which call had recorded it. `folder`: where that was."""
+    so_far = "Nothing was executed." if resuming else "It stopped when it looked again; what it did before is done."
     lines = [found.line() for found in drift]
     more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     moved = [f"relative paths: recorded in {folder}, looked for in {here()}"] if folder not in ("", here()) else []
@@ -184,7 +185,7 @@ def drifted(run: str, drift: Sequence[Drift], folder: str = "") -> Stop:
     again = (("do it again?", f"surefoot runs rewind {quoted} --at {shlex.quote(call)}"),) if call else ()
     return Stop(
         "Drifted",
-        f"run {run}: the world is not as the run left it. Nothing was executed.\n  {told}",
+        f"run {run}: the world is not as the run left it. {so_far}\n  {told}",
         "",
         {found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift[:SHOWN]},
         (

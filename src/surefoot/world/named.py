@@ -96,13 +96,13 @@ def model(model: str, *, name: str | None = None) -> Witness:
     return Model(model, name)
 
 
-def observe(name: str, function: Callable[[], Any]) -> Witness:
+def observe(name: str, fn: Callable[[], Any]) -> Witness:
     """Whatever a function returns, as long as it can be stored: a prompt, a tool's schema, an offset in a queue.
 
     It must only look, return the same for the same, and be quick. Raising means: could not be seen.
     """
-    if not callable(function):
-        raise UsageError(f"observe({name!r:.100}, …) takes a function, not {function!r:.100}.")
-    if inspect.iscoroutinefunction(function):
+    if not callable(fn):
+        raise UsageError(f"observe({name!r:.100}, …) takes a function, not {fn!r:.100}.")
+    if inspect.iscoroutinefunction(fn):
         raise UsageError(f"observe({name!r:.100}, …) takes a blocking function; inside, asyncio.run(…) will do.")
-    return Observe(name, function)
+    return Observe(name, fn)

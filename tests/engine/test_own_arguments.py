@@ -1,0 +1,220 @@
+"""User code is called with copies of what is recorded: nobody can change behind the journal's back what a call was about."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import surefoot as sf
+from surefoot import aio
+
+
+def test_change_made_by_a_step_is_not_seen_by_its_caller_the_first_time_either(ledger):
+    """On replay the step is not executed, so its caller would see the invoice unchanged: silently another amount."""
+
+    @sf.step
+    def add_vat(invoice: dict[str, int]) -> int:
+        invoice["total"] = 119
+        return invoice["total"]
+
+    @sf.workflow
+    def bill() -> int:
+        invoice = {"net": 100, "total": 100}
+        ledger.write(f"{add_vat(invoice)} {invoice['total']}")
+        return invoice["total"]
+
+    assert bill.run("r") == 100
+    assert ledger.lines == ["119 100"]
+
+
+def test_change_made_by_an_async_step_is_not_seen_by_its_caller():
+    @sf.step
+    async def add(names: list[str]) -> int:
+        names.append("bob")
+        return len(names)
+
+    @sf.workflow
+    async def wf() -> list[int]:
+        names = ["ada"]
+        return [await add(names), len(names)]
+
+    assert asyncio.run(wf.run("r")) == [2, 1]
+
+
+def test_undo_gets_what_the_effect_got_and_gave(ledger):
+    """The workflow uses up the list that the effect gave it; all of it has to be undone."""
+
+    @sf.effect
+    def create(names: list[str]) -> list[str]:
+        return [f"i-{names.pop()}" for _ in range(len(names))]
+
+    @create.undo
+    def _(names: list[str], result: list[str]) -> None:
+        ledger.write(f"delete {names} {result}")
+
+    @sf.workflow
+    def deploy() -> None:
+        names = ["a", "b"]
+        with sf.saga():
+            servers = create(names)
+            names.clear()
+            while servers:
+                servers.pop()
+            raise ValueError("quota")
+
+    with pytest.raises(ValueError, match="quota"):
+        deploy.run("r")
+    assert ledger.lines == ["delete ['a', 'b'] ['i-b', 'i-a']"]
+
+
+def test_what_was_approved_is_what_is_executed(ledger):
+    """Another branch fills the cart while the boss thinks about it."""
+
+    @sf.effect(approve=True)
+    def order(cart: dict[str, int]) -> int:
+        ledger.write(f"order {cart}")
+        return cart["tea"]
+
+    @sf.step
+    def quick() -> int:
+        return 100
+
+    @sf.workflow
+    def shop() -> list[int]:
+        cart = {"tea": 1}
+
+        def more() -> int:
+            cart["tea"] = quick()
+            run = sf.get_run("r")
+            while not run.state().questions():
+                quick()
+            run.answer("gather#1.0/order#1.approval", True, by="boss")
+            return cart["tea"]
+
+        return list(sf.gather(lambda: order(cart), more))
+
+    assert shop.using(wait="30s").run("r") == [1, 100]
+    assert ledger.lines == ["order {'tea': 1}"]
+
+
+def test_check_gets_what_the_effect_got(ledger):
+    """One that looks for what the effect has taken out of its argument would say "not happened" after it had."""
+
+    @sf.effect
+    def refund(request: dict[str, str]) -> str:
+        ledger.write(request.pop("order"))
+        raise TimeoutError
+
+    @refund.check
+    def _(request: dict[str, str]) -> object:
+        return sf.happened("refunded") if request["order"] in ledger.lines else sf.not_happened()
+
+    @sf.workflow
+    def wf() -> str:
+        return refund({"order": "o-7"})
+
+    assert wf.run("r") == "refunded"
+    assert ledger.lines == ["o-7"]
+
+
+def test_second_attempt_gets_what_the_first_one_got(ledger):
+    """The intent names the arguments once, for all attempts."""
+
+    @sf.step(retries=1, backoff=sf.Backoff(first="1ms"))
+    def send(names: list[str]) -> int:
+        ledger.write(" ".join(names))
+        names.pop()
+        if len(ledger.lines) < 2:
+            raise OSError("busy")
+        return len(names)
+
+    @sf.workflow
+    def wf() -> int:
+        return send(["ada", "bob"])
+
+    assert wf.run("r") == 1
+    assert ledger.lines == ["ada bob", "ada bob"]
+
+
+def test_every_way_to_pass_arguments_is_kept(ledger):
+    """By position or by name, the rest of either kind, and what is ignored, which is nobody's copy."""
+    client = object()
+    seen = []
+
+    @sf.step(ignore=("client",))
+    def call(a: list[int], /, client: object, b: list[int], *rest: list[int], c: list[int], **more: list[int]) -> int:
+        seen.append((a, client, b, rest, c, more))
+        return 1
+
+    given = ([1], client, [2], ([3], [4]), [5], {"a": [6], "d": [7]})
+
+    @sf.workflow
+    def wf() -> None:
+        a, client, b, rest, c, more = given
+        call(a, client, b, *rest, c=c, **more)
+
+    wf.run("r")
+
+    assert seen == [given]
+    assert seen[0][1] is client
+    assert all(mine is not theirs for mine, theirs in zip(seen[0][::2], given[::2], strict=True))
+
+
+def test_argument_that_cannot_be_read_back_is_refused_before_there_is_an_intent(ledger):
+    """Else a person would be asked about an effect that never began."""
+
+    class Sealed:
+        pass
+
+    def refuse(_: object) -> Sealed:
+        raise OSError("no key")
+
+    sf.register(Sealed, encode=lambda _: "sealed", decode=refuse)
+
+    @sf.effect
+    def send(what: Sealed) -> None:
+        ledger.write("send")
+
+    @sf.workflow
+    def wf() -> None:
+        send(Sealed())
+
+    with pytest.raises(sf.SchemaMismatch, match=r"send#1.*no key"):
+        wf.run("r")
+    assert ledger.lines == []
+    assert "EffectIntended" not in [entry.kind for entry in sf.get_run("r").entries()]
+
+
+def test_random_id_is_on_disk_before_another_run_is_named_by_it():
+    """Else the resumed run draws another one, and starts the other run a second time under another name."""
+    seen = []
+
+    @sf.workflow
+    def inner() -> None:
+        seen.append([entry.kind for entry in sf.get_run("outer").entries()])
+
+    @sf.workflow
+    def outer() -> None:
+        inner.run(f"job-{sf.uuid4()}")
+
+    outer.run("outer")
+
+    assert "ValueNoted" in seen[0]
+
+
+def test_random_id_is_on_disk_before_an_async_run_is_named_by_it():
+    seen = []
+
+    @sf.workflow
+    async def inner() -> None:
+        run = await aio.get_run("outer")
+        seen.append([entry.kind for entry in await run.entries()])
+
+    @sf.workflow
+    async def outer() -> None:
+        await inner.run(f"job-{sf.uuid4()}")
+
+    asyncio.run(outer.run("outer"))
+
+    assert "ValueNoted" in seen[0]

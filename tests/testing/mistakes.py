@@ -166,6 +166,18 @@ def call_skipped() -> str:
     return "done"
 
 
+@sf.workflow
+def result_of_another_type() -> object:
+    visit(1)
+    return True if _pages else 1
+
+
+@sf.workflow
+def fails_without_global() -> str:
+    visit(1)
+    return {1: "one page"}[_pages]
+
+
 @sf.effect(on_crash="retry")
 def save(text: str) -> None:
     Path("state.txt").write_text(text)
@@ -595,6 +607,32 @@ def fails_and_goes_on() -> str:
 @sf.workflow
 def agreeing() -> bool:
     return bool(sf.approve("1?"))
+
+
+# --- a failure by declaration that the workflow does not survive --------------------------------------------------------
+
+
+@sf.workflow
+def failure_ends_the_process() -> str:
+    try:
+        return once("a")
+    except sf.StepFailed:
+        os._exit(3)
+
+
+@sf.workflow
+def failure_waits_for_ever() -> str:
+    try:
+        return once("a")
+    except sf.StepFailed:
+        while True:
+            time.sleep(0.01)
+
+
+@sf.workflow
+def failure_is_not_met() -> str:
+    visit(1)
+    return once("a" if _pages else "something else")
 
 
 # --- children, and segments that wait -----------------------------------------------------------------------------------

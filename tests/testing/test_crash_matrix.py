@@ -14,8 +14,8 @@ import pytest
 
 from surefoot.engine.session import Session
 from surefoot.errors import UsageError
-from surefoot.testing import NotHeld, World, crash_matrix, judging, matrix
-from tests.testing import mistakes
+from surefoot.testing import NotHeld, World, crash_matrix, exploring, judging, matrix, watching, worlds
+from tests.testing import blamed, mistakes
 from tests.testing.test_children import wait_for, wait_until_gone
 
 
@@ -43,6 +43,7 @@ def test_a_sound_workflow_holds_at_every_boundary():
     } <= names  # fmt: skip
     ways = {one.at: one.how for one in report.tried}
     assert "in doubt, settled" == ways["after:call:send#1"]
+    assert "found by its check" == ways["after:call:pay#1"]
     assert "resumed" == ways["after:write:EffectDone send#1"]
 
 
@@ -64,6 +65,40 @@ def test_a_call_that_is_declared_to_fail_may_fail():
     report = crash_matrix(mistakes.declared_to_fail)
 
     assert 'failed, as on_crash="fail" says' in {one.how for one in report.tried}
+
+
+@pytest.mark.parametrize(
+    ("workflow", "mistake", "call"),
+    [
+        (mistakes.failure_ends_the_process, judging.FAILING, "failure_ends_the_process"),
+        (blamed.failure_leaves, judging.FAILING, "failure_leaves"),
+        (mistakes.failure_waits_for_ever, judging.ENDLESS, "failure_waits_for_ever"),
+        (mistakes.failure_is_not_met, judging.STATE, "once#1"),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_call_that_is_declared_to_fail_excuses_only_that_it_fails(workflow, mistake, call, monkeypatch):
+    """What becomes of the run after that, or instead of that, was declared by nobody."""
+    monkeypatch.setattr(exploring, "LEAST_SECONDS", 2.0)
+
+    assert [(mistake, call)] == found(workflow, at="after:write:EffectIntended once#1")
+
+
+@pytest.mark.parametrize(
+    ("workflow", "mistake", "at"),
+    [
+        (mistakes.failure_ends_the_process, judging.FAILING, "after:write:EffectIntended once#1"),
+        (mistakes.failure_waits_for_ever, judging.ENDLESS, "after:write:EffectIntended once#1"),
+        (mistakes.fails_without_global, judging.FAILING, "after:write:StepDone visit#1"),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_resume_that_goes_wrong_by_itself_is_not_blamed_on_damage(workflow, mistake, at, monkeypatch):
+    """ "Please report it" would send the person away from the line that is to be mended."""
+    monkeypatch.setattr(exploring, "LEAST_SECONDS", 2.0)
+    monkeypatch.setattr(exploring, "damage", lambda *_, **__: "nothing that is needed is lost")
+
+    assert [(mistake, workflow.name)] == found(workflow, at=f"{at}+flip")
 
 
 def test_questions_and_events_get_the_answers_that_are_given():
@@ -126,6 +161,7 @@ def test_the_working_folder_is_copied_and_stays_as_it_is():
         (mistakes.state_in_global, judging.STATE, "report#1"),
         (mistakes.state_in_file, judging.STATE, "read#1"),
         (mistakes.call_skipped, judging.STATE, "read#1"),
+        (mistakes.result_of_another_type, judging.STATE, "result_of_another_type"),
         (mistakes.pool_refused, judging.POOL, "notify"),
         (mistakes.pool_unnoticed, judging.POOL, "notify"),
         (mistakes.effect_in_body, judging.BODY, "effect_in_body"),
@@ -170,6 +206,14 @@ def test_what_a_workflow_does_after_a_failure_by_declaration_is_shown():
     assert "second.txt should not be there" in note
 
 
+def test_one_boundary_is_damaged_in_every_way_when_asked_for():
+    """To say both and to get a kill without damage would be half a test that looks like a whole one."""
+    at = "after:write:StepDone read#1"
+    report = crash_matrix(mistakes.paying, (100,), damage=True, at=at)
+
+    assert [at, f"{at}+truncate", f"{at}+flip", f"{at}+zero", f"{at}+older"] == [one.at for one in report.tried]
+
+
 def test_damage_that_a_person_meets_first_is_loud_too():
     """The store may show its damage only when the answer is written."""
     report = crash_matrix(mistakes.agreeing, damage=True)
@@ -192,6 +236,29 @@ def test_a_change_that_the_run_itself_made_and_took_for_drift_is_named():
 
     at = "after:write:EffectDone rewrite#1"
     assert [judging.DRIFT] == [mistake for mistake, _ in found(mistakes.own_change_is_drift, at=at)]
+
+
+def test_every_damage_is_tried_whatever_the_first_one_shows(monkeypatch):
+    """The first finding of a kind is not the last; and to say that nothing was damaged would be untrue."""
+    monkeypatch.setattr(exploring, "damage", lambda *_, **__: "nothing that is needed is lost")
+    monkeypatch.setattr(judging.Case, "judge", lambda _: judging.Verdict(judging.RESUMED))
+
+    with pytest.raises(NotHeld) as raised:
+        crash_matrix(mistakes.failure_ends_the_process, damage=True)
+
+    (finding,) = raised.value.report.findings
+    written = sum(one.at.startswith("after:write") for one in raised.value.report.tried if not one.damage)
+    assert 4 * written == sum(bool(one.damage) for one in raised.value.report.tried)
+    assert {"truncate", "flip", "zero", "older"} == {at.rpartition("+")[2] for at in finding.at}
+    assert "was not damaged" not in str(raised.value)
+
+
+def test_what_surefoot_itself_fails_with_is_ours_to_mend(monkeypatch):
+    """A person cannot mend our lines: they are asked to report it, and not to look through their own."""
+    monkeypatch.setattr(exploring, "damage", lambda *_, **__: "something is lost")
+    monkeypatch.setattr(Session, "_from_journal", None)
+
+    assert [(judging.SILENT, "paying")] == found(mistakes.paying, 100, at="after:write:StepDone read#1+flip")
 
 
 def test_a_failure_can_be_reproduced_from_its_line():
@@ -248,6 +315,28 @@ def test_a_database_in_the_folder_is_compared_by_its_rows():
         crash_matrix(mistakes.no_transaction, at="after:call:as_often_as_you_like#1")
 
 
+def test_a_database_that_a_killed_writer_left_is_read_and_left_as_it_is():
+    """Its newest rows are in its log. Whoever opens and closes it would fold the log in, and change what is compared."""
+    subprocess.run([sys.executable, "-c", KILLED_WRITER], check=False)
+    left = worlds.files(Path.cwd())
+
+    assert {"left.db", "left.db-shm", "left.db-wal"} == left.keys()
+    assert crash_matrix(mistakes.sound, (["ada"],), at="after:call:send#1").held
+    assert left == worlds.files(Path.cwd())
+    assert [] == worlds.file_differences(Path.cwd(), Path.cwd())
+    now = worlds.files(Path.cwd())
+    assert (left["left.db"], left["left.db-wal"]) == (now["left.db"], now["left.db-wal"])
+
+
+KILLED_WRITER = """
+import os, signal, sqlite3
+db = sqlite3.connect("left.db")
+db.execute("PRAGMA journal_mode = wal")
+db.execute("CREATE TABLE numbers AS SELECT 1")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 # --- nothing to explore ----------------------------------------------------------------------------
 
 
@@ -259,8 +348,23 @@ def test_a_database_in_the_folder_is_compared_by_its_rows():
         (mistakes.by_luck, {}, r"something else each time.*read#1: it was called with"),
         (mistakes.asking, {}, r"the run asks ask#1 \('how many\?'\)"),
         (mistakes.paying, {"at": "before:nothing", "args": (100,)}, "there is no boundary 'before:nothing'"),
+        (
+            mistakes.paying,
+            {"at": "after:call:nothing#9+flip", "args": (100,)},
+            "there is no boundary 'after:call:nothing#9",
+        ),
+        (mistakes.paying, {"at": "after:call:read#1+flop", "args": (100,)}, r"\+flop'.* one of \+truncate, \+flip"),
         (len, {}, "that is no workflow"),
         (mistakes.sound, {"world": 7}, "world=7: a folder, a Ledger"),
+        (mistakes.sound, {"world": "nowhere"}, "nowhere': there is no such folder"),
+        (mistakes.sound, {"world": World("nowhere")}, "nowhere': there is no such folder"),
+        (
+            blamed.interrupts_itself,
+            {},
+            "does not come to its end without any crash: it raises KeyboardInterrupt",
+        ),
+        (blamed.leaves, {}, r"it ends the program, with sys.exit\(3\)"),
+        (blamed.comes_back_twice, {}, r"a process that it forked came back.*os\._exit\(\)"),
         (mistakes.sound, {"args": "ada"}, "arguments are a sequence or a mapping"),
         (mistakes.sound, {"seconds": 0}, "more than 0"),
         (mistakes.sound, {"seconds": float("nan")}, "more than 0"),
@@ -272,9 +376,35 @@ def test_what_cannot_be_explored_is_said_plainly(workflow, options, words):
         crash_matrix(workflow, **options)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"damage": True}, {"at": "after:call:pay#1"}, {"at": "after:call:pay#1+older"}]
+)
+def test_what_was_never_killed_has_not_held(options, monkeypatch):
+    """Whoever reads "everything held" must not have seen nothing at all."""
+    monkeypatch.setattr(watching, "die", lambda: None)
+
+    with pytest.raises(UsageError, match=r"paying was not killed even once, so nothing is proven: .*after:"):
+        crash_matrix(mistakes.paying, (100,), **options)
+
+
+def test_a_boundary_that_is_not_reached_is_not_counted_as_held(monkeypatch):
+    """Of the others it is known that they held; of this one nothing is."""
+    scenario = exploring.Stage.scenario
+    missed = "after:call:pay#1"
+    monkeypatch.setattr(
+        exploring.Stage, "scenario", lambda stage, at, how: scenario(stage, "nowhere" if at == missed else at, how)
+    )
+
+    report = crash_matrix(mistakes.paying, (100,))
+
+    assert [(missed, False, False)] == [(one.at, one.held, one.fired) for one in report.tried if not one.held]
+    assert ("call pay", "1", "1") in {row[:3] for row in matrix.rows(report)}
+    assert "(1 not reached" in str(report)
+
+
 def test_a_workflow_that_leaves_its_copy_of_the_folder_is_refused():
     """What one scenario does must not be there in the next."""
-    with pytest.raises(UsageError, match=r"changes .* itself, not the copy"):
+    with pytest.raises(UsageError, match=r"changes .* itself \(here\.txt\), not the copy"):
         crash_matrix(mistakes.writes_elsewhere, (os.getcwd(),))
 
 
@@ -319,6 +449,18 @@ def test_an_engine_that_repeats_effects_in_doubt_is_caught(monkeypatch):
 
     blind = {"world": lambda: "nothing to see", "at": "after:call:send#1"}
     assert [(judging.AGAIN, "send#1")] == found(mistakes.sound, ["ada"], **blind)
+
+
+def test_a_kit_that_gets_no_store_says_why(monkeypatch):
+    """A full disk, a missing library: not the workflow's fault, and nothing to go on with."""
+
+    def full(_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(exploring, "_make_store", full)
+
+    with pytest.raises(RuntimeError, match=r"(?s)no store could be made.*no space left on device"):
+        crash_matrix(mistakes.paying, (100,))
 
 
 def test_nothing_is_left_after_a_matrix_nor_after_ctrl_c(tmp_path):

@@ -46,6 +46,10 @@ def bad(text):
     post(text)
 
 @sf.workflow
+def asked():
+    post(str(sf.ask("what?")))
+
+@sf.workflow
 def failing():
     raise ValueError("no model.")
 
@@ -108,7 +112,18 @@ def test_a_mistake_ends_with_one_the_call_and_a_line_that_shows_it_again(app):
 
     shown = crashtest(app, *shlex.split(again)[2:])
     assert 1 == shown.returncode
-    assert "killed 1 times" in shown.stdout
+    assert "killed 1 time at" in shown.stdout
+
+
+def test_the_line_says_everything_that_was_said(app):
+    """Answers in JSON have braces, and a slow workflow needs its time the second time, too."""
+    given = ["--answer", 'what?={"ok": true}', "--seconds", "90"]
+    ended = crashtest(app, "app:asked", *given)
+
+    again = next(line for line in ended.stdout.splitlines() if line.startswith("  again")).split(maxsplit=1)[1]
+    at = ["--at", "after:call:post#1"]
+    assert ["surefoot", "crashtest", "app:asked", *given[:3], "90.0", *at] == shlex.split(again)
+    assert 1 == crashtest(app, *shlex.split(again)[2:]).returncode
 
 
 def test_programs_get_json(app):
@@ -117,7 +132,8 @@ def test_programs_get_json(app):
 
     found = json.loads(ended.stdout)
     assert (True, 1, "good", []) == (found["held"], found["kills"], found["workflow"], found["findings"])
-    assert [{"at": "after:call:send#1", "how": "in doubt, settled"}] == found["tried"]
+    (tried,) = found["tried"]
+    assert {"at": "after:call:send#1", "how": "in doubt, settled", "held": True, "fired": True, "damage": ""} == tried
 
 
 def test_people_answer_what_they_are_told_to(app):
@@ -154,6 +170,7 @@ def test_damage_is_tried_when_asked_for(app):
         (["app:waiting", ".", "--seconds", "0.3"], "did not end within 0.3 s"),
         (["app:good", "ada", "--answer", "yes"], "--answer 'yes': write NAME=JSON"),
         (["app:good", "ada", "--at", "nowhere"], "there is no boundary 'nowhere'"),
+        (["app:good", "ada", "--at", "after:write:StepDone nonsense#9+flip"], "there is no boundary 'after:write:"),
     ],
 )
 def test_what_cannot_be_explored_ends_with_two_and_the_reason(app, words, said):

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
+from surefoot.engine import runtime
+from surefoot.engine.clock import SystemClock
 from surefoot.errors import Damaged, JournalRegressed, UsageError
 from surefoot.testing import crash_matrix
+from surefoot.testing.clock import FastClock, installed
 from tests.testing import mistakes
 
 
@@ -30,9 +33,8 @@ def test_a_session_of_pytest_knows_the_fixtures(tmp_path):
     (tmp_path / "test_it.py").write_text(
         "def test_it(sf_store, sf_clock, sf_answers, sf_world): assert sf_world.lines == []"
     )
-    installed = entry_points(group="pytest11", name="surefoot")
-    words = [] if installed else ["-p", "surefoot.pytest_plugin"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, str(tmp_path / "test_it.py")]
+    assert ["surefoot.pytest_plugin"] == [one.value for one in entry_points(group="pytest11", name="surefoot")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_it.py")]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
 
     assert 0 == ended.returncode, ended.stdout + ended.stderr
@@ -108,11 +110,15 @@ def test_time_passes_when_told_to(sf_store, sf_clock, sf_answers):
 
 
 def test_the_clock_is_given_back(sf_store):
-    """The next test goes by the real one."""
-    from surefoot.engine import runtime
-    from surefoot.engine.clock import SystemClock
+    """The next test goes by the real one, in stores that are open already and in those that will be."""
+    mistakes_send("before")
+    (known,) = runtime.known()
+
+    with installed(FastClock()) as clock:
+        assert (clock, clock) == (runtime.default_clock(), known.clock)
 
     assert runtime.default_clock is SystemClock
+    assert isinstance(known.clock, SystemClock)
 
 
 def test_people_approve_unless_told_otherwise(sf_store, sf_clock, sf_answers):

@@ -36,7 +36,7 @@ GENTLE_SECONDS: Final = 2.0
 """How long a child may take to end its own child, when we are interrupted; half of it for a child's child."""
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 _PR_SET_PDEATHSIG: Final = 1
-_SAID, _TROUBLE = b"s", b"t"
+_SAID, _TROUBLE, _STRANGE = b"s", b"t", b"f"
 _FRAME: Final = 5
 
 
@@ -53,6 +53,8 @@ class Ended:
     """The traceback of what the function raised."""
     late: bool = False
     """Its time was up, and we killed it."""
+    forked: bool = False
+    """A process that the function forked came back out of it: what that one says is not the child's."""
 
     @property
     def killed(self) -> bool:
@@ -109,6 +111,11 @@ def _live(fn: Callable[[Tell], object], writing: int, parent: int, mask: set[int
     """Never returns, whatever happens: the rest of the parent's program is not the child's."""
     global _depth  # noqa: PLW0603 - a fact about this process, which was forked a moment ago
     code = FAILED
+    me = os.getpid()
+
+    def tell(sort: bytes, said: bytes) -> None:
+        _tell(writing, sort if os.getpid() == me else _STRANGE, said)
+
     try:
         _depth += 1
         os.setpgid(0, 0)
@@ -119,12 +126,12 @@ def _live(fn: Callable[[Tell], object], writing: int, parent: int, mask: set[int
         os.dup2(nothing, 0)  # Reading from a terminal would stop a background group for ever.
         os.close(nothing)
         try:
-            fn(lambda said: _tell(writing, _SAID, said))
+            fn(lambda said: tell(_SAID, said))
             code = 0
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else FAILED if leaving.code else 0
         except BaseException:  # noqa: BLE001 - the parent is told, whatever it is
-            _tell(writing, _TROUBLE, traceback.format_exc().encode(errors="replace"))
+            tell(_TROUBLE, traceback.format_exc().encode(errors="replace"))
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError, ValueError, OSError):
                 stream.flush()
@@ -244,7 +251,7 @@ def _kill_group(pid: int) -> None:
 
 
 def _ended(status: int | None, frames: bytes, *, late: bool) -> Ended:
-    said, trouble = bytearray(), ""
+    said, trouble, forked = bytearray(), "", False
     at = 0
     while at + _FRAME <= len(frames):
         size = int.from_bytes(frames[at + 1 : at + _FRAME], "big")
@@ -253,9 +260,11 @@ def _ended(status: int | None, frames: bytes, *, late: bool) -> Ended:
             break
         if frames[at : at + 1] == _TROUBLE:
             trouble = frame.decode(errors="replace")
+        elif frames[at : at + 1] == _STRANGE:
+            forked = True
         else:
             said += frame
         at += _FRAME + size
     code = None if status is None or os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)
     number = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None
-    return Ended(code, number, bytes(said), trouble, late)
+    return Ended(code, number, bytes(said), trouble, late, forked)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from surefoot.testing.matrix import Progress, Report
 
 NOT_HELD = 1
+SECONDS = 60.0
 
 
 @click.command()
@@ -33,7 +34,7 @@ NOT_HELD = 1
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
+    default=SECONDS,
     show_default=True,
     help="How long a run without any crash may take.",
 )
@@ -58,8 +59,8 @@ def crashtest(
     files, each effect at most once. Every run works in a fresh copy of the current folder, and with a store of its own;
     sleeps take no time, approvals are given unless --answer says otherwise. ARGS are written as for `surefoot run`.
 
-    Exit code: 0 everything held, 1 not everything, 2 there is nothing to explore (it fails or does not end), 130 and 143
-    ended by Ctrl-C or SIGTERM.
+    Exit code: 0 everything held, 1 not everything, 2 there is nothing to explore (it fails, does not end, or never
+    comes to where it is to be killed), 130 and 143 ended by Ctrl-C or SIGTERM.
     """
     if settings.store is not None:
         output.tell("crashtest makes a store of its own for every scenario: --store is not used.")
@@ -72,9 +73,12 @@ def crashtest(
         workflow = code.load_workflow(target)
     positional, named = code.arguments(workflow, args)
     task = Task(workflow, tuple(positional), named, observed(None), _answers(given), seconds=seconds)
-    command = ["surefoot", "crashtest", target, *(word for one in given for word in ("--answer", one))]
-    extra = " ".join(["", "--", *map(shlex.quote, args)]) if args else ""
-    again = f"{shlex.join(command)} --at {{quoted}}{extra.replace('{', '{{').replace('}', '}}')}"
+    options = [word for one in given for word in ("--answer", one)]
+    options += [] if seconds == SECONDS else ["--seconds", str(seconds)]
+
+    def again(at: str) -> str:
+        return shlex.join(["surefoot", "crashtest", target, *options, "--at", at, *(["--", *args] if args else [])])
+
     signals = driving.Signals()
     try:
         with signals:

@@ -9,11 +9,13 @@ event log, as a person would who looks at the world.
 from __future__ import annotations
 
 import asyncio
+import enum
 import gc
 import os
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,18 +36,52 @@ from surefoot.testing import answers as people
 from surefoot.testing.children import Ended, Tell, in_child
 from surefoot.testing.clock import FastClock
 from surefoot.testing.damaging import damage
-from surefoot.testing.watching import AT, BEGUN, ENDED, TIME, Event, Watch, read_events
-from surefoot.testing.worlds import Observed, copy_folder, file_differences, line_differences, look_differences
+from surefoot.testing.watching import (
+    AT,
+    BEGUN,
+    ENDED,
+    EVENTS_FILE,
+    LEDGER_FILE,
+    LOG_FILE,
+    STORE_FOLDER,
+    TIME,
+    Event,
+    Watch,
+    read_events,
+)
+from surefoot.testing.worlds import (
+    Difference,
+    Observed,
+    copy_folder,
+    file_differences,
+    line_differences,
+    look_differences,
+)
 
-DONE, FAILED, STOPPED, MISUSED, ASKED, DAMAGED, LATE, DIED = (
-    "done", "failed", "stopped", "misused", "asked", "damaged", "late", "died",
-)  # fmt: skip
 MOST_LEGS: Final = 200
 LEAST_SECONDS: Final = 10.0
 PATIENCE: Final = 5
 """A resumed run may take so many times as long as an uninterrupted one."""
 DATABASE: Final = "runs.db"
 _LOG_BYTES: Final = 2_000
+_OURS: Final = "surefoot."
+_FORKED: Final = (
+    "a process that it forked came back into the workflow, which then went on twice. Let that process end itself with "
+    "os._exit(), or use subprocess or multiprocessing."
+)
+
+
+class Ending(enum.StrEnum):
+    """How a process that drives the run may end."""
+
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    MISUSED = "misused"
+    ASKED = "asked"
+    DAMAGED = "damaged"
+    LATE = "late"
+    DIED = "died"
 
 
 @dataclass(frozen=True)
@@ -65,12 +101,14 @@ class Task:
 class Leg(Struct, frozen=True, omit_defaults=True):
     """How one process ended."""
 
-    ending: str
+    ending: Ending
     value: str = ""
     """The result, as JSON."""
     text: str = ""
     kind: str = ""
     """The class of what ended it."""
+    ours: bool = False
+    """It was raised by surefoot's own lines."""
     address: str = ""
     goes_on: bool = False
     """Its questions are answered: the next leg goes on."""
@@ -111,7 +149,9 @@ class Stage:
         self._store = scratch / "store"
         copy_folder(task.world.folder, self._pristine)
         self._store.mkdir()
-        in_child(lambda _: _make_store(self._store), seconds=LEAST_SECONDS)
+        made = in_child(lambda _: _make_store(self._store), seconds=LEAST_SECONDS)
+        if made.code != 0:
+            raise RuntimeError(f"no store could be made to test with: {made.trouble or made}")
         if task.workflow.definition.is_async:
             import surefoot.engine.start_async  # noqa: F401 - here, and not once in every child
         gc.freeze()  # Else the first collection in a child copies every page that we share with it.
@@ -120,7 +160,9 @@ class Stage:
         """The workflow as it is, to compare with. It stays on disk."""
         begun = time.monotonic()
         seen = self._play(self._scratch / name, target=None, how="")
-        self._seconds = max(LEAST_SECONDS, PATIENCE * (time.monotonic() - begun))
+        taken = time.monotonic() - begun
+        asked_for = max(self.task.seconds, 2 * taken)  # Who says --seconds 2 does not mean ten for each resume.
+        self._seconds = min(asked_for, max(LEAST_SECONDS, PATIENCE * taken))
         return seen
 
     @contextmanager
@@ -136,22 +178,22 @@ class Stage:
         place.mkdir()
         folder = place / "world"
         shutil.copytree(self._pristine, folder, symlinks=True)
-        shutil.copytree(self._store, place / "store")
+        shutil.copytree(self._store, place / STORE_FOLDER)
         fired, before_kill, done = False, 0, ""
         for number in range(MOST_LEGS):
             ended = in_child(lambda tell: self._leg(place, target, tell, first=not number), seconds=self._seconds)  # noqa: B023 - called at once
             if ended.killed and target is not None:
-                fired, before_kill, target = True, len(read_events(place / "events")), None
-                done = damage(place / "store" / DATABASE, how, seed=str(before_kill)) if how else ""
+                fired, before_kill, target = True, len(read_events(place / EVENTS_FILE)), None
+                done = damage(place / STORE_FOLDER / DATABASE, how, seed=str(before_kill)) if how else ""
                 continue
             leg = _leg_of(ended)
             if not leg.goes_on:
                 break
         else:
-            leg = Leg(LATE, text=f"has not ended after {MOST_LEGS} starts")
+            leg = Leg(Ending.LATE, text=f"has not ended after {MOST_LEGS} starts")
         return Seen(
-            leg, read_events(place / "events"), folder, _lines(place / "ledger"), fired, before_kill,
-            _tail(place / "log"), done,
+            leg, read_events(place / EVENTS_FILE), folder, _lines(place / LEDGER_FILE), fired, before_kill,
+            _tail(place / LOG_FILE), done,
         )  # fmt: skip
 
     # -- in a child ---------------------------------------------------------------------------------
@@ -160,17 +202,17 @@ class Stage:
         task = self.task
         os.chdir(place / "world")
         sys.dont_write_bytecode = True  # The first import of a module must not differ from the others.
-        _silence(place / "log")
-        watch = Watch(place / "events", run=task.run, target=target)
+        _silence(place / LOG_FILE)
+        watch = Watch(place / EVENTS_FILE, run=task.run, target=target)
         watch.install()
         if task.workflow.definition.is_async:
             watch.install_async()
-        past = read_events(place / "events")
+        past = read_events(place / EVENTS_FILE)
         clock = FastClock(max([self._start, *(int(event.value) for event in past if event.what == TIME)]), watch.waits)
         runtime.default_clock = lambda: clock
-        settings.store, settings.alerts = _url(place / "store"), ()
+        settings.store, settings.alerts = _url(place / STORE_FOLDER), ()
         os.environ.pop("SUREFOOT_STORE", None)
-        task.world.begin(place / "ledger", first=first)
+        task.world.begin(place / LEDGER_FILE, first=first)
         leg = self._drive(watch)
         tell(msgspec.json.encode(leg))
 
@@ -180,15 +222,19 @@ class Stage:
             result = task.workflow.run(task.run, *task.args, **task.kwargs)
             if task.workflow.definition.is_async:
                 result = asyncio.run(result)
-            ended = Leg(DONE, value=values.encode(result).decode())
+            ended = Leg(Ending.DONE, value=values.encode(result).decode())
         except Stopped as stop:
             watch.watching = False
             return self._answered(stop, watch)
         except UsageError as error:
-            ended = Leg(MISUSED, text=str(error), kind=type(error).__name__)
+            ended = Leg(Ending.MISUSED, text=str(error), kind=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is how it ended
             kind = type(error).__name__
-            ended = Leg(FAILED, text=f"{kind}: {error}", kind=kind)
+            ended = Leg(Ending.FAILED, text=f"{kind}: {error}", kind=kind, ours=_is_ours(error))
+        except SystemExit as leaving:
+            ended = Leg(Ending.DIED, text=f"it ends the program, with sys.exit({leaving.code!r})", kind="SystemExit")
+        except KeyboardInterrupt:
+            ended = Leg(Ending.DIED, text="it raises KeyboardInterrupt by itself", kind="KeyboardInterrupt")
         watch.watching = False
         return msgspec.structs.replace(ended, look=task.world.end(), calls=_calls(task.run))
 
@@ -199,9 +245,9 @@ class Stage:
         except Stopped as worse:
             return _standing(worse)
         except UsageError as error:
-            return Leg(MISUSED, text=str(error), kind="UsageError")
+            return Leg(Ending.MISUSED, text=str(error), kind="UsageError")
         except SurefootError as error:
-            return Leg(FAILED, text=str(error), kind=type(error).__name__)
+            return Leg(Ending.FAILED, text=str(error), kind=type(error).__name__)
 
     def _stopped(self, stop: Stopped, watch: Watch) -> Leg:
         """Do what a person would do. What only a look at the real world could tell is left to them."""
@@ -215,13 +261,21 @@ class Stage:
             else:
                 return _standing(one)
         if left:
-            return Leg(ASKED, text=left, kind=type(stop).__name__, address=stop.address)
-        return Leg(STOPPED, goes_on=True)
+            return Leg(Ending.ASKED, text=left, kind=type(stop).__name__, address=stop.address)
+        return Leg(Ending.STOPPED, goes_on=True)
 
 
 def _standing(stop: Stopped) -> Leg:
-    ending = DAMAGED if isinstance(stop, Damaged) else STOPPED
+    ending = Ending.DAMAGED if isinstance(stop, Damaged) else Ending.STOPPED
     return Leg(ending, text=stop.summary, kind=type(stop).__name__, address=stop.address)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether it began in a line of surefoot's own. A run's failure is raised anew, with the first one as its cause."""
+    first = error.__cause__
+    raised = error if first is None or first.__traceback__ is None else first
+    *_, (frame, _) = traceback.walk_tb(raised.__traceback__)
+    return str(frame.f_globals.get("__name__", "")).startswith(_OURS)
 
 
 def _settled(run: Run, stop: Stopped, events: Sequence[Event]) -> str:
@@ -271,17 +325,19 @@ def _silence(log: Path) -> None:
 
 
 def _leg_of(ended: Ended) -> Leg:
+    if ended.forked:
+        return Leg(Ending.MISUSED, text=_FORKED, kind="UsageError")
     if ended.late:
-        return Leg(LATE, text="did not end in time")
+        return Leg(Ending.LATE, text="did not end in time")
     if ended.report:
         return msgspec.json.decode(ended.report, type=Leg)
     if ended.trouble:
-        return Leg(DIED, text=ended.trouble)
+        return Leg(Ending.DIED, text=ended.trouble)
     how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
-    return Leg(DIED, text=f"its process ended by itself ({how})")
+    return Leg(Ending.DIED, text=f"its process ended by itself ({how})")
 
 
-def differences(task: Task, right: Seen, found: Seen) -> list[str]:
+def differences(task: Task, right: Seen, found: Seen) -> list[Difference]:
     """What of the world is not as after an uninterrupted run."""
     told = file_differences(right.folder, found.folder) if task.world.files else []
     return told + line_differences(right.ledger, found.ledger) + look_differences(right.leg.look, found.leg.look)

@@ -9,39 +9,33 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, assert_never
 
 from surefoot.core.visible import shorten
-from surefoot.testing.exploring import (
-    ASKED,
-    DAMAGED,
-    DIED,
-    DONE,
-    FAILED,
-    LATE,
-    MISUSED,
-    STOPPED,
-    Seen,
-    Task,
-    differences,
-)
+from surefoot.testing.exploring import Ending, Seen, Task, differences
+from surefoot.testing.tracing import Traces
 from surefoot.testing.watching import (
+    ANSWERS,
+    AT,
     BEGUN,
+    DONE,
     ENDED,
     INTENDED,
     LOOKED,
     LOUD,
     MEDDLED,
+    MISUSED,
+    RAISED,
     RECORDED,
+    SETTLED_ENTRY,
     STRAYED,
     TOUCHED,
     Call,
     Event,
     Point,
 )
-from surefoot.testing.watching import DONE as DONE_KINDS
-from surefoot.testing.watching import MISUSED as MISUSED_CALL
+from surefoot.testing.worlds import Difference, few
 
 WIDTH: Final = 160
 _STORE_ERRORS: Final = ("Fenced", "StoreFull", "StoreUnavailable")
@@ -52,6 +46,7 @@ MEDDLING = "a check that changes the world"
 RETRY = "a retry of an effect that is not idempotent"
 UNDO = "an undo that is not idempotent"
 PARTIAL = "an undo that does not take back what its call did in part"
+LEFT = "something left behind by a call that was cut off"
 STATE = "state outside the run"
 POOL = "an effect called from a thread pool"
 BODY = "an effect outside of any call"
@@ -61,6 +56,17 @@ FAILING = "a resume that fails"
 STANDING = "a resume that stops"
 AGAIN = "a recorded call executed again"
 SILENT = "damage that nobody was told of"
+
+RESUMED = "resumed"
+FOUND = "found by its check"
+SETTLED = "in doubt, settled"
+ASKED = "asked a person"
+AS_DECLARED = 'failed, as on_crash="fail" says'
+NOT_REACHED = "not reached"
+UNDISTURBED = "undisturbed"
+FELL_BACK = "fell back, loudly"
+ENDINGS: Final = (RESUMED, FOUND, SETTLED, ASKED, AS_DECLARED, NOT_REACHED, UNDISTURBED, FELL_BACK)
+"""How a resume may end where nothing is wrong; and `loud: ` with the name of an error."""
 
 CURES: Final = {
     STEP: "Declare it with @sf.effect: a step may be executed again after a crash, an effect is not, unless you say so.",
@@ -73,6 +79,8 @@ CURES: Final = {
     "a check: @NAME.undo.check.",
     PARTIAL: "After sf.partial() the effect is undone and executed again: its undo has to leave the world as it was before "
     "this very call, whatever part of it was done.",
+    LEFT: "Give it a name that is the same each time, for example from sf.key(): then who executes it again finds it, or "
+    "writes over it. Or put it where nobody looks: the system's folder for temporary files.",
     STATE: "Pass it as an argument, or return it from a step: a resumed run begins in a new process, where globals are as "
     "imported, and repeats the workflow's own lines. Read files, time and environment in steps.",
     POOL: "Use sf.map or sf.gather instead of a pool (in async code also asyncio.to_thread): they record what they call.",
@@ -106,8 +114,8 @@ class Verdict:
     """In few words, how the resume ended."""
     wrong: list[Wrong] = field(default_factory=list)
     repeated: tuple[str, ...] = ()
-    note: tuple[str, str] = ("", "")
-    """Of which call, and what a person should know of it."""
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    """Of which call, or of what, and what a person should know of it."""
 
 
 class Case:
@@ -121,7 +129,21 @@ class Case:
         self._known = {event.call: event for event in (*right.events, *found.events) if event.what == BEGUN}
         begun, usual = _counted(found.events, BEGUN), _counted(right.events, BEGUN)
         self._repeated = [call for call in begun if begun[call] > usual[call]]
-        self._differences = differences(task, right, found) if found.leg.ending == DONE else []
+        self._traces = Traces(right.events, self._before, self._after, workflow=task.workflow.name)
+        self._notes: list[tuple[str, str]] = []
+        off = differences(task, right, found) if found.leg.ending is Ending.DONE else []
+        self._differences = [one for one in off if not self._is_luck(one)]
+
+    def _is_luck(self, one: Difference) -> bool:
+        if not (one.reordered and self._traces.is_shared(one.name)):
+            return False
+        said = f"{one.name}: the same in another order, now and then: branches that run side by side write to it."
+        self._notes.append((one.name, said))
+        return True
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        return self._notes
 
     # -- without damage -----------------------------------------------------------------------------
 
@@ -129,34 +151,96 @@ class Case:
         leg = self._found.leg
         proven = self._lies() or self._again()
         wrong = proven or self._ending() or self.otherwise()
-        if wrong and not proven and leg.ending != MISUSED and (failed := self._failed_as_declared()):
-            return Verdict('failed, as on_crash="fail" says', [], self._names(self._repeated), self._went_on(failed))
-        settled = any(event.what == RECORDED and event.kind == "EffectSettled" for event in self._after)
-        how = {ASKED: "asked a person"}.get(leg.ending, "in doubt, settled" if settled else "resumed")
-        return Verdict(how, wrong, self._names(self._repeated))
+        if wrong and not proven and (failed := self._failed_as_declared()):
+            return Verdict(AS_DECLARED, [], self._names(self._repeated), [*self._notes, self._went_on(failed)])
+        how = ASKED if leg.ending is Ending.ASKED else self._settled()
+        return Verdict(how, wrong, self._names(self._repeated), self._notes)
+
+    def _settled(self) -> str:
+        """Who found out what had become of an effect in doubt; if there was one."""
+        looked = {event.call for event in self._after if event.what == LOOKED and event.text in ANSWERS}
+        settled = {event.call for event in self._after if event.what == RECORDED and event.kind == SETTLED_ENTRY}
+        return SETTLED if settled - looked else FOUND if settled else RESUMED
 
     def _lies(self) -> list[Wrong]:
-        meddled = [event.address for event in self._after if event.what == MEDDLED]
-        if meddled and self._is_off():
-            return [Wrong(MEDDLING, meddled[0], f"its check wrote something{self._seen()}")]
-        wrong = []
-        for event in self._after:
-            if event.what != LOOKED:
-                continue
-            returned = [one.value for one in self._before if one.what == ENDED and one.call == event.call and one.value]
-            recorded = self._recorded_result(event)
-            call = self._name(event.call)
-            in_part = not returned and any(one.what == BEGUN and one.call == event.call for one in self._before)
-            what = "after it had happened in part" if in_part else "after it had happened"
-            if event.text == "NotHappened" and (returned or (in_part and self._is_off())):
-                wrong.append(Wrong(CHECK, call, f"its check said not_happened {what}{self._seen()}"))
-            elif event.text == "Happened" and not returned and self._is_off():
-                what = what if in_part else "before it had happened"
-                wrong.append(Wrong(CHECK, call, f"its check said happened {what}{self._seen()}"))
-            elif event.text == "Happened" and returned and recorded and not _same(returned[-1], recorded):
-                what = f"its check gave {_short(recorded)}, and the call had returned {_short(returned[-1])}"
-                wrong.append(Wrong(CHECK, call, what))
-        return wrong
+        meddled = [event for event in self._after if event.what == MEDDLED]
+        names = {one.name for one in self._differences}
+        if guilty := [event for event in meddled if event.value in names]:
+            return [Wrong(MEDDLING, guilty[0].address, f"its check wrote something{self._seen()}")]
+        looked = [(number, event) for number, event in enumerate(self._after) if event.what == LOOKED]
+        return [
+            Wrong(CHECK, self._name(event.call), f"its check {what}")
+            for number, event in looked
+            if (what := self._lie(event, [*self._before, *self._after[:number]]))
+        ]
+
+    def _lie(self, event: Event, before: Sequence[Event]) -> str:
+        """What a check said that is not so; empty if it is, or if nothing shows that it is not."""
+        begun = any(one.what == BEGUN and one.call == event.call for one in before)
+        returned = [one.value for one in self._before if one.what == ENDED and one.call == event.call and one.value]
+        what = "after it had happened" if returned else "after it had happened in part"
+        match event.text:
+            case "NotHappened" if returned or (begun and self._is_off_by(event.call, repeated=True)):
+                return f"said not_happened {what}{self._seen()}"
+            case "Happened" if not begun and self._is_unfounded(event):
+                return f"said happened before it was begun, in any process{self._seen()}"
+            case "Happened" if begun and not returned and self._is_off_by(event.call):
+                return f"said happened {what}{self._seen()}"
+            case "Happened" if returned and (recorded := self._recorded_result(event)):
+                same = _same(returned[-1], recorded)
+                return "" if same else f"gave {_short(recorded)}, and the call had returned {_short(returned[-1])}"
+            case _:
+                return ""
+
+    def _is_unfounded(self, event: Event) -> bool:
+        """It says of a call that was never begun that it has happened.
+
+        That is right where the world was so already: the same world in the end shows that. What no world shows is not.
+        """
+        if not self._has_same_arguments(event):
+            return False  # Why it was called with others is another mistake.
+        if self._is_off_by(event.call):
+            return True
+        if self._task.world.look is None and not self._traces.reaches(event.call):
+            return self._found.leg.ending is Ending.DONE
+        call = self._name(event.call)
+        said = f"{call}: its check said happened before it was begun. Right, if the world was so already: see whether it was."
+        self._notes.append((call, said))
+        return False
+
+    def _has_same_arguments(self, event: Event) -> bool:
+        """As in the uninterrupted run. The calls of children are not compared one by one."""
+        right, found = (seen.leg.calls.get(event.address) for seen in (self._right, self._found))
+        if event.run != self._task.run or found is None:
+            return True
+        return right is not None and _same(right[0], found[0])
+
+    def _is_off_by(self, call: Call, *, repeated: bool = False) -> bool:
+        """Something is off that can come from that call, or from its repetition: what it reaches for, or what it gave."""
+        left = self._left_behind()
+        can = self._can_come_from_repeating if repeated else self._traces.can_come_from
+        if any(can(call, one.name) for one in self._differences if one not in left):
+            return True
+        run, _, address = call
+        right, found = (seen.leg.calls.get(address) for seen in (self._right, self._found))
+        if run != self._task.run or address in self._varying or right is None or found is None:
+            return False
+        return _same(right[0], found[0]) and not _same(right[1], found[1])
+
+    def _can_come_from_repeating(self, call: Call, name: str) -> bool:
+        """A call that was killed before the first thing it does has not done twice what it does after that."""
+        point = Point.of(self._at)
+        done = [one for one in self._before if one.what == AT and Point.of(one.value).is_inside(point.address)]
+        first = point.is_inside(self._name(call)) and len(done) == 1
+        return self._traces.can_come_from(call, name) and not (first and self._traces.is_known(name))
+
+    def _left_behind(self) -> dict[Difference, Call]:
+        """What a call had made when it was cut off, and nobody reached for again; by which call."""
+        ended = _counted(self._before, ENDED)
+        cut = {call for call, number in _counted(self._before, BEGUN).items() if number > ended[call]}
+        made = {event.value: event.call for event in self._before if event.what == TOUCHED and event.call in cut}
+        again = {event.value for event in self._after if event.what == TOUCHED}
+        return {one: made[one.name] for one in self._differences if one.extra and one.name in made.keys() - again}
 
     def _recorded_result(self, event: Event) -> str:
         """What is on record for that call; empty if it belongs to a segment that is over, or to another run."""
@@ -166,7 +250,7 @@ class Case:
         return self._found.leg.calls.get(event.address, ("", ""))[1]
 
     def _again(self) -> list[Wrong]:
-        recorded = {event.call for event in self._before if event.what == RECORDED and event.kind in DONE_KINDS}
+        recorded = {event.call for event in self._before if event.what == RECORDED and event.kind in DONE}
         return [
             Wrong(AGAIN, self._name(event.call), "it was on record before the kill, and was executed after it")
             for event in self._after
@@ -190,24 +274,44 @@ class Case:
         leg = self._found.leg
         workflow = self._task.workflow.name
         match leg.ending:
-            case "done":
+            case Ending.DONE:
                 return []
-            case "asked":
+            case Ending.ASKED:
                 return self._raised_again(leg.address)
-            case "stopped" if leg.kind == "CodeChanged":
-                return [Wrong(STATE, leg.address or workflow, shorten(leg.text, 2 * WIDTH))]
-            case "stopped" if leg.kind == "Drifted":
-                return [Wrong(DRIFT, leg.address or workflow, shorten(leg.text, 2 * WIDTH))]
-            case "stopped" | "damaged":
-                return [Wrong(STANDING, leg.address or workflow, shorten(f"{leg.kind}: {leg.text}", 2 * WIDTH))]
-            case "late":
+            case Ending.STOPPED if leg.kind == "CodeChanged":
+                return [Wrong(STATE, leg.address or workflow, _told(leg.text))]
+            case Ending.STOPPED if leg.kind == "Drifted":
+                return [Wrong(DRIFT, leg.address or workflow, _told(leg.text))]
+            case Ending.STOPPED | Ending.DAMAGED:
+                return [Wrong(STANDING, leg.address or workflow, _told(f"{leg.kind}: {leg.text}"))]
+            case Ending.LATE:
                 return [Wrong(ENDLESS, workflow, leg.text)]
-            case _:
-                raised = [
-                    event for event in self._after if event.what == ENDED and event.text and event.text == leg.text
-                ]
+            case Ending.FAILED | Ending.MISUSED | Ending.DIED:
+                if again := self._failed_again():
+                    return again
+                raised = self._raised()
                 call = self._name(raised[-1].call) if raised else workflow
-                return [Wrong(FAILING, leg.address or call, shorten(" ".join(leg.text.split()), 4 * WIDTH))]
+                return [Wrong(FAILING, leg.address or call, _told(leg.text))]
+            case _:
+                assert_never(leg.ending)
+
+    def _raised(self) -> list[Event]:
+        """The calls that raised what the run failed with."""
+        text = self._found.leg.text
+        return [event for event in self._after if event.what == ENDED and event.text and event.text == text]
+
+    def _failed_again(self) -> list[Wrong]:
+        """What had changed the world before the kill was done again, and failed for it: in a step, or between calls."""
+        text = _told(self._found.leg.text)
+        before = Traces(self._before)
+        for event in self._raised():
+            if event.kind == "step" and event.call in self._repeated and before.reaches(event.call):
+                return [Wrong(STEP, self._name(event.call), f"executed again, it raised {text}")]
+        ours = [_deed(event) for event in self._after if event.what == TOUCHED and not event.address and event.run]
+        if not self._raised() and ours and ours[-1] in map(_deed, self._before):
+            _, workflow, what, name = ours[-1]
+            return [Wrong(BODY, workflow, f"done again by its own lines ({what} {name}), it raised {text}")]
+        return []
 
     def _raised_again(self, address: str) -> list[Wrong]:
         """Declared to be harmless when repeated, and yet a person has to be asked: the repetition failed."""
@@ -225,33 +329,44 @@ class Case:
         if not self._is_off():
             return []
         address, what = self._first_difference()
-        repeated = self._suspects()
+        repeated, suspects = self._names(self._repeated), self._suspects()
+        world = tuple(one.text for one in self._differences)
         if unexpected := self._unexpected():
             return [Wrong(STATE, unexpected, f"it was called, and an uninterrupted run does not call it{self._seen()}")]
         if address and address not in repeated:
             return [Wrong(STATE, address, what + self._seen())]
-        if address and not self._differences:
-            mistake = STATE if self._event(address).kind == "step" else RETRY
-            return [Wrong(mistake, address, what)]
-        if self._differences and repeated:
-            call = repeated[0]
-            what = "it was executed twice" + self._seen()
-            return [Wrong(self._mistake(call), call, what, tuple(repeated[1:]), tuple(self._differences))]
-        workflow = self._task.workflow.name
+        if address and address not in suspects:
+            return [Wrong(self._why_another(self._event(address)), address, what + self._seen())]
+        if (left := self._left_behind()) and len(left) == len(self._differences):
+            return [Wrong(LEFT, self._name(next(iter(left.values()))), self._seen().removeprefix(": "), world=world)]
+        if suspects:
+            call = suspects[0]
+            return [
+                Wrong(self._mistake(call), call, "it was executed twice" + self._seen(), tuple(suspects[1:]), world)
+            ]
         if self._differences:
-            return [self._unexplained(workflow)]
-        return [Wrong(STATE, workflow, self._results())]
+            return [self._unexplained(world)]
+        return [Wrong(STATE, self._task.workflow.name, self._results())]
 
-    def _unexplained(self, workflow: str) -> Wrong:
+    def _why_another(self, event: Event) -> str:
+        """Why a call gave something else when it was executed again, and no world shows that it was."""
+        if event.kind != "step":
+            return RETRY
+        return STEP if Traces(self._before).reaches(event.call) else STATE  # What it has changed itself, or a global.
+
+    def _unexplained(self, world: tuple[str, ...]) -> Wrong:
         """No call was executed twice: it was the workflow's own lines, or a call that relied on the process before."""
-        resumed = [event for event in self._after if event.what == BEGUN and event.kind == "effect"]
-        touches = any(event.what == TOUCHED for event in (*self._right.events, *self._found.events))
-        if touches or not resumed:
-            what = "no call was executed twice" + self._seen()
-            return Wrong(BODY, workflow, what, world=tuple(self._differences))
-        call = self._name(resumed[0].call)
+        ours = [self._traces.own_lines(one.name) for one in self._differences]
+        resumed = [event for event in self._after if event.what == BEGUN]
+        reaching = [
+            event for event in resumed if any(self._traces.did(event.call, one.name) for one in self._differences)
+        ]
+        suspects = reaching or [event for event in resumed if event.kind == "effect"]
+        if any(ours) or not suspects:
+            workflow = next(filter(None, ours), self._task.workflow.name)
+            return Wrong(BODY, workflow, "no call that does it was executed twice" + self._seen(), world=world)
         what = "executed by the process that resumed, it did something else" + self._seen()
-        return Wrong(STATE, call, what, world=tuple(self._differences))
+        return Wrong(STATE, self._name(suspects[0].call), what, world=world)
 
     def _unexpected(self) -> str:
         """A call of the workflow that an uninterrupted run does not make."""
@@ -260,7 +375,7 @@ class Case:
         return self._name(new[0].call) if new else ""
 
     def _is_off(self) -> bool:
-        if self._found.leg.ending != DONE:
+        if self._found.leg.ending is not Ending.DONE:
             return False
         lost = self._right.leg.calls.keys() - self._found.leg.calls.keys()
         return bool(self._differences or lost) or not _same(self._right.leg.value, self._found.leg.value)
@@ -293,8 +408,10 @@ class Case:
         return next(event for call, event in self._known.items() if self._name(call) == name)
 
     def _suspects(self) -> list[str]:
-        """What was executed more often than usual; the call that was killed comes first."""
-        names = list(self._names(self._repeated))
+        """What was executed more often than usual, and can have done what differs; the call that was killed comes first."""
+        off = [one.name for one in self._differences]
+        guilty = [call for call in self._repeated if any(self._can_come_from_repeating(call, name) for name in off)]
+        names = list(self._names(guilty))
         return sorted(names, key=lambda name: name != Point.of(self._at).address)
 
     def _went_on(self, failed: Event) -> tuple[str, str]:
@@ -307,37 +424,57 @@ class Case:
         return call, said if self._differences else ""
 
     def _failed_as_declared(self) -> Event | None:
-        """The call that was in doubt, and failed for it."""
-        done = {event.call for event in self._before if event.what == RECORDED and event.kind in DONE_KINDS}
+        """The call that was in doubt when the process was killed, and failed for it."""
+        done = {event.call for event in self._before if event.what == RECORDED and event.kind in DONE}
         intended = {event.call for event in self._before if event.what == RECORDED and event.kind == INTENDED}
-        twice = {call for call in self._repeated if self._known[call].policy == "fail"}
-        doubtful = [self._known[call] for call in intended - done if call in self._known]
-        return next((event for event in doubtful if event.policy == "fail" and not twice), None)
+        return next((event for event in self._gave_up() if event.call in intended - done), None)
+
+    def _gave_up(self) -> list[Event]:
+        """Calls that are declared to fail when in doubt, and did: on record, and without being executed.
+
+        Only a run that came to an end has done what was declared: one that hangs or dies after that has not.
+        """
+        if self._found.leg.ending not in (Ending.DONE, Ending.FAILED):
+            return []
+        if any(self._known[call].policy == "fail" for call in self._repeated):
+            return []
+        failed = {event.call for event in self._after if event.what == RECORDED and event.kind == RAISED}
+        begun = {event.call for event in self._after if event.what == BEGUN}
+        known = [self._known[call] for call in failed - begun if call in self._known]
+        return sorted((event for event in known if event.policy == "fail"), key=lambda event: event.call)
 
     # -- with damage --------------------------------------------------------------------------------
 
     def judge_damaged(self) -> Verdict:
         """Right or loud: what was lost is said, and nothing is done twice whatever was lost."""
-        leg = self._found.leg
-        where = self._found.damage
+        leg, where = self._found.leg, self._found.damage
         told = [event.text for event in self._after if event.what == LOUD]
         twice = [call for call in self._done_twice() if self._known[call].policy != "check"]
         if twice:
             return Verdict("", [Wrong(SILENT, self._name(twice[0]), f"{where}, and it was executed twice")])
-        if leg.ending in (STOPPED, DAMAGED, MISUSED, ASKED) or self._failed_as_declared():
+        if self._is_loud():
             return Verdict(f"loud: {leg.kind or leg.ending}")
-        if leg.ending == FAILED and (leg.kind in _STORE_ERRORS or self._may_fail()):
-            return Verdict(f"loud: {leg.kind}")
-        if leg.ending in (LATE, DIED, FAILED) or self._is_off():
-            what = shorten(leg.text, WIDTH) or (self._seen().removeprefix(": ") or self._results())
+        if leg.ending is not Ending.DONE and not self._is_our_failure():
+            return Verdict("", [replace(wrong, what=f"{where}: {wrong.what}") for wrong in self._ending()])
+        if leg.ending is not Ending.DONE or self._is_off():
+            what = _told(leg.text) or (self._seen().removeprefix(": ") or self._results())
             return Verdict("", [Wrong(SILENT, self._task.workflow.name, f"{where}: {what}")])
         if self._again() and not told:
             return Verdict("", [Wrong(SILENT, self._again()[0].call, f"{where}, and what was recorded ran again")])
-        return Verdict("fell back, loudly" if told else "undisturbed")
+        return Verdict(FELL_BACK if told else UNDISTURBED)
 
-    def _may_fail(self) -> bool:
-        """An effect that is in doubt because its record was lost fails where it is declared to."""
-        return self._found.leg.kind == "StepFailed" and any(event.policy == "fail" for event in self._known.values())
+    def _is_loud(self) -> bool:
+        """The run refused to go on, or a call failed as it is declared to: it was in doubt, or its record was lost."""
+        leg = self._found.leg
+        if leg.ending in (Ending.STOPPED, Ending.DAMAGED, Ending.MISUSED, Ending.ASKED):
+            return True
+        if leg.ending is Ending.FAILED and leg.kind in _STORE_ERRORS:
+            return True
+        return self._failed_as_declared() is not None or (leg.kind == "StepFailed" and bool(self._gave_up()))
+
+    def _is_our_failure(self) -> bool:
+        """What surefoot itself raised, and no call of the user's: whoever reads it can change nothing about it."""
+        return self._found.leg.ours and not self._raised()
 
     # -- words --------------------------------------------------------------------------------------
 
@@ -349,21 +486,21 @@ class Case:
         return tuple(dict.fromkeys(self._name(call) for call in calls))
 
     def _seen(self) -> str:
-        return f": {'; '.join(self._differences)}" if self._differences else ""
+        return f": {'; '.join(few([one.text for one in self._differences]))}" if self._differences else ""
 
     def _results(self) -> str:
         return f"the result is {_short(self._found.leg.value)} instead of {_short(self._right.leg.value)}"
 
 
-def misused(task: Task, right: Seen) -> list[Wrong]:
+def misused(right: Seen) -> list[Wrong]:
     """What the uninterrupted run already shows: calls that surefoot refused to make."""
     wrong = []
     for event in right.events:
         if event.what == STRAYED:
             what = "it was called from a thread or task that belongs to no run, so it was refused"
             wrong.append(Wrong(POOL, event.address, what))
-        elif event.what == MISUSED_CALL and "that was not started by surefoot" in event.text:
-            wrong.append(Wrong(POOL, event.address, shorten(event.text, 4 * WIDTH)))
+        elif event.what == MISUSED:
+            wrong.append(Wrong(POOL, event.address, _told(event.text)))
     return wrong
 
 
@@ -376,12 +513,27 @@ def _returned(events: Sequence[Event]) -> Iterable[Call]:
     return (event.call for event in events if event.what == ENDED and event.value)
 
 
+def _deed(event: Event) -> tuple[str, str, str, str]:
+    """What the workflow's own lines do: in which run, of which workflow, and what with which file."""
+    return event.run if event.what == TOUCHED and not event.address else "", event.kind, event.text, event.value
+
+
 def _counted(events: Sequence[Event], what: str) -> Counter[Call]:
     return Counter(event.call for event in events if event.what == what)
 
 
 def _same(one: str, other: str) -> bool:
-    return one == other or (bool(one) and bool(other) and json.loads(one) == json.loads(other))
+    """Types and all; only the order of keys does not count. In Python, True, 1 and 1.0 are equal: as text they are not."""
+    return one == other or (bool(one) and bool(other) and _sorted(one) == _sorted(other))
+
+
+def _sorted(value: str) -> str:
+    return json.dumps(json.loads(value), sort_keys=True)
+
+
+def _told(text: str) -> str:
+    """What an error says, on one line."""
+    return shorten(" ".join(text.split()), 4 * WIDTH)
 
 
 def _short(value: str) -> str:

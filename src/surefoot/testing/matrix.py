@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shlex
 import shutil
 import tempfile
 import time
@@ -24,28 +23,34 @@ from surefoot.testing import judging
 from surefoot.testing.answers import Given
 from surefoot.testing.children import Tell, in_child
 from surefoot.testing.damaging import DAMAGES
-from surefoot.testing.exploring import DONE, FAILED, LATE, MISUSED, Seen, Stage, Task
-from surefoot.testing.judging import BODY, CURES, STATE, Case, Verdict, Wrong
+from surefoot.testing.exploring import Ending, Seen, Stage, Task
+from surefoot.testing.judging import BODY, CURES, ENDLESS, NOT_REACHED, STATE, Case, Verdict, Wrong
 from surefoot.testing.noting import Noted, function_of
+from surefoot.testing.tracing import Traces
 from surefoot.testing.watching import Point
-from surefoot.testing.worlds import files, observed
+from surefoot.testing.worlds import few, files, observed, plural
 
 MOST_SECONDS: Final = 24 * 3600.0
 TRIES: Final = 3
 """Branches that run side by side may pass a boundary in another order, or share a write: it is tried again."""
+MOST_ENDLESS: Final = 2
+"""So many resumes that do not end are enough: each of them takes all the time that a resume may take."""
+POINTLESS: Final = ("before:write:RunAdopted", "after:write:RunDone")
+"""Killed there, the workflow has done nothing yet, or everything: what differs then differs without a kill."""
+SIDE_BY_SIDE: Final = "branches side by side"
+OTHER_NAMES: Final = "calls or children with other names each time? Take ids from the arguments, or from sf.uuid4()"
 SCRATCH: Final = "surefoot-crashtest-"
 TIDY_SECONDS: Final = 60.0
 ROOM_BYTES: Final = 256 << 20
 MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder with a random name is made in it
-NOT_REACHED: Final = "not reached"
 
 
-class Tried(Struct, frozen=True, omit_defaults=True):
-    """One scenario: killed there, and how the resume ended."""
+class Tried(Struct, frozen=True):
+    """One scenario: killed there, and how the resume ended. What was never killed has not held."""
 
     at: str
     how: str
-    held: bool = True
+    held: bool
     fired: bool = True
     damage: str = ""
 
@@ -75,6 +80,8 @@ class Report(Struct, frozen=True):
     """What they took of the processor: all processes together."""
     notes: list[str] = []
     """What nobody has to mend, and everybody should know."""
+    unreached: str = ""
+    """Why a boundary may not have been reached."""
 
     @property
     def held(self) -> bool:
@@ -121,7 +128,7 @@ def crash_matrix(
     With `damage`, the store of each killed run is damaged as well. `at` tries one boundary only.
 
     Raises `NotHeld` with everything that is wrong; `UsageError` if there is nothing to explore: the workflow fails, does
-    not end within `seconds`, or does something else each time.
+    not end within `seconds`, does something else each time, or never comes to the boundary it is to be killed at.
     """
     named = dict(args) if isinstance(args, Mapping) else {}
     given = () if isinstance(args, Mapping) else tuple(args)
@@ -130,7 +137,7 @@ def crash_matrix(
     if not hasattr(workflow, "definition"):
         raise UsageError(f"crash_matrix({workflow!r:.100}): that is no workflow. Decorate it with @sf.workflow.")
     task = Task(workflow, given, named, observed(world), dict(answers or {}), seconds=seconds)
-    report = explore(task, damage=damage, at=at, again=f"crash_matrix({workflow.name}, ..., at={{at!r}})")
+    report = explore(task, damage=damage, at=at, again=lambda at: f"crash_matrix({workflow.name}, ..., at={at!r})")
     if not report.held:
         raise NotHeld(report)
     return report
@@ -139,13 +146,16 @@ def crash_matrix(
 Progress = Callable[[int, int], None]
 """Told before each scenario how many have been tried, and of how many; after the last one too."""
 
+Again = Callable[[str], str]
+"""How to say it once more, for one boundary only."""
+
 
 def unseen(_done: int, _of: int) -> None:
     """Nobody looks."""
 
 
-def explore(task: Task, *, damage: bool, at: str | None, again: str, progress: Progress = unseen) -> Report:
-    """All scenarios, in a process of its own. `again`: how to say it once more, with {at} in it."""
+def explore(task: Task, *, damage: bool, at: str | None, again: Again, progress: Progress = unseen) -> Report:
+    """All scenarios, in a process of its own."""
     if not 0 < task.seconds <= MOST_SECONDS:
         raise UsageError(f"seconds are {task.seconds!r}: more than 0, please, and at most {MOST_SECONDS:.0f} (a day)")
     with scratch() as folder:
@@ -229,7 +239,7 @@ def _explored(explore_all: Callable[[], Report]) -> bytes:
 
 
 class _Matrix:
-    def __init__(self, task: Task, folder: Path, again: str, progress: Progress) -> None:
+    def __init__(self, task: Task, folder: Path, again: Again, progress: Progress) -> None:
         self._task = task
         self._progress = progress
         self._again = again
@@ -240,41 +250,79 @@ class _Matrix:
         """Calls that were executed twice in a scenario that held."""
         self._varying: set[str] = set()
         self._noted = Noted()
+        self._unreached = ""
 
     def report(self, *, damage: bool, at: str | None) -> Report:
         right = self._right()
         boundaries = right.boundaries
-        found = judging.misused(self._task, right)
+        found = judging.misused(right)
+        self._unreached = SIDE_BY_SIDE if Traces(right.events).branches else OTHER_NAMES
         self._wrong += [("", wrong) for wrong in found]
         begun, used = time.monotonic(), _core_seconds()
         if not found:
-            whole = [(target, "") for target in self._targets(boundaries, at)]
-            damaged = self._damages(boundaries, at) if damage or at else []
-            for number, (target, how) in enumerate([*whole, *damaged]):
-                if how and self._wrong and not at:
-                    self._noted.add(
-                        "damage", "the store was not damaged: mend the above first, else damage would be blamed for it."
-                    )
-                    break
-                self._progress(number, len(whole) + len(damaged))
-                self._try(right, target, how)
-            self._progress(len(whole) + len(damaged), len(whole) + len(damaged))
+            self._try_all(right, *_wanted(boundaries, damage=damage, at=at))
+        findings = self._findings()
         return Report(
-            self._task.workflow.name, len(boundaries), self._tried, self._findings(),
+            self._task.workflow.name, len(boundaries), [_as_explained(one, findings) for one in self._tried], findings,
             round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3), self._noted.told(self._task),
+            "" if all(one.fired for one in self._tried) else self._unreached,
         )  # fmt: skip
+
+    def _try_all(self, right: Seen, whole: Sequence[str], damaged: Sequence[tuple[str, str]]) -> None:
+        count = len(whole) + len(damaged)
+        for number, target in enumerate(whole):
+            if self._is_endless():
+                left = plural(len(whole) - number, "boundary", "boundaries")
+                said = f"not tried: {left}, since {MOST_ENDLESS} resumes that do not end show enough. Mend that first."
+                self._noted.add("endless", said)
+                break
+            self._progress(number, count)
+            self._try(right, target)
+        if self._wrong:
+            self._require_no_luck(right)
+        if damaged and self._wrong:
+            self._noted.add(
+                "damage", "the store was not damaged: mend the above first, else damage would be blamed for it."
+            )
+            damaged = ()
+        for number, (target, how) in enumerate(damaged, len(whole)):
+            self._progress(number, count)
+            self._try(right, target, how)
+        self._progress(count, count)
+        if not any(one.fired for one in self._tried):
+            raise UsageError(
+                f"{self._task.workflow.name} was not killed even once, so nothing is proven: not reached in {TRIES} tries "
+                f"each: {shorten(', '.join(one.at for one in self._tried), 200)} ({self._unreached}). Try it again, or try all "
+                "boundaries."
+            )
+
+    def _is_endless(self) -> bool:
+        return sum(wrong.mistake == ENDLESS for _, wrong in self._wrong) >= MOST_ENDLESS
+
+    def _require_no_luck(self, right: Seen) -> None:
+        """Before anybody is blamed: a coarse clock or luck may have been the same twice, and another one later."""
+        unrepeated = [(at, wrong) for at, wrong in self._wrong if wrong.mistake in (BODY, STATE)]
+        told = [f"{wrong.call}: {wrong.what}" for at, wrong in unrepeated if at in POINTLESS]
+        if told:
+            raise self._is_another_each_time(
+                f"One that was killed before it began, or after its end, differs: {told[0]}"
+            )
+        if not self._is_endless():
+            self._require_same(right, self._stage.uninterrupted("third"))
 
     def _right(self) -> Seen:
         """Two uninterrupted runs that agree."""
         outside = self._task.world.folder
         before = files(outside) if self._task.world.files else {}
         right = self._stage.uninterrupted("right")
-        if self._task.world.files and files(outside) != before:
+        if self._task.world.files and (after := files(outside)) != before:
+            changed = few([name for name in sorted(before | after) if before.get(name) != after.get(name)])
             raise UsageError(
-                f"{self._task.workflow.name} changes {outside} itself, not the copy it was started in, so the world of one "
-                "scenario would be that of the next. Use paths relative to the working folder."
+                f"{self._task.workflow.name} changes {outside} itself ({', '.join(changed)}), not the copy it was started in, "
+                "so the world of one scenario would be that of the next. Use paths relative to the working folder. Opened "
+                "when the module was imported? Open it inside the call."
             )
-        if not judging.misused(self._task, right):
+        if not judging.misused(right):
             _require_end(self._task, right)
             second = self._stage.uninterrupted("second")
             self._require_same(right, second)
@@ -282,31 +330,21 @@ class _Matrix:
         return right
 
     def _require_same(self, right: Seen, second: Seen) -> None:
-        name = self._task.workflow.name
-        told = [f"{one.call}: {one.what}" for one in Case(self._task, right, second, "").otherwise()]
-        if second.leg.ending != DONE:
-            told = [f"the second one ended with {second.leg.kind or second.leg.ending}: {second.leg.text}"]
+        case = Case(self._task, right, second, "")
+        told = [f"{one.call}: {one.what}" for one in case.otherwise()]
+        if second.leg.ending is not Ending.DONE:
+            told = [f"one ended with {second.leg.kind or second.leg.ending}: {second.leg.text}"]
         if told:
-            raise UsageError(
-                f"{name} does something else each time, so there is nothing to compare a resumed run with. Two "
-                f"uninterrupted runs differ: {told[0]}. Give the test a fake for what is different each time (a model, a "
-                "clock, luck), use sf.now(), sf.random() and sf.uuid4(), or say with world= what has to be equal."
-            )
+            raise self._is_another_each_time(f"Two uninterrupted runs differ: {told[0]}")
+        for note in case.notes:
+            self._noted.add(*note)
 
-    def _targets(self, boundaries: Sequence[str], at: str | None) -> list[str]:
-        if at is None:
-            return list(boundaries)
-        if at.rpartition("+")[2] in DAMAGES:
-            return []
-        if at not in boundaries:
-            raise UsageError(f"there is no boundary {at!r}. There are: {shorten(', '.join(boundaries), 2000)}")
-        return [at]
-
-    def _damages(self, boundaries: Sequence[str], at: str | None) -> list[tuple[str, str]]:
-        if at is not None:
-            target, _, how = at.rpartition("+")
-            return [(target, how)] if how in DAMAGES else []
-        return [(one, how) for one in boundaries if one.startswith("after:write") for how in DAMAGES]
+    def _is_another_each_time(self, why: str) -> UsageError:
+        return UsageError(
+            f"{self._task.workflow.name} does something else each time, so there is nothing to compare a resumed run with. "
+            f"{why}. Give the test a fake for what is different each time (a model, a clock, luck), use sf.now(), "
+            "sf.random() and sf.uuid4(), or say with world= what has to be equal."
+        )
 
     def _try(self, right: Seen, target: str, how: str = "") -> None:
         at = f"{target}+{how}" if how else target
@@ -319,37 +357,70 @@ class _Matrix:
                 verdict = case.judge_damaged() if how else case.judge()
                 self._count(at, verdict, found)
                 return
-        self._tried.append(Tried(at, NOT_REACHED, fired=False))
+        self._tried.append(Tried(at, NOT_REACHED, held=False, fired=False))
 
     def _count(self, at: str, verdict: Verdict, found: Seen) -> None:
         self._wrong += [(at, wrong) for wrong in verdict.wrong]
         if not verdict.wrong and len(verdict.repeated) == 1:
             self._harmless.add(function_of(verdict.repeated[0]))
-        self._noted.add(*verdict.note)
+        for note in verdict.notes:
+            self._noted.add(*note)
         how = verdict.how if not verdict.wrong else verdict.wrong[0].mistake
         self._tried.append(Tried(at, how, held=not verdict.wrong, damage=found.damage))
 
     def _findings(self) -> list[Finding]:
         """One for each mistake and call, wherever it showed."""
         found: dict[tuple[str, str], list[tuple[str, Wrong, str]]] = {}
-        unrepeated = {one for _, wrong in self._wrong if wrong.mistake in (BODY, STATE) for one in wrong.world}
-        for at, wrong in self._wrong:
-            if wrong.mistake not in (BODY, STATE) and wrong.world and unrepeated.issuperset(wrong.world):
-                continue  # The same was seen where no call was repeated.
-            call = self._culprit(wrong)
-            found.setdefault((wrong.mistake, function_of(call)), []).append((at, wrong, call))
+        causes = [(at, self._cause(wrong), wrong) for at, wrong in self._wrong]
+        for at, cause, _ in sorted(
+            causes, key=lambda case: case[1] is not case[2]
+        ):  # Where it shows by itself comes first.
+            call = self._culprit(cause)
+            found.setdefault((cause.mistake, function_of(call)), []).append((at, cause, call))
         return [
             Finding(
                 mistake, cases[0][2], cases[0][1].what, CURES[mistake], [at for at, _, _ in cases if at],
-                self._again.format(at=cases[0][0], quoted=shlex.quote(cases[0][0])) if cases[0][0] else "",
+                self._again(cases[0][0]) if cases[0][0] else "",
             )
             for (mistake, _), cases in found.items()
         ]  # fmt: skip
+
+    def _cause(self, wrong: Wrong) -> Wrong:
+        """What was also seen where no call was repeated is explained by that."""
+        own = [one for _, one in self._wrong if one.mistake in (BODY, STATE)]
+        seen = {what: one for one in reversed(own) for what in one.world}
+        if wrong in own or not wrong.world or not seen.keys() >= set(wrong.world):
+            return wrong
+        return seen[wrong.world[0]]
 
     def _culprit(self, wrong: Wrong) -> str:
         """Where several calls were under way, one that was seen to be harmless is not the one."""
         suspects = [call for call in (wrong.call, *wrong.suspects) if function_of(call) not in self._harmless]
         return suspects[0] if suspects else wrong.call
+
+
+def _as_explained(one: Tried, findings: Sequence[Finding]) -> Tried:
+    """By the name of a mistake that is explained, where what was seen there has turned out to be part of it."""
+    mistakes = [finding.mistake for finding in findings if one.at in finding.at]
+    if one.held or not one.fired or not mistakes or one.how in mistakes:
+        return one
+    return msgspec.structs.replace(one, how=mistakes[0])
+
+
+def _wanted(boundaries: Sequence[str], *, damage: bool, at: str | None) -> tuple[list[str], list[tuple[str, str]]]:
+    """Where to kill; and where to damage the store then, and how."""
+    if at is None:
+        written = [one for one in boundaries if damage and one.startswith("after:write")]
+        return list(boundaries), [(one, how) for one in written for how in DAMAGES]
+    if at in boundaries:
+        return [at], [(at, how) for how in DAMAGES] if damage else []
+    target, _, how = at.rpartition("+")
+    if target in boundaries and how in DAMAGES:
+        return [], [(target, how)]
+    raise UsageError(
+        f"there is no boundary {at!r}. There are: {shorten(', '.join(boundaries), 2000)}; each also with one of "
+        f"{', '.join(f'+{how}' for how in DAMAGES)} at its end."
+    )
 
 
 def _core_seconds() -> float:
@@ -361,13 +432,13 @@ def _require_end(task: Task, right: Seen) -> None:
     """There is an uninterrupted run that ends well; else the plain reason why not."""
     leg, name = right.leg, task.workflow.name
     said = f"\n  it printed last: {visible(right.log.strip().splitlines()[-1])}" if right.log.strip() else ""
-    if leg.ending == LATE:
+    if leg.ending is Ending.LATE:
         raise UsageError(f"{name} did not end within {task.seconds:g} s without any crash.{said}")
-    if leg.ending == FAILED:
+    if leg.ending is Ending.FAILED:
         raise UsageError(f"{name} fails without any crash: {leg.text.rstrip('.')}. Mend that first.{said}")
-    if leg.ending == MISUSED:  # What is missing may be ours to get: an answer.
+    if leg.ending in (Ending.MISUSED, Ending.DIED):  # What is missing may be ours to get: an answer.
         raise UsageError(f"{name} does not come to its end without any crash: {leg.text}{said}")
-    if leg.ending != DONE:
+    if leg.ending is not Ending.DONE:
         raise UsageError(f"{name} does not end without any crash: {leg.kind or leg.ending}: {leg.text}{said}")
 
 
@@ -397,7 +468,7 @@ def rows(report: Report) -> list[tuple[str, str, str, str]]:
         groups.setdefault(_sort(one.at), []).append(one)
     return [
         (
-            visible(sort), str(sum(one.fired for one in tried)), str(sum(one.fired and one.held for one in tried)),
+            visible(sort), str(sum(one.fired for one in tried)), str(sum(one.held for one in tried)),
             visible(", ".join(f"{number} {how}" for how, number in Counter(one.how for one in tried).most_common())),
         )
         for sort, tried in groups.items()
@@ -417,8 +488,8 @@ def summary(report: Report) -> str:
         return f"{report.workflow}: not killed, since it goes wrong without: {len(report.findings)} to mend."
     missed = len(report.tried) - report.kills
     words = "everything held" if report.held else f"{len(report.findings)} to mend"
-    unreached = f" ({missed} not reached: branches side by side)" if missed else ""
+    unreached = f" ({missed} not reached: {report.unreached})" if missed else ""
     return (
-        f"{report.workflow}: killed {report.kills} times at {report.boundaries} boundaries{unreached} in "
+        f"{report.workflow}: killed {plural(report.kills, 'time')} at {report.boundaries} boundaries{unreached} in "
         f"{report.seconds:.1f} s, {report.rate:.0f} kills per second and core: {words}."
     )

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from surefoot.core.visible import shorten
+from surefoot.testing import watching
 from surefoot.testing.exploring import Task
 from surefoot.testing.watching import Event
 
 WIDTH: Final = 160
-_ANSWERS: Final = ("Happened", "NotHappened", "Partial")
 
 
 class Noted:
@@ -33,13 +33,13 @@ class Noted:
         for event in events:
             function = function_of(event.address)
             match event.what:
-                case "begun":
+                case watching.BEGUN:
                     self._executed[function] += 1
-                case "abroad":
+                case watching.ABROAD:
                     self._abroad.setdefault(function, event.text)
-                case "looked" if event.text in _ANSWERS:
+                case watching.LOOKED if event.text in watching.ANSWERS:
                     self._answered.add(function)
-                case "looked":
+                case watching.LOOKED:
                     self._unsure.setdefault(function, event.value)
                 case _:
                     pass

@@ -28,6 +28,7 @@ from surefoot.core.entry import (
     KINDS,
     EffectDone,
     EffectIntended,
+    EffectRaised,
     EffectRecovered,
     EffectSettled,
     EventTaken,
@@ -40,22 +41,26 @@ from surefoot.core.entry import (
     TimerFired,
     ValueNoted,
 )
-from surefoot.core.verdict import Happened, NotHappened, Verdict
+from surefoot.core.verdict import Happened, NotHappened, Partial, Verdict
 from surefoot.engine import current, drive
 from surefoot.engine.attempt import Attempt
 from surefoot.engine.session import Session
 from surefoot.engine.spec import CallSpec
-from surefoot.errors import UsageError
 from surefoot.store.contract import Append, Conflict
 from surefoot.store.sqlite import SqliteStore
 from surefoot.testing.children import die
+from surefoot.testing.worlds import LEDGER
 
 AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED = (
     "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time", "touched", "abroad",
     "meddled",
 )  # fmt: skip
-"""`touched`: the workflow's own lines reach for the world; `abroad`: a call reaches for what is not in its folder;
-`meddled`: a check writes."""
+"""`touched`: a call, or the workflow's own lines, reach for the world; `abroad`: for what is not in its folder; `meddled`:
+a check writes."""
+ANYTHING: Final = "*"
+"""What is reached for by a program that is started: only it knows."""
+STORE_FOLDER, LEDGER_FILE, LOG_FILE, EVENTS_FILE = "store", "ledger", "log", "events"
+"""What the kit keeps beside the folder that a scenario works in."""
 BEFORE, INSIDE, AFTER = "before", "inside", "after"
 CALL, CHECK, WRITE, WAIT = "call", "check", "write", "wait"
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -74,10 +79,22 @@ _FILES: Final = frozenset(
 _NETWORK: Final = frozenset(
     {event for event in _TOUCHING if event.split(".")[0] in ("ftplib", "http", "imaplib", "smtplib", "socket")}
 )
+_PROGRAMS: Final = frozenset({"os.exec", "os.posix_spawn", "os.system", "subprocess.Popen"})
+_ARGUMENTS: Final[dict[str, list[tuple[int, int | None]]]] = {
+    "open": [(0, None)], "sqlite3.connect": [(0, None)], "os.truncate": [(0, None)], "os.remove": [(0, 1)],
+    "os.rmdir": [(0, 1)], "os.mkdir": [(0, 2)], "os.symlink": [(1, 2)], "os.link": [(1, 3)], "os.rename": [(0, 2), (1, 3)],
+}  # fmt: skip
+"""Which arguments of an event are paths, and which ones say to what folder they are relative."""
+_FOLLOWING: Final = frozenset({"open", "sqlite3.connect", "os.truncate"})
+"""These mean what a link leads to, the others the link."""
 _LAZY: Final = frozenset({StepStarted, ValueNoted, Progressed, Published, TimerFired, EventTaken, RunCreated})
 """Entries that ride with the next one: no write of their own, no boundary of their own."""
 DONE: Final = frozenset(kind.__name__ for kind in (StepDone, EffectDone, EffectRecovered, EffectSettled))
 INTENDED: Final = EffectIntended.__name__
+RAISED: Final = EffectRaised.__name__
+SETTLED_ENTRY: Final = EffectSettled.__name__
+ANSWERS: Final = frozenset(verdict.__name__ for verdict in (Happened, NotHappened, Partial))
+"""What a check says that can tell."""
 
 
 class Event(Struct, frozen=True, omit_defaults=True):
@@ -124,6 +141,10 @@ class Point(Struct, frozen=True):
         else:
             detail, address = "", label
         return cls(side, what, detail, address)
+
+    def is_inside(self, address: str) -> bool:
+        """Whether it is in the midst of that call."""
+        return (self.side, self.address) == (INSIDE, address)
 
 
 def read_events(path: Path) -> list[Event]:
@@ -251,35 +272,53 @@ class Watch:
             return
         place = current.get()
         if place is None:
-            return
-        if place is current.OUTSIDE or place.inside is None:
-            if not self._is_ours(args):
-                self.note(Event(TOUCHED, text=event))
-            return
-        address = self._where(place.session.run, place.inside.address)
-        if place.inside.kind == CHECK:
-            if event in _FILES:
-                self.note(Event(MEDDLED, address=address, text=event))
+            for name in self._names(event, args) if current.driven.count else []:
+                self.note(Event(TOUCHED, text=event, value=name))
+        elif place is current.OUTSIDE or place.inside is None:
+            self._own_lines_touch(event, args, None if place is current.OUTSIDE else place.session)
+        elif place.inside.kind == CHECK:
+            self._check_touches(event, args, self._where(place.session.run, place.inside.address))
         else:
-            if (what := self._abroad(event, args)) and (address, what) not in self._gone:
-                self._gone.add((address, what))
-                self.note(Event(ABROAD, address=address, text=what))
-            self.passes(INSIDE, CALL, f"{address} {event}")
+            self._call_touches(event, args, place)
 
-    def _is_ours(self, args: tuple[Any, ...]) -> bool:
+    def _own_lines_touch(self, event: str, args: tuple[Any, ...], session: Any) -> None:
+        if self._is_ours(self._path(args)):
+            return
+        created = None if session is None else session.state.created
+        run, segment = (self._run, 1) if session is None else (session.run, session.state.segment)
+        for name in self._names(event, args) or [""]:
+            workflow = "" if created is None else created.workflow
+            self.note(Event(TOUCHED, run, segment, kind=workflow, text=event, value=name))
+
+    def _check_touches(self, event: str, args: tuple[Any, ...], address: str) -> None:
+        for name in (self._names(event, args) or [""]) if event in _FILES else []:
+            self.note(Event(MEDDLED, address=address, text=event, value=name))
+
+    def _call_touches(self, event: str, args: tuple[Any, ...], place: Any) -> None:
+        run, inside = place.session.run, place.inside.address
+        address = self._where(run, inside)
+        if (what := self._abroad(event, args)) and (address, what) not in self._gone:
+            self._gone.add((address, what))
+            self.note(Event(ABROAD, address=address, text=what))
+        for name in self._names(event, args):
+            self.note(Event(TOUCHED, run, place.session.state.segment, inside, text=event, value=name))
+        self.passes(INSIDE, CALL, f"{address} {event}")
+
+    def _is_ours(self, path: str | None) -> bool:
         """A file of the store, or of the kit; or a descriptor that was opened before."""
-        path = self._path(args)
         if path is None:
             return False
-        inside = f"{path}{os.sep}".startswith(self._world + os.sep)
-        return path in ("", os.devnull) or (path.startswith(self._kit) and not inside)
+        first = path.removeprefix(self._kit).partition(os.sep)[0] if path.startswith(self._kit) else None
+        return path in ("", os.devnull) or first in (STORE_FOLDER, LEDGER_FILE, LOG_FILE, EVENTS_FILE)
 
     def _abroad(self, event: str, args: tuple[Any, ...]) -> str:
         """What is not compared by default: another folder, or the network. Empty: it is."""
         if event in _NETWORK:
             return event
         path = self._path(args) if event in _FILES else ""
-        return f"{event} {path}" if path and path != os.devnull and not path.startswith(self._world + os.sep) else ""
+        return (
+            f"{event} {path}" if path and not self._is_ours(path) and not path.startswith(self._world + os.sep) else ""
+        )
 
     def _path(self, args: tuple[Any, ...]) -> str | None:
         """None: what it is about is no file."""
@@ -289,6 +328,31 @@ class Watch:
             return os.path.realpath(os.fsdecode(args[0]))
         except TypeError:
             return None
+
+    def _names(self, event: str, args: tuple[Any, ...]) -> list[str]:
+        """What of the compared world it is about: files by their names there, or the ledger.
+
+        A folder that is renamed ends with a slash: it is about all that is in it.
+        """
+        if event in _PROGRAMS:
+            return [ANYTHING]
+        found = (self._name(event, args[path], args[base] if base else -1) for path, base in _ARGUMENTS.get(event, ()))
+        whole = "/" if event == "os.rename" and os.path.isdir(args[0]) else ""
+        return [name + whole for name in found if name]
+
+    def _name(self, event: str, path: Any, base: Any) -> str:
+        """Empty: it is not compared."""
+        if isinstance(path, int):
+            return ""
+        try:
+            folder, last = os.path.split(os.path.join(_folder(base), os.fsdecode(path).rstrip(os.sep)))
+        except TypeError:
+            return ""
+        whole = os.path.join(os.path.realpath(folder), last)
+        whole = os.path.realpath(whole) if event in _FOLLOWING else whole
+        if whole == self._kit + LEDGER_FILE:
+            return LEDGER
+        return whole.removeprefix(self._world + os.sep) if whole.startswith(self._world + os.sep) else ""
 
     def _executing(self, execute: Callable[..., Outcome]) -> Any:
         def watched(attempt: Attempt, number: int) -> Outcome:
@@ -340,7 +404,7 @@ class Watch:
         def watched(session: Session, place: Any, spec: CallSpec, *rest: Any) -> Any:
             try:
                 return begin(session, place, spec, *rest)
-            except UsageError as error:
+            except current.ForeignCall as error:
                 self.note(Event(MISUSED, session.run, address=spec.name, kind=spec.kind, text=str(error)))
                 raise
 
@@ -372,6 +436,16 @@ class _Fact(Struct):
     address: str = ""
     happened: bool = True
     """Only a settlement says that something did not."""
+
+
+def _folder(descriptor: Any) -> str:
+    """The folder that a path is relative to: the working folder, unless a descriptor of another one is given."""
+    if not isinstance(descriptor, int) or descriptor < 0:
+        return ""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return ""
 
 
 _fact: Final = msgspec.json.Decoder(_Fact).decode

@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +33,8 @@ MOST_BYTES: Final = 64 << 20
 LEDGER: Final = "the ledger"
 _MAGIC: Final = b"SQLite format 3\0"
 _LOGS: Final = ("-wal", "-shm", "-journal")
+_NOBODYS_CONCERN: Final = frozenset({TABLE, "sqlite_sequence"})
+"""Tables with markers of our own and the time at which they were made, and with the number that the next row gets."""
 _TOLD: Final = 5
 
 
@@ -125,9 +127,9 @@ def observed(world: object) -> Observed:
         case None:
             return Observed(here)
         case str() | Path():
-            return Observed(Path(world).resolve())
+            return Observed(_existing(Path(world).resolve()))
         case World():
-            return Observed(world.folder, ledger=world.ledger)
+            return Observed(_existing(world.folder), ledger=world.ledger)
         case Ledger():
             return Observed(here, files=False, ledger=world)
         case OwnWorld():
@@ -141,6 +143,12 @@ def observed(world: object) -> Observed:
             )
 
 
+def _existing(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise UsageError(f"world={str(folder)!r}: there is no such folder. Make it first; it may be empty.")
+    return folder
+
+
 # --- folders ---------------------------------------------------------------------------------------
 
 
@@ -152,7 +160,8 @@ def copy_folder(source: Path, target: Path) -> None:
         if count > MOST_FILES or size > MOST_BYTES:
             raise UsageError(
                 f"{source} is too large to be copied for every kill (more than {MOST_FILES:,} files or "
-                f"{MOST_BYTES >> 20} MB). Run it in a folder that holds what the workflow needs, or name one: world=FOLDER."
+                f"{MOST_BYTES >> 20} MB). Start it in a folder that holds only what the workflow needs; in a test you "
+                "may also name one: crash_matrix(..., world=FOLDER)."
             )
     shutil.copytree(source, target, symlinks=True, ignore=_ignored)
 
@@ -186,11 +195,12 @@ def files(folder: Path) -> dict[str, str]:
 
 def _meanings(folder: Path) -> dict[str, str]:
     """As `files`; of a SQLite database it is what its tables hold. Where in the file rows lie is nobody's concern."""
-    databases = {path for path in _walk(folder) if _is_database(path)}
+    paths = list(_walk(folder))
+    databases = {path for path in paths if _is_database(path)}
     logs = {path.with_name(path.name + suffix) for path in databases for suffix in _LOGS}
     return {
         str(path.relative_to(folder)): _rows(path) if path in databases else _fingerprint(path)
-        for path in _walk(folder)
+        for path in paths
         if path not in logs
     }
 
@@ -220,77 +230,120 @@ def _rows(path: Path) -> str:
         return _fingerprint(path)
 
 
-def _tables(path: Path) -> dict[str, tuple[int, str]]:
-    """How many rows each table has, and a fingerprint of them in an order of our own."""
+@dataclass(frozen=True)
+class _Table:
+    rows: int
+    print: str
+    """A fingerprint of the rows, in an order of our own."""
+    unnumbered: str
+    """The same without the numbers that SQLite gives to rows in the order in which they come."""
+
+
+def _tables(path: Path) -> dict[str, _Table]:
     found = {}
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
+        # A log that a killed writer has left is read, and left as it is: who only looks changes nothing.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         tables = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
         for name, sql in tables:
-            if name != TABLE:  # Markers of our own, with the time at which they were made.
+            if name not in _NOBODYS_CONCERN:
                 quoted = str(name).replace('"', '""')
                 query = f'SELECT * FROM "{quoted}"'  # noqa: S608 - a name cannot be bound; quoted
-                rows = sorted(map(repr, connection.execute(query)))
-                found[str(name)] = len(rows), hashlib.sha256(repr((sql, rows)).encode()).hexdigest()
+                rows = connection.execute(query).fetchall()
+                number = _numbered(connection, name)
+                others = [[value for at, value in enumerate(row) if at != number] for row in rows]
+                found[str(name)] = _Table(len(rows), _print(sql, rows), _print(sql, others))
     finally:
         connection.close()
     return found
 
 
+def _numbered(connection: apsw.Connection, table: Any) -> Any:
+    """Which column is the number that SQLite gives to a row, if one is."""
+    columns = connection.execute("SELECT cid, type FROM pragma_table_info(?) WHERE pk > 0", [table]).fetchall()
+    return columns[0][0] if len(columns) == 1 and str(columns[0][1]).upper() == "INTEGER" else None
+
+
+def _print(sql: object, rows: Iterable[Any]) -> str:
+    return hashlib.sha256(repr((sql, sorted(map(repr, rows)))).encode()).hexdigest()
+
+
 # --- differences -----------------------------------------------------------------------------------
 
 
-def file_differences(right: Path, found: Path) -> list[str]:
-    """What is not as it should be, in words."""
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not as it should be."""
+
+    name: str
+    """The file by its name in the folder, or the ledger; empty if only a function of the user's can see it."""
+    text: str
+    extra: bool = False
+    """It should not be there at all."""
+    reordered: bool = False
+    """The same lines, or rows, in another order."""
+
+
+def file_differences(right: Path, found: Path) -> list[Difference]:
     wanted, seen = _right_meanings(right), _meanings(found)
     names = [name for name in sorted(wanted | seen) if wanted.get(name) != seen.get(name)]
-    return _few([_about(name, right / name, found / name) for name in names])
+    return [_about(name, right / name, found / name) for name in names]
 
 
-def _about(name: str, right: Path, found: Path) -> str:
+def _about(name: str, right: Path, found: Path) -> Difference:
     if not os.path.lexists(found):
-        return f"{name} is missing"
+        return Difference(name, f"{name} is missing")
     if not os.path.lexists(right):
-        return f"{name} should not be there"
+        return Difference(name, f"{name} should not be there", extra=True)
     if _is_database(right) and _is_database(found) and (told := _about_tables(name, right, found)):
         return told
     wanted, seen = (_lines(path) for path in (right, found))
-    if wanted is not None and seen is not None and wanted != seen:
-        return f"{name} has {_plural(seen, 'line')} instead of {wanted}"
-    return f"{name} has another content"
+    if wanted is None or seen is None or sorted(wanted) == sorted(seen):
+        return Difference(name, f"{name} has another content", reordered=wanted is not None and seen is not None)
+    before, now = (len(lines) - (not lines[-1]) for lines in (wanted, seen))
+    if before != now:
+        return Difference(name, f"{name} has {plural(now, 'line')} instead of {before}")
+    return Difference(name, f"{name} has another content")
 
 
-def _about_tables(name: str, right: Path, found: Path) -> str:
+def _about_tables(name: str, right: Path, found: Path) -> Difference | None:
     try:
         wanted, seen = _tables(right), _tables(found)
     except apsw.Error:
-        return ""
+        return None
     differing = [table for table in sorted(wanted | seen) if wanted.get(table) != seen.get(table)]
-    counts = (f"{table} {seen.get(table, (0,))[0]} instead of {wanted.get(table, (0,))[0]}" for table in differing)
-    return f"{name} has other rows: {', '.join(counts)}"
+    none = _Table(0, "", "")
+    pairs = [(table, wanted.get(table, none), seen.get(table, none)) for table in differing]
+    counts = (f"{table} {now.rows} instead of {before.rows}" for table, before, now in pairs)
+    told = f"{name} has other rows: {', '.join(counts)}"
+    return Difference(name, told, reordered=all(before.unnumbered == now.unnumbered for _, before, now in pairs))
 
 
-def _lines(path: Path) -> int | None:
+def _lines(path: Path) -> list[bytes] | None:
+    """None: it is no text."""
     data = b"" if path.is_symlink() else path.read_bytes()
-    return None if b"\0" in data else data.count(b"\n")
+    return None if b"\0" in data else data.split(b"\n")
 
 
-def line_differences(right: list[str], found: list[str]) -> list[str]:
+def line_differences(right: list[str], found: list[str]) -> list[Difference]:
     wanted, seen = Counter(right), Counter(found)
     differing = [line for line in wanted | seen if wanted[line] != seen[line]]
-    told = [f"{LEDGER} has {line!r} {_plural(seen[line], 'time')} instead of {wanted[line]}" for line in differing]
-    return _few(told)
+    return [
+        Difference(LEDGER, f"{LEDGER} has {line!r} {plural(seen[line], 'time')} instead of {wanted[line]}")
+        for line in differing
+    ]
 
 
-def look_differences(right: str, found: str) -> list[str]:
+def look_differences(right: str, found: str) -> list[Difference]:
     if right == found:
         return []
-    return [f"the world is {shorten(found, 200)} instead of {shorten(right, 200)}"]
+    return [Difference("", f"the world is {shorten(found, 200)} instead of {shorten(right, 200)}")]
 
 
-def _few(told: list[str]) -> list[str]:
+def few(told: list[str]) -> list[str]:
     return told if len(told) <= _TOLD else [*told[:_TOLD], f"and {len(told) - _TOLD} more"]
 
 
-def _plural(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+def plural(number: int, word: str, words: str = "") -> str:
+    return f"{number} {word if number == 1 else words or f'{word}s'}"

@@ -1,6 +1,6 @@
 # Everything sets itself up: Python 3.11 or newer, pip and make are enough. No root needed.
 #   make demo    see a run survive kill -9, in about a minute
-#   make test    every test, under ten minutes
+#   make test    every test, about ten minutes
 #   make check   lint, format, types, layers
 #   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
 #   make proof   the long tests with full counts

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 
 import pytest
 
@@ -116,6 +118,55 @@ def test_check_gets_what_the_effect_got(ledger):
 
     assert wf.run("r") == "refunded"
     assert ledger.lines == ["o-7"]
+
+
+def test_check_of_an_effect_with_a_secret_gets_what_the_effect_got(ledger):
+    """A secret is recorded as stars, so its copy is not made of the record."""
+
+    @sf.effect
+    def send(request: dict[str, object]) -> str:
+        ledger.write(f"{request.pop('to')} {request.pop('key').reveal()}")
+        raise TimeoutError
+
+    @send.check
+    def _(request: dict[str, object]) -> object:
+        line = f"{request['to']} {request['key'].reveal()}"
+        return sf.happened("sent") if line in ledger.lines else sf.not_happened()
+
+    @sf.workflow
+    def wf() -> str:
+        return send({"to": "ada", "key": sf.Secret("k-1")})
+
+    assert wf.run("r") == "sent"
+    assert ledger.lines == ["ada k-1"]
+
+
+def test_undo_of_a_transaction_gets_what_it_got():
+    """The function uses up its list; its rows are found by it."""
+    database = "sqlite:///rows.db"
+
+    @sf.transaction(database)
+    def insert(db, rows: list[str]) -> int:
+        db.execute("CREATE TABLE IF NOT EXISTS t (x)")
+        while rows:
+            db.execute("INSERT INTO t VALUES (?)", (rows.pop(),))
+        return 1
+
+    @insert.undo
+    def _(db, rows: list[str], result: int) -> None:
+        for row in rows:
+            db.execute("DELETE FROM t WHERE x = ?", (row,))
+
+    @sf.workflow
+    def wf() -> None:
+        with sf.saga():
+            insert(["a", "b"])
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        wf.run("r")
+    with contextlib.closing(sqlite3.connect("rows.db")) as connection:
+        assert connection.execute("SELECT * FROM t").fetchall() == []
 
 
 def test_second_attempt_gets_what_the_first_one_got(ledger):

@@ -225,8 +225,11 @@ def decode(raw: bytes | msgspec.Raw) -> object:
 def again(raw: bytes | msgspec.Raw) -> Any:
     """A fresh object of a stored form that we have just made ourselves: what damage would do to it is not looked for."""
     data = raw if type(raw) is bytes else bytes(raw)
-    tree = load(data)
-    return tree if _DOLLAR not in data or b'"$' not in data else revive(tree)
+    try:
+        tree = load(data)
+        return tree if _DOLLAR not in data or b'"$' not in data else revive(tree)
+    except Exception:  # noqa: BLE001 - whatever it is, it gets its name there
+        return decode(data)
 
 
 def _refuse_size(data: bytes, tree: Any) -> None:

@@ -33,20 +33,19 @@ from typing import Any
 import surefoot as sf
 from surefoot.store.open import close_all
 from tests import fleet_app as app
+from tests.fleet_app import ON_ITS_WAY_SECONDS
 from tests.ledger import ask, ledger_process
 from tests.postgres import Server
 from tests.proxy import CUT_AFTER, CUT_BEFORE, FREEZE, PASS, Proxy
 from tests.working import wait_until
 
 ENDED = ("done", "failed", "cancelled")
-ON_ITS_WAY_SECONDS = 1.0
-"""So long after its death a process's last word may still reach the ledger. People take longer than that."""
 CONCURRENCY = 5
 """Of each worker: few, so that all of them are busy, and a blow finds something wherever it strikes."""
 IDLE_SECONDS = 10.0
 """So long a blow waits for somebody to strike."""
 LETTING_GO = ("RunCreated", "RunReleased", "RunStopped", "RunSuspended")
-VISITORS = ("EffectSettled", "QuarantineLifted", "ChildEnded")
+VISITORS = ("EffectSettled", "QuarantineLifted", "ChildEnded", "EffectLandedLate")
 WORKFLOWS = ("order", "order_async", "family")
 
 
@@ -314,7 +313,9 @@ class Person:
         entries = run.entries()
         intents = [entry for entry in entries if entry.kind == "EffectIntended" and entry.data["address"] == address]
         pids = {entry.epoch: entry.data["pid"] for entry in entries if entry.kind == "RunAdopted"}
-        if not all(self.fleet.is_long_gone(pids[intent.epoch]) for intent in intents):
+        late = {(entry.data["address"], entry.data["attempt"]) for entry in entries if entry.kind == "EffectLandedLate"}
+        begun = [intent for intent in intents if (address, intent.data.get("attempt", 1)) not in late]
+        if not all(self.fleet.is_long_gone(pids[intent.epoch]) for intent in begun):
             return  # It may be about to do it.
         lines = ask(self.fleet.ledger, do="look", room=run.id, what=address)
         if lines:

@@ -24,10 +24,16 @@ GATE = "gate"
 TOLD: dict[str, Any] = json.loads(os.environ.get("FLEET", "{}"))
 
 
+ON_ITS_WAY_SECONDS = 1.0
+"""So long after its death a process's last word may still reach the ledger. People take longer than that."""
+
+
 def hurry() -> None:
     """For workers only: a lease and an unwinding that fit into a short test."""
     from surefoot.store.postgres.channel import Waits
     from surefoot.store.postgres.store import PostgresStore
+
+    sf.configure(in_flight=ON_ITS_WAY_SECONDS)
 
     if "unwind" in TOLD:
         start.UNWIND_SECONDS = TOLD["unwind"]

@@ -25,6 +25,8 @@ import json, os, signal, socket, sys
 import surefoot as sf
 from surefoot.engine import config
 
+sf.configure(in_flight="0s")  # what these effects do is done at once, or never
+
 POLICY, UNDO, DIE = os.environ["POLICY"], os.environ.get("UNDO", ""), os.environ.get("DIE", "")
 
 def ledger(**request):

@@ -15,6 +15,8 @@ BLOCKING = """
 import os, signal, sys
 import surefoot as sf
 
+sf.configure(in_flight="0s")  # what these effects do is done at once, or never
+
 DIE, POLICY = os.environ.get("DIE", ""), os.environ["POLICY"]
 
 def ledger(line):

@@ -12,9 +12,11 @@ from surefoot.engine.children import child
 from surefoot.engine.config import configure
 from surefoot.engine.events import send_event
 from surefoot.engine.handle import JournalEntry, RecordedCall, Run, get_run, runs
+from surefoot.engine.limits import timeout
 from surefoot.engine.people import Decision
 from surefoot.engine.planning import ResumePlan
 from surefoot.engine.queues import Queue
+from surefoot.engine.removing import removed
 from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga, undo
 from surefoot.engine.verbs import (
@@ -66,9 +68,11 @@ from surefoot.errors import (
     StoreNotDurable,
     StoreUnavailable,
     SurefootError,
+    Unavailable,
     UsageError,
     ValueRejected,
     WaitingForAnswer,
+    WorkflowFailed,
 )
 
 __version__ = "0.1.0"
@@ -78,9 +82,9 @@ __all__ = [
     "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry",
     "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "Queue", "RecordedCall", "ResumePlan",
     "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull",
-    "StoreNotDurable", "StoreUnavailable", "SurefootError", "UsageError", "ValueRejected", "WaitingForAnswer",
-    "Worker", "Workflow", "alerts", "approve", "ask", "attempt", "child", "configure", "continue_as_new", "effect", "gather", "get_run",
+    "StoreNotDurable", "StoreUnavailable", "SurefootError", "Unavailable", "UsageError", "ValueRejected", "WaitingForAnswer",
+    "Worker", "Workflow", "WorkflowFailed", "alerts", "approve", "ask", "attempt", "child", "configure", "continue_as_new", "effect", "gather", "get_run",
     "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress", "publish",
-    "random", "register", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "transaction", "undo",
+    "random", "register", "removed", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "timeout", "transaction", "undo",
     "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
 ]  # fmt: skip

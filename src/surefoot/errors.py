@@ -6,7 +6,9 @@ A *stop* is a named, resumable halt: the run is intact and goes on once a person
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from datetime import timedelta
+from typing import Any, Final
 
 
 class SurefootError(Exception):
@@ -61,6 +63,34 @@ class RetryAfter(NotDone):
         self.seconds = float(seconds)
 
 
+class Unavailable(NotDone):
+    """Raised by a step, an effect or a workflow: what it needs is away. Nothing was done; the run is parked.
+
+    It goes on after `retry_after` (`"5m"`, or seconds); without one after a minute, then after twice as long, up to
+    fifteen. It uses up no `retries=`.
+    """
+
+    def __init__(self, why: str = "", retry_after: str | float | timedelta | None = None) -> None:
+        if retry_after is not None and not _is_duration(retry_after):
+            raise UsageError(
+                f"Unavailable(retry_after={retry_after!r}): write seconds as a number, '90s', '5m', '1h30m' or a timedelta"
+            )
+        super().__init__(why or "what it needs is not available")
+        self.why = why
+        self.retry_after = retry_after
+
+
+DURATION: Final = re.compile(r"\s*(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w)\s*)+")
+"""A duration in words, as `core.timer` reads it: here, so that a mistake is found where it is made."""
+
+
+def _is_duration(given: object) -> bool:
+    if isinstance(given, str):
+        return DURATION.fullmatch(given) is not None
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < 3.2e9
+
+
 class HttpError(SurefootError):
     """Raised by `effects.http_request`: the server refused the request, and nothing happened."""
 
@@ -83,14 +113,19 @@ class HttpUnsure(HttpError):
 class StepFailed(SurefootError):
     """A call (or a whole run) failed with an exception that cannot come back as itself.
 
-    `type` is the exception's class name and `message` its text, as recorded. `__cause__` is the
-    exception itself while it is still known, that is, in the process where it was raised.
+    `type` is the exception's class name and `message` its text, as recorded; `module` is where the class is defined, if
+    it can be found by its name. While that module is loaded, it is an instance of that class too, so that `except`
+    matches. Small attributes that can be stored come along, and `__cause__` and `__context__` as failures of their own.
     """
 
-    def __init__(self, type: str, message: str) -> None:  # noqa: A002 - the public field is called type
+    def __init__(self, type: str, message: str, *, module: str = "") -> None:  # noqa: A002 - the public field is called type
         super().__init__(f"{type}: {message}" if message else type)
         self.type = type
         self.message = message
+        if module:
+            self.module = module
+
+    module = ""
 
 
 class Cancelled(SurefootError):
@@ -163,6 +198,10 @@ class Quarantined(Stopped):
     """The run was set aside because it kept dying without progress."""
 
 
+class WorkflowFailed(Stopped):
+    """The workflow raised, and says `on_failure="stop"`. Cure: mend the cause, then `surefoot runs retry`."""
+
+
 class SchemaMismatch(Stopped):
     """Recorded data has a shape or a version that the code at hand does not know."""
 
@@ -201,6 +240,7 @@ STOPS: dict[str, type[Stopped]] = {
         CodeChanged,
         WaitingForAnswer,
         Quarantined,
+        WorkflowFailed,
         SchemaMismatch,
         JournalCorrupt,
         JournalRegressed,

@@ -28,6 +28,7 @@ VERBS = {
     "repair",
     "run",
     "runs",
+    "match",
     "settle",
     "verify",
     "worker",

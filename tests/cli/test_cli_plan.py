@@ -76,11 +76,54 @@ def test_the_next_effects_are_listed(cli, writing):
 
     assert ended.code == 0
     assert ended.out == (
-        "run w-1: queued by its journal\n"
+        "run w-1: ready to go on; nobody drives it\n"
         "  replayed   1 recorded call, none runs again\n"
         "  next       effect plan_write#2\n"
         "             what follows is decided by what these give\n"
     )
+
+
+def test_only_what_comes_before_the_stop_is_said_to_be_replayed(cli):
+    """Thirty-five calls "replayed" above a stop at the first one would be thirty-five lies."""
+    changed: list[int] = []
+
+    @sf.step
+    def plan_read(n: int, more: int = 0) -> int:
+        return n
+
+    @sf.effect
+    def plan_do(n: int) -> int:
+        return n
+
+    @sf.workflow(name="plan_changed")
+    def wf() -> None:
+        plan_read(0)
+        for n in range(4):
+            plan_do(n + 10 * len(changed))
+        if not changed:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wf.run("c-1")
+    changed.append(1)
+
+    shown = cli("runs", "plan", "c-1")
+    facts = cli("runs", "plan", "c-1", "--json").json
+
+    assert "  replayed   1 of 5 recorded calls before the stop\n" in shown.out
+    assert "  stop       run c-1, plan_do#1: " in shown.out
+    assert (facts["replayed"], facts["recorded"]) == (["plan_read#1"], 5)
+
+
+def test_without_code_nothing_is_said_to_be_replayed(cli, writing, monkeypatch):
+    """Only the code knows what it asks for."""
+    monkeypatch.setattr("surefoot.engine.registry.Registry.known_for", lambda *_: None)
+
+    ended = cli("runs", "plan", "w-1")
+
+    assert "  recorded   1 recorded call" not in ended.out
+    assert "replayed" not in ended.out
+    assert "  recorded   1 call" in ended.out
 
 
 def test_drift_is_shown_with_what_it_means(cli, writing):

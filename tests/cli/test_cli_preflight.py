@@ -560,7 +560,9 @@ def test_a_damaged_run_is_told_apart_and_hides_none_of_the_others(store, shell):
 
 def test_workflows_may_be_spread_over_several_modules(store, shell):
     """One store serves all of an application."""
-    (store / "more.py").write_text("import surefoot as sf\n@sf.workflow\ndef removed(name):\n    sf.wait_event('go')\n")
+    (store / "more.py").write_text(
+        "import surefoot as sf\n@sf.workflow(was='app:removed')\ndef removed(name):\n    sf.wait_event('go')\n"
+    )
 
     runs = found(shell("preflight", "--app", "app", "--app", "more", "--json"))
 

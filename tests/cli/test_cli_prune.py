@@ -71,3 +71,16 @@ def test_damage_keeps_the_parts_and_is_said(cli, runs):
     told = cli("prune", "--older-than", "0s", "--yes")
     assert "left as it is: run done-1" in told.err
     assert "no parts were deleted" in told.err
+
+
+def test_a_pruned_run_is_not_listed_as_simply_done(cli, runs):
+    """Whoever looks for its result must see at once why there is none."""
+    cli("prune", "--older-than", "0s", "--yes")
+
+    listed = {line.split("  ")[0]: line for line in cli("runs").out.splitlines()}
+    facts = {one["run"]: (one["status"], one["stands"]) for one in cli("runs", "--json").json["runs"]}
+
+    assert "done-1" in listed["done, pruned"]
+    assert "failed-1" in listed["failed, pruned"]
+    assert (facts["done-1"], facts["queued-1"]) == (("done", "done, pruned"), ("queued", "queued"))
+    assert cli("runs", "show", "done-1", "--json").json["stands"] == "done, pruned"

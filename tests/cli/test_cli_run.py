@@ -139,9 +139,7 @@ def test_a_failed_workflow_shows_the_users_own_lines_and_ends_with_1(shell, app)
     assert "in failing" in ended.err
     assert "in break_down" in ended.err
     assert "surefoot/engine" not in ended.err
-    assert ended.err.endswith(
-        "run f failed: Broken: no more luck\n  mended?   surefoot runs rewind f --at 'break_down#1'\n"
-    )
+    assert ended.err.endswith("run f failed: Broken: no more luck\n  mended?   surefoot runs retry f --failed\n")
 
 
 def test_a_recorded_failure_is_told_again(shell):
@@ -151,7 +149,7 @@ def test_a_recorded_failure_is_told_again(shell):
     again = shell("run", "app:failing", "--id", "f", "luck")
 
     assert again.code == 1
-    assert again.err == "run f failed: Broken: no more luck\n  mended?   surefoot runs rewind f --at 'break_down#1'\n"
+    assert again.err == "run f failed: Broken: no more luck\n  mended?   surefoot runs retry f --failed\n"
 
 
 def test_with_json_a_failure_is_an_object_on_standard_output(shell):
@@ -161,7 +159,7 @@ def test_with_json_a_failure_is_an_object_on_standard_output(shell):
     error = ended.json["error"]
     assert ended.code == 1
     assert (error["type"], error["message"], error["run"]) == ("Broken", "no more luck", "f")
-    assert error["cures"][0]["do"] == "surefoot runs rewind f --at 'break_down#1'"
+    assert error["cures"][0]["do"] == "surefoot runs retry f --failed"
 
 
 def test_an_effect_in_doubt_ends_with_3_and_says_what_to_do(shell):
@@ -229,7 +227,7 @@ def test_a_signal_in_a_step_leaves_a_run_that_goes_on_where_it_was(child, shell,
 
     assert (started.returncode, out) == (code, "")
     assert err.endswith(f"stopped by you: run x is safe; go on with: surefoot run app:{workflow} --id x\n")
-    assert shell("runs", "show", "x", "--json").json["stands"] == "queued"
+    assert shell("runs", "show", "x", "--json").json["stands"] == "ready"
     (app / "go").touch()
     assert shell(*words).out == '"sat"\n'
 

@@ -111,7 +111,7 @@ def test_a_page_tells_why_it_stopped_what_helps_and_every_call(cli, runs):
     assert ended.code == 0
     assert "status     stopped: needs a person" in ended.out
     assert "InDoubt: run stopped-1, charge#1: raised ConnectionError" in ended.out
-    assert re.search(r"did not\? +surefoot settle stopped-1 'charge#1' --not-happened", ended.out)
+    assert re.search(r"did not, try again\? +surefoot settle stopped-1 'charge#1' --not-happened", ended.out)
     assert re.search(r"^charge#1 +effect +in doubt +1 ", ended.out, re.MULTILINE)
     assert re.search(rf"process 1: worker \w+ on host .* \(pid {os.getpid()}\)", ended.out)
 
@@ -120,11 +120,11 @@ def test_a_failed_run_says_how_to_try_again_once_the_cause_is_mended(shell):
     """The same id gives the same failure for ever: without a way on, people invent new ids and do everything twice."""
     shell("run", "app:failing", "--id", "f", "luck")
 
-    cure = "surefoot runs rewind f --at 'break_down#1'"
+    cure = "surefoot runs retry f --failed"
     assert f"  mended?   {cure}\n" in shell("runs", "show", "f").out
     assert f"  mended?    {cure}\n" in shell("runs", "plan", "f").out
     assert shell("runs", "plan", "f", "--json").json["cures"] == [{"when": "mended?", "do": cure}]
-    assert shell("runs", "rewind", "f", "--at", "break_down#1", "--yes").code == 0
+    assert shell("runs", "retry", "f", "--failed", "--yes").code == 0
 
 
 def test_what_is_suggested_names_the_module_where_that_is_known(cli, runs, monkeypatch):
@@ -217,6 +217,107 @@ def test_following_a_journal_ends_when_the_run_ends(child):
     kinds = [json.loads(line)["kind"] for line in tail.communicate()[0].splitlines()]
     assert (tail.returncode, kinds[-1]) == (0, "RunDone")
     assert started.wait() == 0
+
+
+@pytest.mark.parametrize("run", ["waiting-1", "stopped-1", "queued-1"])
+def test_a_journal_that_nobody_writes_is_not_waited_for(cli, runs, run):
+    """In a pipe, nobody is there to press Ctrl-C."""
+    ended = cli("runs", "tail", run)
+
+    assert (ended.code, len(ended.out.splitlines())) == (0, len(sf.get_run(run).entries()))
+    assert f"run {run}: " in ended.err
+    assert "Nobody drives it; wait for more with --follow." in ended.err
+
+
+def test_tail_ends_when_the_process_that_drove_the_run_is_gone(child):
+    started = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+    tail = child.start("runs", "tail", "x", "--json")
+    tail.stdout.readline()
+
+    started.kill()
+
+    assert "cut off: its process is gone" in tail.communicate()[1]
+    assert tail.returncode == 0
+
+
+def test_follow_waits_for_whoever_takes_the_run_up(child, shell):
+    """The other wish: to see all of it, however long nobody drives it."""
+    started = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+    started.kill()
+    started.wait()
+    tail = child.start("runs", "tail", "x", "--json", "--follow")
+    assert json.loads(tail.stdout.readline())["kind"] == "RunCreated"
+
+    again = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+    child.let_go()
+
+    assert json.loads(tail.communicate()[0].splitlines()[-1])["kind"] == "RunDone"
+    assert (tail.returncode, again.wait()) == (0, 0)
+
+
+def test_a_run_whose_process_is_gone_is_ready_to_go_on_and_not_running(child, shell):
+    """By its journal it runs; the journal does not know that its process was killed."""
+    started = child.start("run", "app:sitting", "--id", "x")
+    child.wait_until_it_sits()
+    started.kill()
+    started.wait()
+
+    planned = shell("runs", "plan", "x", "--app", "app")
+    facts = shell("runs", "plan", "x", "--app", "app", "--json").json
+
+    assert planned.out.startswith(
+        "run x: cut off: its process is gone, everything it recorded is safe, and it is ready"
+    )
+    assert "running" not in planned.out
+    assert (facts["status"], facts["stands"]) == ("running", "cut off")
+    assert "its process is gone; ready to go on" in shell("runs").out
+
+
+def test_an_interrupted_run_is_ready_and_one_that_nobody_began_is_queued(cli, runs):
+    """There is no queue in sight for the one; for the other, a worker is the answer."""
+
+    @sf.workflow(name="interrupted")
+    def wf():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wf.run("cut-1")
+
+    listed = {line.split()[1]: line.split(maxsplit=1)[0] for line in cli("runs").out.splitlines()}
+    facts = {one["run"]: (one["status"], one["stands"], one["why"]) for one in cli("runs", "--json").json["runs"]}
+
+    assert (listed["cut-1"], listed["queued-1"]) == ("ready", "queued")
+    assert facts["cut-1"] == ("queued", "ready", "ready to go on")
+    assert facts["queued-1"] == ("queued", "queued", "waits for a worker or a resume")
+    assert "status     ready to go on; nobody drives it" in cli("runs", "show", "cut-1").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("approve", "r"), ("deny", "r"), ("answer", "r", "ask#1", "1"), ("settle", "r", "a#1", "--not-happened"),
+        ("accept", "r"), ("runs", "show", "r"), ("runs", "plan", "r"), ("runs", "tail", "r"), ("runs", "resume", "r"),
+        ("runs", "cancel", "r"), ("runs", "rewind", "r", "--at", "a#1"), ("runs", "diff", "r", "r"),
+        ("runs", "fork", "r", "--at", "a#1", "--id", "n"), ("runs", "release", "r"),
+    ],
+)  # fmt: skip
+def test_every_verb_on_a_run_takes_the_code(cli, runs, words):
+    """Whoever has to remember which verbs take it, types it wrong at night."""
+    ended = cli(*words, "--app", "tests.cli.conftest")
+
+    assert ended.code != 0
+    assert "No such option" not in ended.err
+
+
+def test_what_is_suggested_names_the_code(cli, runs, monkeypatch):
+    """A command to paste, not one to fill in; and nothing is imported to look at a run."""
+    monkeypatch.setenv("SUREFOOT_APP", "no_such_module")
+
+    assert "surefoot runs resume queued-1 --app no_such_module" in cli("runs", "show", "queued-1").out
+    assert "surefoot runs resume queued-1 --app other" in cli("runs", "show", "queued-1", "--app", "other").out
 
 
 def test_ctrl_c_ends_the_looking_and_not_the_run(child, shell):
@@ -338,7 +439,7 @@ def test_cancelling_names_what_is_in_doubt_and_so_does_show_afterwards(shell):
     assert "If it happened, it is not undone." in ended.out
     assert "what became of 1 effect is not known" in shown.out
     assert "see outside what became of it" in shown.out
-    assert shell("settle", "tick-81", "send#2", "--happened", "null", "--by", "ada").code == 0
+    assert shell("settle", "tick-81", "send#2", "--happened", '"mail"', "--by", "ada").code == 0
     assert "is not known" not in shell("runs", "show", "tick-81").out
 
 

@@ -124,8 +124,8 @@ def test_a_value_may_be_given_as_the_journal_shows_it(cli, own_folder, given):
         (("charge#1", "--happened", "re_123"), "A string needs its quotes"),
         (("charge#1", "--happened", "NaN"), "is not JSON"),
         (("charge#1", "--happened", '{"$nonsense": 1}'), "--app MODULE"),
-        (("charge#1",), "say either --happened JSON or --not-happened"),
-        (("charge#1", "--happened", "1", "--not-happened"), "say either --happened JSON or --not-happened"),
+        (("charge#1",), "say one of --happened JSON, --not-happened"),
+        (("charge#1", "--happened", "1", "--not-happened"), "say one of --happened JSON, --not-happened"),
         (("read#1", "--not-happened"), "read#1 is not in doubt. In doubt: charge#1."),
         (("charge#9", "--not-happened"), "charge#9 is not in doubt"),
     ],
@@ -262,3 +262,74 @@ def test_an_effect_that_is_being_executed_is_not_settled(child, shell):
     assert "which is alive" in ended.err
     child.let_go()
     assert started.communicate()[0] == '"acted"\n'
+
+
+def test_an_effect_that_was_cleared_and_then_ran_is_not_said_by_whoever_cleared_it(shell):
+    """Whose word is it that the mail went out? That of the process that sent it."""
+    words = ("run", "app:notify", "--id", "t", '["Bob"]')
+    shell(*words, DIE_AFTER_SENDING_TO="Bob")
+    shell("settle", "t", "send#1", "--not-happened", "--by", "ann")
+
+    assert shell(*words).out == "1\n"
+
+    shown = shell("runs", "show", "t")
+    assert '"mail-Bob" (ann said: not happened; then run by process 2)' in shown.out
+    assert "said by ann" not in shown.out
+    (_, call) = shell("runs", "show", "t", "--json").json["calls"]
+    assert (call["learned_by"], call["cleared_by"]) == ("", "person ann")
+
+
+def test_without_code_it_is_said_that_nothing_was_held_against_it(cli, runs, monkeypatch):
+    """Whoever is not told believes that the type was looked at."""
+    monkeypatch.setattr("surefoot.engine.fitting.known_effect", lambda _: None)
+
+    ended = cli("settle", "stopped-1", "charge#1", "--happened", "12")
+
+    assert ended.code == 0, "there is nothing to compare it with"
+    assert "charge#1: the value is not held against the code; name it with --app MODULE." in ended.err
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ('{"id": "m-1"}', "this is an object, and what it gave before was a text (send#1)"),
+        ("null", "this is null, and what it gave before was a text (send#1)"),
+    ],
+)
+def test_a_value_unlike_what_the_effect_gave_before_is_asked_about(shell, given, why):
+    """No code at hand: but the first mail gave a text, so this is most likely a slip."""
+    shell("run", "app:notify", "--id", "t", '["Ada", "Bob"]', DIE_AFTER_SENDING_TO="Bob")
+
+    asked = shell("settle", "t", "send#2", "--happened", given)
+
+    assert (asked.code, asked.out) == (2, "")
+    assert why in asked.err
+    assert "add --yes" in asked.err
+    assert shell("runs", "show", "t", "--json").json["calls"][-1]["in_doubt"]
+    assert shell("settle", "t", "send#2", "--happened", given, "--yes").code == 0
+
+
+LIKENESS = """
+import surefoot as sf
+
+@sf.effect
+def charge(n: int):
+    if n == 2:
+        raise ConnectionError
+    return {"id": f"c-{n}", "cents": n}
+
+@sf.workflow
+def charging():
+    return [charge(n) for n in (1, 2)]
+"""
+
+
+@pytest.mark.parametrize(("given", "code"), [('{"id": "c-2"}', 2), ('{"id": "c-2", "cents": 2, "more": 1}', 0)])
+def test_a_field_that_all_others_have_is_missed(shell, app, given, code):
+    (app / "likeness.py").write_text(LIKENESS)
+    assert shell("run", "likeness:charging", "--id", "t").code == 3
+
+    ended = shell("settle", "t", "charge#2", "--happened", given)
+
+    assert ended.code == code
+    assert ("this has no cents" in ended.err) == bool(code)

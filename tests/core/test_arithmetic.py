@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from datetime import timedelta
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from surefoot.core.address import Scope, escape
 from surefoot.core.key import idempotency_key
-from surefoot.core.retry import Backoff, RetryPolicy, after_doubt, next_try, proves_nothing_happened
+from surefoot.core.retry import Backoff, RetryPolicy, after_doubt, next_try
 from surefoot.core.timer import Moment, after, remaining, seconds, until
 from surefoot.errors import Fatal, NotDone, RetryAfter, UsageError
 
@@ -30,7 +29,10 @@ def test_addresses_count_per_name_and_scope():
     assert [scope.take("a"), scope.take("b"), scope.take("a")] == ["a#1", "b#1", "a#2"]
     assert scope.labelled("x").take("a") == "[x]/a#1"
     assert scope.labelled("x").take("a") == "[x]/a#2"
-    assert scope.branch("gather#1", 0).take("a") == "gather#1.0/a#1"
+    scope.take("gather")
+    assert scope.branch("gather", 0).take("a") == "gather#1.0/a#1"
+    assert scope.labelled("new", "old").also == (("[old]/", True),)
+    assert scope.labelled("new", "").also == (("", False),), "calls around it are counted together with others"
 
 
 def test_a_key_depends_on_every_part_and_not_on_how_they_are_glued():
@@ -82,43 +84,22 @@ def test_backoff_grows_to_its_limit():
 
 
 @pytest.mark.parametrize(
-    ("error", "retry_on", "harmless", "again"),
+    ("error", "retry_on", "again"),
     [
-        (ValueError(), None, True, True),
-        (ValueError(), None, False, False),
-        (ValueError(), (OSError,), True, False),
-        (OSError(), (OSError,), False, True),
-        (Fatal(), (Exception,), True, False),
-        (NotDone(), None, False, True),
-        (RetryAfter(5), None, False, True),
+        (ValueError(), None, True),
+        (ValueError(), (OSError,), False),
+        (OSError(), (OSError,), True),
+        (Fatal(), (Exception,), False),
+        (NotDone(), None, True),
+        (NotDone(), (OSError,), True),
+        (RetryAfter(5), None, True),
     ],
 )
-def test_what_is_tried_again(error, retry_on, harmless, again):
-    found = next_try(RetryPolicy(1, Backoff(), retry_on), error, 1, harmless=harmless)
+def test_what_is_tried_again(error, retry_on, again):
+    found = next_try(RetryPolicy(1, Backoff(), retry_on), error, 1)
 
     assert (found is not None) == again
-    assert next_try(RetryPolicy(1, Backoff(), retry_on), error, 2, harmless=harmless) is None
-
-
-@pytest.mark.parametrize(
-    ("error", "proves"),
-    [
-        (ValueError(), True),
-        (Fatal(), True),
-        (NotDone(), True),
-        (TimeoutError(), False),
-        (ConnectionResetError(), False),
-        (KeyError(), False),
-        (KeyboardInterrupt(), False),
-        (subprocess.TimeoutExpired("deploy", 1), False),
-        (ExceptionGroup("tasks", [ValueError(), ExceptionGroup("more", [TimeoutError()])]), False),
-        (ExceptionGroup("tasks", [ValueError(), OSError()]), True),
-        (BaseExceptionGroup("tasks", [KeyboardInterrupt()]), False),
-    ],
-)
-def test_what_an_exception_of_an_effect_proves(error, proves):
-    """Where it proves nothing the effect is in doubt, and nobody may call it failed."""
-    assert proves_nothing_happened(error, RetryPolicy(), (KeyError,)) is proves
+    assert next_try(RetryPolicy(1, Backoff(), retry_on), error, 2) is None
 
 
 def test_doubt_is_retried_a_bounded_number_of_times():

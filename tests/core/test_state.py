@@ -105,11 +105,11 @@ def test_every_kind_round_trips_and_has_its_number_for_ever():
     """Golden numbers: a number in a released journal never changes its meaning."""
     assert {number: cls.__name__ for number, cls in KINDS.items()} == {
         1: "RunCreated", 2: "RunAdopted", 3: "RunReleased", 4: "RunStopped", 5: "RunDone", 6: "RunFailed",
-        7: "CancelRequested", 8: "RunCancelled", 9: "RunContinued", 10: "CallsUnclaimed", 11: "FellBack", 12: "RunPruned", 13: "RunRewound",
+        7: "CancelRequested", 8: "RunCancelled", 9: "RunContinued", 10: "CallsUnclaimed", 11: "FellBack", 12: "RunPruned", 13: "RunRewound", 14: "CallsReopened",
         17: "RunSuspended", 18: "QuarantineLifted",
         20: "StepStarted", 21: "StepDone", 22: "StepRaised", 23: "EffectIntended", 24: "EffectDone",
         25: "EffectRaised", 26: "EffectDoubted", 27: "EffectSettled", 28: "EffectUnstorable",
-        29: "EffectSuspected", 30: "EffectRecovered", 31: "SagaCancelled",
+        29: "EffectSuspected", 30: "EffectRecovered", 31: "SagaCancelled", 32: "CallKept", 33: "CodeMatched", 34: "CallCancelled", 35: "EffectLandedLate",
         40: "ValueNoted", 41: "Progressed", 42: "Published", 43: "TimerSet", 44: "TimerFired",
         45: "WaitStarted", 46: "EventSent", 47: "EventTaken", 48: "WaitExpired", 49: "ChildEnded",
         50: "WorldSeen", 51: "DriftAccepted", 52: "QuestionAsked", 53: "AnswerGiven", 54: "QuestionExpired",
@@ -181,3 +181,13 @@ def test_a_repair_is_no_longer_in_doubt_once_its_effect_is_done():
     settled = EffectSettled("e#1", happened=False, attempt=1, learned_by="check")
     again = EffectIntended("e#1", "d", Raw(b"{}"), "k", "check", 2)
     assert folded(CREATED, ADOPTED, INTENT, repair, settled, again, EffectDone("e#1", NULL, 2)).in_doubt() == []
+
+
+def test_whoever_cleared_an_effect_is_not_the_one_who_tells_its_result():
+    """Ann said that it had not happened. Then it ran, and what it gave is its own word, not hers."""
+    cleared = EffectSettled("e#1", happened=False, attempt=1, learned_by="person", by="ann")
+    again = EffectIntended("e#1", "d", Raw(b"{}"), "k", "ask", attempt=2)
+    state = folded(CREATED, ADOPTED, INTENT, cleared, again, EffectDone("e#1", NULL, 2))
+
+    past = state.calls["e#1"]
+    assert (past.state, past.learned_by, past.cleared_by) == (PastState.DONE, "", "person ann")

@@ -47,7 +47,7 @@ MOODY: dict[str, Any] = {"retries": 3, "backoff": sf.Backoff(first="10m", factor
 FUSSY: dict[str, Any] = {
     "on_crash": "retry",
     "retries": 4,
-    "retry_on": (ValueError,),
+    "not_done": (ValueError,),
     "backoff": sf.Backoff(first="10m", jitter=False),
 }
 
@@ -184,9 +184,9 @@ def deaf(n: int) -> str:
     raise TimeoutError("no answer")
 
 
-@sf.effect
+@sf.effect(not_done=ValueError)
 def decline(n: int) -> str:
-    """Fails for good."""
+    """Fails for good: as it says itself, nothing was done."""
     did("decline", n, "once")
     raise ValueError(f"declined {n}")
 

@@ -345,6 +345,8 @@ def _calls(found: Findings, stored: Journal, lines: list[Line], when: str) -> No
                     elif open_ is None and not fell and entry.address not in cleared:
                         found.add("I-16", f"{when}: {entry.address} of {run!r} has an outcome without an open intent")
                     _has_its_act(found, run, entry, keys.get(entry.address, ""), acts[run], parent, when)
+                case "CallsReopened":
+                    cleared.update(entry.addresses)  # One that gave up is in doubt again, and may be settled.
                 case "RunContinued":
                     opened, keys = {}, {}
                 case _:
@@ -543,9 +545,15 @@ def not_again(found: Findings, before: Journal, now: Journal, first: list[Line],
         names = {KINDS[record.kind].__name__ for record in now.records.get(run, [])}
         if names & {"FellBack", "RunRewound", "RunPruned", "RunContinued"}:
             continue  # Then calls are made again by intention, or addresses begin anew, and counting tells nothing.
-        for address in _over(records):
+        for address in _over(records) - _reopened(now.records.get(run, [])):
             if later[run, address] > earlier[run, address]:
                 found.add("I-06", f"{address} of {run!r} was on record, and was executed again")
+
+
+def _reopened(records: list[Record]) -> set[str]:
+    """Calls that failed and that somebody has had tried again."""
+    kinds = (record for record in records if KINDS[record.kind].__name__ == "CallsReopened")
+    return {address for record in kinds for address in from_record(record).addresses}
 
 
 def _over(records: list[Record]) -> set[str]:

@@ -14,6 +14,7 @@ import pytest
 import surefoot as sf
 import surefoot.aio as asf
 from surefoot import witness
+from surefoot.core.entry import KINDS
 
 
 def addresses(run_id: str) -> set[str]:
@@ -720,3 +721,133 @@ def test_effect_in_flight_is_recorded_before_the_run_is_let_go_of(kinds):
     with pytest.raises(sf.WaitingForAnswer):
         asyncio.run(wf.run("r"))
     assert kinds("r")[-2:] == ["EffectDone", "RunStopped"]
+
+
+# --- how far it is -----------------------------------------------------------------------------------------
+
+
+def mapped(make, total, **options):
+    """A workflow that maps a step over so many items; what each call saw of the run's progress on record."""
+    seen: list[object] = []
+
+    @sf.step
+    def visit(n: int) -> int:
+        seen.append(sf.get_run("r").progress)
+        return n
+
+    @sf.step
+    async def visit_async(n: int) -> int:
+        return await asyncio.to_thread(visit, n)
+
+    if make == "blocking":
+
+        @sf.workflow(name="counted")
+        def wf() -> None:
+            sf.map(visit, range(total), concurrency=1, **options)
+
+        return (lambda: wf.run("r")), seen
+
+    @sf.workflow(name="counted_async")
+    async def wf_async() -> None:
+        await asf.map(visit_async, range(total), concurrency=1, **options)
+
+    return (lambda: asyncio.run(wf_async.run("r"))), seen
+
+
+@pytest.mark.parametrize("make", ["blocking", "async"])
+@pytest.mark.parametrize("options", [{}, {"key": str}])
+def test_how_far_a_map_is_can_be_seen_from_outside(own_folder, make, options):
+    """It knows how many there are. Whoever waits for forty documents wants to see the tenth."""
+    run, seen = mapped(make, 4, **options)
+
+    run()
+
+    assert [(found.done, found.total) for found in seen if found is not None][-1] == (2, 4)
+    now = sf.get_run("r").progress
+    assert (now.done, now.total, now.note) == (4, 4, "items of sf.map")
+
+
+def test_a_long_map_makes_few_notes_and_no_writes_for_them(own_folder, monkeypatch):
+    """It rides with what is written anyway."""
+    from surefoot.store.sqlite import SqliteStore
+
+    batches: list[list[str]] = []
+    append = SqliteStore.append
+
+    def counted(store, batch):
+        batches.append([KINDS[record.kind].__name__ for item in batch for record in item.records])
+        return append(store, batch)
+
+    monkeypatch.setattr(SqliteStore, "append", counted)
+
+    @sf.step
+    def visit(n: int) -> int:
+        return n
+
+    @sf.workflow(name="counted_long")
+    def wf() -> None:
+        sf.map(visit, range(300), concurrency=1)
+
+    wf.run("r")
+
+    assert sum(batch.count("Progressed") for batch in batches) <= 21
+    assert not [batch for batch in batches if set(batch) == {"Progressed"}]
+
+
+def test_a_replayed_map_notes_nothing(own_folder):
+    """A resume that changes nothing writes nothing."""
+
+    @sf.step
+    def visit(n: int) -> int:
+        return n
+
+    @sf.workflow(name="counted_again")
+    def wf() -> None:
+        sf.map(visit, range(3))
+        sf.approve("Go?")
+
+    for _ in range(2):
+        with pytest.raises(sf.WaitingForAnswer):
+            wf.run("r")
+        length = len(sf.get_run("r").entries())
+    sf.get_run("r").answer("approve#1", True)
+    wf.run("r")
+
+    kinds = [entry.kind for entry in sf.get_run("r").entries()]
+    assert len(kinds) > length
+    assert "Progressed" not in kinds[length:]
+    assert "CallsUnclaimed" not in kinds, "a note is no call"
+
+
+def test_what_the_workflow_says_of_its_progress_counts_more(own_folder):
+    @sf.step
+    def visit(n: int) -> int:
+        return n
+
+    @sf.workflow(name="counted_by_itself")
+    def wf() -> None:
+        sf.progress(1, 3, "chapters")
+        sf.map(visit, range(5))
+
+    wf.run("r")
+
+    assert sf.get_run("r").progress.note == "chapters"
+
+
+def test_of_maps_inside_each_other_the_outermost_is_told(own_folder):
+    """Three of four books says more than nine of ten pages."""
+
+    @sf.step
+    def visit(n: int) -> int:
+        return n
+
+    @sf.workflow(name="counted_nested")
+    def wf() -> None:
+        sf.map(lambda _: sf.map(visit, range(10)), range(4))
+        visit(1)
+
+    wf.run("r")
+
+    now = sf.get_run("r").progress
+    assert (now.done, now.total) == (4, 4)
+    assert {entry.data["total"] for entry in sf.get_run("r").entries() if entry.kind == "Progressed"} == {4}

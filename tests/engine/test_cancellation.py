@@ -396,7 +396,7 @@ def ledger(line):
     os.write(fd, (line + "\\n").encode())
     os.close(fd)
 
-@sf.effect
+@sf.effect(in_flight="0s")
 async def book(n):
     ledger(f"book {n}")
     return n * 10

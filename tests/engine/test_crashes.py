@@ -304,7 +304,7 @@ def test_an_effect_settled_while_the_run_is_being_claimed_is_not_run(program, le
 
         @sf.workflow
         def wf():
-            if phase == "resume":
+            if phase == "resume" and sf.get_run("r").state().in_doubt():
                 subprocess.run([sys.executable, "app.py", "settle"], check=True)
             return pay()
 
@@ -408,8 +408,13 @@ def test_effect_in_doubt_is_not_passed_over_by_one_with_another_name(program, le
 
     stopped = program.run(NAME="charge")
 
-    assert stopped.stdout.startswith("InDoubt run r, pay#1: started ")
-    assert "the code now asks for charge#1 before it" in stopped.stdout
+    assert stopped.stdout.startswith(
+        "CodeChanged run r: the code now asks for the effect charge#1, which is not on record"
+    )
+    assert (
+        "has not asked for pay#1, which was executed with the same arguments before; pay#1 is in doubt"
+        in stopped.stdout
+    )
     assert ledger.lines == ["paid 100"]
 
     sf.get_run("r").settle("pay#1", not_happened=True)

@@ -204,9 +204,9 @@ def test_stop_can_be_configured_for_the_process(ledger):
 
 @pytest.mark.parametrize("given", ["never", ""])
 def test_an_unknown_policy_is_refused(given):
-    with pytest.raises(sf.UsageError, match="must be 'fallback' or 'stop'"):
+    with pytest.raises(sf.UsageError, match="is none of 'fallback', 'stop'"):
         sf.configure(on_corruption=given)
-    with pytest.raises(sf.UsageError, match="must be 'fallback' or 'stop'"):
+    with pytest.raises(sf.UsageError, match="is none of 'fallback', 'stop'"):
         sf.workflow(on_corruption=given)(lambda: None)
 
 
@@ -789,7 +789,7 @@ def test_an_attempt_that_was_due_when_the_run_fell_back_may_have_been_made(ledge
 def test_a_retry_that_was_due_when_the_run_fell_back_may_have_been_made(ledger):
     calls = []
 
-    @sf.effect(retry_on=(ValueError,), retries=3, backoff=sf.Backoff(first="1ms"))
+    @sf.effect(not_done=(ValueError,), retries=3, backoff=sf.Backoff(first="1ms"))
     def charge() -> str:
         calls.append(1)
         if len(calls) == 1:

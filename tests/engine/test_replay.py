@@ -44,7 +44,7 @@ def test_other_arguments_than_recorded_stop_the_run_and_show_both(ledger):
     crashed: list[int] = []
     amount = 100
 
-    @sf.step
+    @sf.effect
     def price(amount: int) -> int:
         ledger.write(amount)
         return amount
@@ -62,7 +62,8 @@ def test_other_arguments_than_recorded_stop_the_run_and_show_both(ledger):
     with pytest.raises(sf.CodeChanged) as stop:
         wf.run("r")
     assert stop.value.address == "price#1"
-    assert stop.value.facts == {"recorded": '{"amount":100}', "asked": '{"amount":228}'}
+    assert stop.value.facts == {"recorded": '{"amount":100}', "asked": '{"amount":228}', "call": "price#1"}
+    assert "amount: 100 -> 228" in str(stop.value)
     assert ledger.lines == ["100"]
 
     length = len(sf.get_run("r").entries())
@@ -92,7 +93,7 @@ def test_a_step_turned_into_an_effect_is_another_call():
         wf.run("r")
     asked = sf.effect(name="call")(body)
 
-    with pytest.raises(sf.CodeChanged, match="recorded as step"):
+    with pytest.raises(sf.CodeChanged, match="recorded as a step"):
         wf.run("r")
 
 

@@ -136,10 +136,10 @@ def test_an_exception_of_an_unknown_class_is_step_failed_both_times():
             fail()
         except sf.StepFailed as error:
             sf.now()
-            return f"{error.type}|{error.message}|{type(error.__cause__).__name__}"
+            return f"{type(error).__name__}|{error.type}|{error.message}|{error.__cause__}"
         return "no"
 
-    assert wf.run("r") == "Odd|1 and 2|Odd"
+    assert wf.run("r") == "StepFailed|Odd|1 and 2|None"
 
 
 def test_two_threads_of_one_process_share_one_run(ledger):

@@ -21,7 +21,7 @@ class Agency:
         self.cut = ""
         self.fails = ""
 
-        @sf.effect
+        @sf.effect(not_done=RuntimeError)
         def book(n: object) -> str:
             self.do(f"book {n}")
             return f"#{n}"
@@ -30,7 +30,7 @@ class Agency:
         def _(n, result):
             self.do(f"cancel {n} {result}")
 
-        @sf.effect
+        @sf.effect(not_done=RuntimeError)
         def mail(n: object) -> None:
             self.do(f"mail {n}")
 

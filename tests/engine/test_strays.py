@@ -66,7 +66,7 @@ def test_a_cancellation_is_passed_on_although_the_effect_in_flight_fails(ledger,
     async def pay() -> None:
         started.set()
         await release.wait()
-        raise ValueError("declined")
+        raise sf.NotDone("declined")
 
     @asf.effect
     async def pay_again() -> None:
@@ -74,7 +74,7 @@ def test_a_cancellation_is_passed_on_although_the_effect_in_flight_fails(ledger,
 
     @asf.workflow
     async def wf() -> None:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(sf.NotDone):
             await pay()
         await pay_again()
 

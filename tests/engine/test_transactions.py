@@ -134,7 +134,7 @@ def test_the_marker_commits_with_the_rows_and_the_connection_is_not_among_the_ar
     assert wf.run("r") == 6
     assert wf.run("r") == 6
     assert (rows(), markers()) == ([1, 2], ["2", "4"])
-    assert all("db" not in str(call) for call in sf.get_run("r").steps())
+    assert all("db" not in call.args for call in sf.get_run("r").steps())  # else the id of a worker may hold it by luck
 
 
 @pytest.mark.usefixtures("table")

@@ -102,7 +102,7 @@ def test_effects_of_a_paused_worker_are_not_run_by_the_other(store, tmp_path, re
             _paused(fleet, [f"{number}.{n}" for n in range(CONCURRENCY)])
     report(
         f"{ROUNDS} × {CONCURRENCY} effects in flight that ask, their worker paused past its lease, and continued",
-        f"{ROUNDS * CONCURRENCY} met by the other worker and not run; nothing written by the one that woke up",
+        f"{ROUNDS * CONCURRENCY} met by the other worker and not run; the one that woke up said what it had done, and wrote nothing else",
     )
 
 
@@ -121,7 +121,7 @@ def _paused(fleet, runs):
     zombie.terminate()
     assert zombie.wait(120) == 0, fleet.told()
 
-    assert [kinds(run) for run in runs] == before
+    assert [kinds(run) for run in runs] == [[*one, "EffectLandedLate"] for one in before]
     for n, run in enumerate(runs):
         assert isinstance(sf.get_run(run).stop, sf.InDoubt)
         sf.get_run(run).settle("held#1", happened=n, by="ann")

@@ -25,7 +25,7 @@ def read_project():
         if file.is_file():
             file.read_bytes()
 
-@sf.effect
+@sf.effect(in_flight="0s")
 def transfer(amount):
     print("transferring", flush=True)
     sys.stdin.readline()

@@ -32,21 +32,45 @@ def _(name: str) -> object:
 
 @sf.workflow
 def logs_by_itself() -> str:
-    append("progress.log", "begins")
+    append("progress.txt", "begins")
     return put("a")
 
 
 @sf.workflow
 def logs_by_a_program() -> str:
-    subprocess.run([sys.executable, "-S", "-c", "open('progress.log', 'a').write('begins\\n')"], check=True)
+    subprocess.run([sys.executable, "-S", "-c", "open('progress.txt', 'a').write('begins\\n')"], check=True)
     return put("a")
 
 
 @sf.workflow
 def logs_by_a_thread() -> str:
-    thread = threading.Thread(target=append, args=("progress.log", "begins"))
+    thread = threading.Thread(target=append, args=("progress.txt", "begins"))
     thread.start()
     thread.join()
+    return put("a")
+
+
+@sf.workflow
+def keeps_a_log() -> str:
+    """As `logging` does with a file that is opened at the start: each process writes its own lines."""
+    append("app.log", f"begins in process {os.getpid()}")
+    return put("a")
+
+
+@sf.step
+def mails_by_a_step(to: str) -> str:
+    append("mail.log", to)
+    return to
+
+
+@sf.workflow
+def mailing_by_a_step() -> str:
+    return mails_by_a_step("ada")
+
+
+@sf.workflow
+def keeps_figures() -> str:
+    append("figures.csv", "begins")
     return put("a")
 
 
@@ -150,7 +174,7 @@ def in_another_order(turns: str) -> None:
 
 @sf.workflow
 def logging_child() -> str:
-    append("progress.log", "begins")
+    append("progress.txt", "begins")
     return put("a")
 
 

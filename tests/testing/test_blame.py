@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.errors import UsageError
-from surefoot.testing import NotHeld, crash_matrix, exploring, judging
+from surefoot.testing import NotHeld, crash_matrix, exploring, judging, worlds
 from tests.testing import blamed, mistakes
 from tests.testing.test_crash_matrix import found
 
@@ -27,7 +27,6 @@ from tests.testing.test_crash_matrix import found
         (blamed.believes_that_it_is_undone, judging.CHECK, "hold.undo#1"),
         (blamed.step_raises_when_repeated, judging.STEP, "make_folder#1"),
         (blamed.step_finds_it_done, judging.STEP, "remove#1"),
-        (blamed.own_lines_raise_when_repeated, judging.BODY, "own_lines_raise_when_repeated"),
         (blamed.leaves_a_draft, judging.LEFT, "replace_again#1"),
         (blamed.leaves_a_draft_beside_its_check, judging.LEFT, "replace_and_look#1"),
         (blamed.leaves_a_folder, judging.LEFT, "use_a_folder#1"),
@@ -37,6 +36,12 @@ from tests.testing.test_crash_matrix import found
 def test_only_what_is_wrong_is_blamed(workflow, mistake, call):
     """A truthful check, a step that only counts, a child: each was under way when something else went wrong."""
     assert [(mistake, call)] == found(workflow)
+
+
+def test_own_lines_that_cannot_be_repeated_are_blamed_for_what_they_do_and_for_failing():
+    """A rehearsal repeats them too, so that the drive after it meets what they have done already."""
+    name = "own_lines_raise_when_repeated"
+    assert {(judging.BODY, name), (judging.FAILING, name)} == set(found(blamed.own_lines_raise_when_repeated))
 
 
 def test_a_check_whose_call_has_done_nothing_yet_may_say_so():
@@ -137,3 +142,41 @@ def test_why_a_boundary_is_not_reached_is_not_invented():
     assert re.search(r"\d+ not reached: calls or children with other names each time\?", said)
     assert "side by side" not in said
     assert "\\n" not in said
+
+
+# --- files that do not count -------------------------------------------------------------------------------
+
+
+def test_a_log_is_noted_and_not_blamed():
+    """Every process writes its own lines to it, and that is what a log is for."""
+    report = crash_matrix(blamed.keeps_a_log)
+
+    assert report.held
+    assert any("app.log" in note and "taken for a log" in note for note in report.notes)
+
+
+def test_what_a_call_writes_counts_whatever_it_is_called():
+    """A mail that went out twice is not forgiven because the fake writes it to mail.log."""
+    assert found(blamed.mailing_by_a_step) == [(judging.STEP, "mails_by_a_step#1")]
+
+
+def test_what_is_excluded_is_not_compared():
+    """Only by whoever says so: without it the same is a mistake."""
+    assert crash_matrix(blamed.keeps_figures, exclude="*.csv").held
+    assert found(blamed.keeps_figures) == [(judging.BODY, "keeps_figures")]
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "fits"),
+    [
+        ("a.csv", "*.csv", True), ("out/a.csv", "*.csv", True), ("out/deep/a.csv", "out", True),
+        ("out/deep/a.csv", "out/", True), ("out/deep/a.csv", "out/deep/*", True), ("about/a.csv", "out", False),
+        ("a.csv.txt", "*.csv", False), ("A.CSV", "*.csv", False),
+    ],
+)  # fmt: skip
+def test_a_pattern_fits_a_name_a_path_or_a_folder_around_it(tmp_path, name, pattern, fits):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+
+    assert (worlds.files(tmp_path, [pattern]) == {}) == fits

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.core.matching import Matcher
 from surefoot.engine.session import Session
 from surefoot.errors import UsageError
 from surefoot.testing import NotHeld, World, crash_matrix, exploring, judging, matrix, watching, worlds
@@ -159,7 +160,7 @@ def test_the_working_folder_is_copied_and_stays_as_it_is():
         (mistakes.retry_repeats, judging.RETRY, "post#1"),
         (mistakes.undo_repeats, judging.UNDO, "reserve.undo#1"),
         (mistakes.state_in_global, judging.STATE, "report#1"),
-        (mistakes.state_in_file, judging.STATE, "read#1"),
+        (mistakes.state_in_file, judging.STATE, "state_in_file"),  # what read#1 gave is kept: an effect followed it
         (mistakes.call_skipped, judging.STATE, "read#1"),
         (mistakes.result_of_another_type, judging.STATE, "result_of_another_type"),
         (mistakes.pool_refused, judging.POOL, "notify"),
@@ -256,7 +257,7 @@ def test_every_damage_is_tried_whatever_the_first_one_shows(monkeypatch):
 def test_what_surefoot_itself_fails_with_is_ours_to_mend(monkeypatch):
     """A person cannot mend our lines: they are asked to report it, and not to look through their own."""
     monkeypatch.setattr(exploring, "damage", lambda *_, **__: "something is lost")
-    monkeypatch.setattr(Session, "_from_journal", None)
+    monkeypatch.setattr(Matcher, "takes", None)
 
     assert [(judging.SILENT, "paying")] == found(mistakes.paying, 100, at="after:write:StepDone read#1+flip")
 

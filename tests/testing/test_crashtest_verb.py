@@ -261,3 +261,12 @@ def test_a_person_at_a_terminal_sees_how_far_it_is(app):
     assert "killed and resumed at 3 of " in shown
     assert shown.endswith("\r\x1b[K")
     assert "boundaries\x1b" not in said
+
+
+def test_files_are_left_out_by_pattern_and_the_line_says_so(app):
+    """What is shown again must be shown under the same rules."""
+    assert 0 == crashtest(app, "app:bad", "hi", "--exclude", "wall.*").returncode
+
+    ended = crashtest(app, "app:bad", "hi", "--exclude", "*.csv", "--at", "after:call:post#1")
+    assert 1 == ended.returncode
+    assert "surefoot crashtest app:bad --exclude '*.csv' --at " in ended.stdout

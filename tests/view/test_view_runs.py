@@ -113,27 +113,32 @@ def failed(message="no"):
 
 
 @pytest.mark.parametrize(
-    ("calls", "back_to"),
+    "calls",
     [
-        (
-            [past("a#1", state=PastState.FAILED, error=failed(), first=2), past("b#1", state=PastState.DONE, first=4)],
-            "a#1",
-        ),
-        ([past("a#1", state=PastState.FAILED, error=failed("other"), first=2), past("b#1", first=4)], "b#1"),
-        ([past("a#1", "step", PastState.DONE, first=2), past("n", "note", PastState.DONE, first=4)], "a#1"),
+        [past("a#1", state=PastState.FAILED, error=failed(), first=2), past("b#1", state=PastState.DONE, first=4)],
+        [past("a#1", "step", PastState.DONE, first=2), past("n", "note", PastState.DONE, first=4)],
+        [],
+        [
+            past("[a]/book#1", state=PastState.DONE, first=2),
+            past("[b]/pay#1", state=PastState.FAILED, error=failed(), first=4),
+            past("[a]/book.undo#1", state=PastState.DONE, first=6),
+        ],
     ],
 )
-def test_a_failed_run_goes_back_to_the_call_that_failed_or_else_the_last_one(calls, back_to):
-    """Each call further back is one that is done again, or asked about, for nothing."""
+def test_a_failed_run_has_tried_again_what_failed_and_nothing_else(calls):
+    """Whoever goes back further does things again, or is asked about them, for nothing."""
     seen = page.page(run_state("failed", *calls, error=failed()), driven=False, now=0, where=" --store X")
 
-    assert [cure.do for cure in seen.cures] == [f"surefoot runs rewind r-1 --at '{back_to}' --store X"]
+    assert [cure.do for cure in seen.cures] == ["surefoot runs retry r-1 --failed --store X"]
 
 
 @pytest.mark.parametrize(
     "calls",
     [
-        [],
+        [
+            past("book#1", state=PastState.DONE, first=2),
+            past("book.undo#1", state=PastState.DONE, first=6),
+        ],
         [
             past("book#1", state=PastState.DONE, first=2),
             past("pay#1", state=PastState.FAILED, error=failed(), first=4),
@@ -141,7 +146,7 @@ def test_a_failed_run_goes_back_to_the_call_that_failed_or_else_the_last_one(cal
         ],
     ],
 )
-def test_a_failed_run_is_not_sent_back_to_after_what_was_undone(calls):
+def test_a_failed_run_does_not_go_on_after_what_was_undone(calls):
     """The booking is on record as done, and is gone: going on from there would be silently wrong."""
     seen = page.page(run_state("failed", *calls, error=failed()), driven=False, now=0)
 
@@ -161,7 +166,7 @@ def test_calls_on_record_are_counted_without_notes_and_open_ones():
 
 def let_go(status, *, due=5_000_000, wake=5_000_000, **fields):
     """A run that nobody drives, as a worker left it."""
-    return run_state(status, due=None if due is None else Due(due, "", 0), standing=Standing(wake), **fields)
+    return run_state(status, due=None if due is None else Due(due, "", 0), standing=Standing(wake), epoch=1, **fields)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +208,7 @@ def test_a_run_whose_wait_is_over_is_ready_and_says_what_takes_it_up(state):
     """Where no worker is running, nothing will happen until somebody sees this."""
     seen = page.page(state, driven=False, now=2_000_000)
 
-    assert (seen.stands, seen.headline, seen.needs_a_person) == ("queued", "ready to go on; nobody drives it", True)
+    assert (seen.stands, seen.headline, seen.needs_a_person) == ("ready", "ready to go on; nobody drives it", True)
     assert "surefoot worker MODULE" in [cure.do for cure in seen.cures]
 
 
@@ -268,7 +273,7 @@ def test_the_list_begins_with_damage_then_stops_then_what_is_cut_off():
         "starts at 1970-01-01 00:00:11 UTC",
     ]
     assert all(line.why.isprintable() for line in lines)
-    assert lines[3].why == "its process is gone"
+    assert lines[3].why == "its process is gone; ready to go on"
 
 
 # --- the story -------------------------------------------------------------------------------------------

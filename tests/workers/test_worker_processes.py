@@ -168,9 +168,9 @@ def test_keyed_effect_of_a_killed_worker_is_sent_again_under_the_same_key(fleet)
 
 
 @pytest.mark.parametrize("store", ["postgres"], indirect=True)
-def test_paused_worker_wakes_up_to_find_its_run_taken_and_writes_nothing(fleet):
+def test_paused_worker_wakes_up_to_find_its_run_taken_and_says_what_it_did(fleet):
     """One `once` effect in flight while its worker is paused past its lease: the other does not run it, and the first,
-    when it wakes up, cannot write what it knows into a run that is no longer its own."""
+    when it wakes up, cannot write an outcome into a run that is no longer its own. That it was executed it can say."""
     app().charging.start("r", 1)
     zombie = fleet.start(lease="3")
     wait_until(lambda: fleet.ledger("in once"))
@@ -178,7 +178,7 @@ def test_paused_worker_wakes_up_to_find_its_run_taken_and_writes_nothing(fleet):
     fleet.start()
     run = sf.get_run("r")
     wait_until(lambda: run.status == "stopped", 60)
-    entries = len(run.entries())
+    before = [entry.kind for entry in run.entries()]
 
     fleet.open_gate()
     zombie.send_signal(signal.SIGCONT)
@@ -187,8 +187,9 @@ def test_paused_worker_wakes_up_to_find_its_run_taken_and_writes_nothing(fleet):
 
     assert len(fleet.ledger("in once")) == 1
     assert isinstance(run.stop, sf.InDoubt)
-    assert len(run.entries()) == entries
+    assert [entry.kind for entry in run.entries()] == [*before, "EffectLandedLate"]
     assert "another process has taken over" in said
+    assert "executed here, too late" in said
 
 
 def test_worker_that_is_told_to_stop_ends_in_order(fleet):

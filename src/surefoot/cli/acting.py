@@ -51,6 +51,13 @@ def app_named(app: str | None = None) -> str:
     return app or os.environ.get("SUREFOOT_APP") or standing.UNKNOWN_APP
 
 
+def page_of(settings: Settings, run: Run, app: str | None = None) -> page.Page:
+    """The run as people see it now, with commands that name its store and its code."""
+    state, driven = look(run)
+    now = run.runtime.clock.now()
+    return page.page(state, driven=driven, now=now, where=where(settings), app=app_named(app), whole=run.whole)
+
+
 def resume_command(settings: Settings, run_id: str, app: str | None = None) -> str:
     return f"surefoot runs resume {shlex.quote(run_id)} --app {shlex.quote(app_named(app))}{where(settings)}"
 

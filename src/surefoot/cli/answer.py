@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from surefoot.cli.answering import give, shown_option
-from surefoot.cli.options import Settings, common, operator
+from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.errors import UsageError
 
 
@@ -14,10 +14,13 @@ from surefoot.errors import UsageError
 @click.argument("name", metavar="NAME")
 @click.argument("value", metavar="JSON")
 @shown_option
+@told_app_option
 @operator
 @common
 @click.pass_obj
-def answer(settings: Settings, run_id: str, name: str, value: str, shown: str, by: str | None, note: str) -> None:
+def answer(
+    settings: Settings, run_id: str, name: str, value: str, shown: str, app: str | None, by: str | None, note: str
+) -> None:
     """Answer a question of a run. A text needs its quotes: surefoot answer t-1 'ask#1' '"blue"'.
 
     `surefoot runs show ID` shows what is asked and what an answer must look like. One that does not fit is refused with
@@ -28,4 +31,4 @@ def answer(settings: Settings, run_id: str, name: str, value: str, shown: str, b
     is_json, given = parse_word(value)
     if not is_json:
         raise UsageError(f"{value[:40]!r} is not JSON. A text needs its quotes: '\"…\"'.")
-    give(settings, run_id, name, given, "answered", by=by, note=note, shown=shown)
+    give(settings, run_id, name, given, "answered", by=by, note=note, shown=shown, app=app)

@@ -24,7 +24,16 @@ shown_option = click.option(
 
 
 def give(
-    settings: Settings, run_id: str, name: str | None, value: Any, word: str, *, by: str | None, note: str, shown: str
+    settings: Settings,
+    run_id: str,
+    name: str | None,
+    value: Any,
+    word: str,
+    *,
+    by: str | None,
+    note: str,
+    shown: str,
+    app: str | None,
 ) -> None:
     """Record the answer, and tell to what. Nothing is executed by answering."""
     from surefoot.core.address import as_recorded
@@ -39,6 +48,7 @@ def give(
         run,
         {"run": run_id, "question": address, "asked": question, "answer": value, "by": who, "note": note},
         f"recorded: run {run_id}, {address} ({text.shorten(question, 100)}) {word} by {who}",
+        app=app,
     )
 
 

@@ -1,7 +1,7 @@
 """How a failed workflow is shown: where in the user's own code it happened, without surefoot's frames.
 
-A failure comes back as a copy of the exception that user code raised, which is its `__cause__` while it is
-known. The copies are folded into one story: the workflow's lines first, then those of the call that raised.
+A failure comes back as a copy of the exception that user code raised, with its lines while they are known
+(`engine/originals.py`): the workflow's first, then those of the call that raised.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ _NOT_THEIRS = (
 
 def user_traceback(error: BaseException) -> list[str]:
     """The lines of a traceback that has only user code in it; none if no user code is known."""
-    copies = _copies(error)
-    frames = [frame for copy in copies for frame in traceback.extract_tb(copy.__traceback__) if _is_users(frame)]
-    before = _story_before(copies[-1])
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame)]
+    before = _story_before(error)
     if not frames:
         return before
     told = [
@@ -33,21 +32,8 @@ def user_traceback(error: BaseException) -> list[str]:
         "Traceback of your code:",
         *(line for frame in traceback.format_list(frames) for line in frame.rstrip("\n").split("\n")),
     ]
-    notes = [str(note) for note in getattr(copies[-1], "__notes__", ())]
-    return [text.visible(line) for line in (*told, *_last_lines(copies[-1]), *notes)]
-
-
-def _copies(error: BaseException) -> list[BaseException]:
-    """The exception and those it is a copy of, outermost first."""
-    found = [error]
-    while (cause := found[-1].__cause__) is not None and _told(cause) == _told(error) and cause not in found:
-        found.append(cause)
-    return found
-
-
-def _told(error: BaseException) -> tuple[str, str]:
-    """What both a copy and its original say; classes that cannot come back keep their bare name."""
-    return trouble.type_of(error).rpartition(".")[2], trouble.message_of(error)
+    notes = [str(note) for note in getattr(error, "__notes__", ())]
+    return [text.visible(line) for line in (*told, *_last_lines(error), *notes)]
 
 
 def _story_before(error: BaseException) -> list[str]:

@@ -30,6 +30,7 @@ VERBS = {
     "crashtest": ("surefoot.testing.crashtest:crashtest", "Kill a workflow at every point, resume it, and compare."),
     "repair": ("surefoot.cli.repair:repair", "Let a damaged run go on from its longest valid prefix."),
     "adopt": ("surefoot.cli.adopt:adopt", "Accept a store that is older than it once was."),
+    "match": ("surefoot.cli.match:match", "Say which recorded call a call of changed code is."),
     "settle": ("surefoot.cli.settle:settle", "Say whether an effect that is in doubt happened."),
     "approve": ("surefoot.cli.approve:approve", "Say yes to a question of a run."),
     "deny": ("surefoot.cli.deny:deny", "Say no to a question of a run."),

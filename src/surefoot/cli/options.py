@@ -69,6 +69,15 @@ app_option = click.option(
 )
 
 
+told_app_option = click.option(
+    "--app",
+    metavar="MODULE",
+    envvar="SUREFOOT_APP",
+    show_envvar=True,
+    help="The module that defines the workflow, for the commands that are suggested. It is not imported.",
+)
+
+
 def pairs(words: Iterable[str], option: str) -> dict[str, str]:
     """What was said as `option NAME=VALUE`, perhaps several times."""
     found = {}

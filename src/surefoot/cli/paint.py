@@ -20,6 +20,7 @@ STYLES = {
     "value missing": "bold red",
     "cut off": "bold yellow",
     "waiting": "bold yellow",
+    "ready": "yellow",
     "queued": "yellow",
     "retrying": "yellow",
     "running": "cyan",

@@ -74,12 +74,14 @@ class _Watcher(threading.Thread):
             return None  # Not created yet, or in trouble: the run itself will say so.
 
     def _show(self, state: RunState) -> None:
+        from surefoot.core.parking import why_parked
         from surefoot.view.page import calls_done, progress_text
         from surefoot.view.text import visible
 
         if self._bar is None:
             self._bar = _new_bar()
         told = progress_text(state) or f"{calls_done(state)} calls recorded"
+        told += f"  parked: {visible(parked)}" if (parked := why_parked(state)) else ""
         total = state.progress.total if state.progress is not None else None
         done = state.progress.done if state.progress is not None else 0
         (task,) = self._bar.task_ids

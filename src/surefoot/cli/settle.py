@@ -1,13 +1,18 @@
-"""`surefoot settle ID ADDR --happened JSON | --not-happened`: a person's answer to an effect in doubt."""
+"""`surefoot settle ID ADDR --happened JSON | --not-happened | --failed`: a person's answer to an effect in doubt."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from surefoot.cli import asking, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.errors import Stopped, UsageError
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.handle import Run
 
 
 @click.command()
@@ -15,7 +20,9 @@ from surefoot.errors import Stopped, UsageError
 @click.argument("address", metavar="ADDR")
 @click.option("--happened", metavar="JSON", help="It happened and gave this value: what the call shall return.")
 @click.option("--not-happened", is_flag=True, help="It did not happen: it may run again, with the same key.")
+@click.option("--failed", is_flag=True, help="It did not happen, and the call fails with the exception it raised.")
 @app_option
+@asking.yes_option
 @operator
 @common
 @click.pass_obj
@@ -25,36 +32,64 @@ def settle(
     address: str,
     happened: str | None,
     not_happened: bool,
+    failed: bool,
     app: str | None,
+    yes: bool,
     by: str | None,
     note: str,
-) -> None:
+) -> int:
     """Say whether an effect that is in doubt happened. Look at the world first: surefoot believes you.
 
     The value is JSON; a string needs its quotes: --happened '"re_123"'. With --app it is held against the type that the
     effect says to return, and plain JSON stands for that type: '{"id": "re_1", "cents": 5}' for a dataclass with these
     fields, "2026-01-31" for a date, a list for a tuple. Without --app other types are written as `surefoot runs show
-    --json` prints them: '{"$tuple": [1, 2]}'.
-    The answer is recorded with your name and note, and nothing is executed.
+    --json` prints them: '{"$tuple": [1, 2]}'; the value is then held against what the same effect gave before in this
+    run, and you are asked if it looks different.
+    With --failed the workflow meets the exception that the call ended with, so that its `except` and its sagas go on; a
+    call that was cut off fails with sf.NotDone. The answer is recorded with your name and note, and nothing is executed.
     """
     from surefoot.cli import acting
     from surefoot.engine.handle import whoami
 
-    if (happened is None) == (not not_happened):
-        raise UsageError("say either --happened JSON or --not-happened, not both and not neither.")
+    if (happened is not None) + not_happened + failed != 1:
+        raise UsageError("say one of --happened JSON, --not-happened and --failed.")
     run = acting.open_run(settings, run_id)
     who = by or whoami()
     if happened is None:
-        run.settle(address, not_happened=True, by=who, note=note)
+        run.settle(address, not_happened=not_happened, failed=failed, by=who, note=note)
     else:
-        run.settle(address, happened=_value(happened, app), by=who, note=note)
+        value = _value(happened, app)
+        if not _agreed(run, address, value, app, yes=yes):
+            return asking.DECLINED
+        run.settle(address, happened=value, by=who, note=note)
+    said = "happened" if happened is not None else "did not happen, and fails" if failed else "did not happen"
+    facts = {"run": run_id, "address": address, "happened": happened is not None, "by": who, "note": note}
     acting.report(
         settings,
         run,
-        {"run": run_id, "address": address, "happened": happened is not None, "by": who, "note": note},
-        f"recorded: run {run_id}, {address} {'happened' if happened is not None else 'did not happen'}, said by {who}",
+        {**facts, "failed": True} if failed else facts,
+        f"recorded: run {run_id}, {address} {said}, said by {who}",
         app=app,
     )
+    return 0
+
+
+def _agreed(run: Run, address: str, value: Any, app: str | None, *, yes: bool) -> bool:
+    """A value that no code was held against: said so, and asked about if it looks unlike what the effect gave before."""
+    from surefoot.cli import likeness
+    from surefoot.core.address import as_recorded
+    from surefoot.engine import fitting
+
+    address = as_recorded(address)
+    if fitting.is_held(address):
+        return True
+    why = "name it with --app MODULE" if app is None else f"{app} does not say what {address} returns"
+    output.tell(text.visible(f"warning: run {run.id}, {address}: the value is not held against the code; {why}."))
+    unlike = likeness.unlike(run, address, value)
+    if not unlike:
+        return True
+    output.tell(text.visible(f"  {unlike}."))
+    return asking.agreed("record it all the same?", yes=yes)
 
 
 def _value(given: str, app: str | None) -> Any:

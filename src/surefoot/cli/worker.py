@@ -90,7 +90,7 @@ def _worker(settings: Settings, app: str, concurrency: int, queues: tuple[str, .
     if ":" in app:
         raise UsageError(f"{app!r}: a worker drives all workflows of a module. Write {app.partition(':')[0]}.")
     code.load_module(app)
-    if not registry.names():
+    if not registry.all():
         raise UsageError(f"there is no workflow in module {app!r}: decorate a function with @sf.workflow.")
     return Worker(store=settings.store, queue=queues or None, concurrency=concurrency, grace=grace)
 
@@ -175,7 +175,7 @@ def _serves(working: Worker) -> list[str]:
     queues = ", ".join(queue or "(none)" for queue in working.queues) or "all"
     return [
         f"worker {working.runtime.store.worker[:8]} (pid {os.getpid()}) on {working.runtime.store.url}",
-        f"  workflows    {', '.join(sorted(registry.names()))}",
+        f"  workflows    {', '.join(sorted({each.name for each in registry.all()}))}",
         f"  queues       {queues}",
         f"  concurrency  {working.concurrency}",
     ]

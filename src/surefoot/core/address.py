@@ -30,15 +30,20 @@ def as_recorded(address: str) -> str:
     return address.replace("%2F", "/").replace("%2f", "/")
 
 
+Elsewhere = tuple[tuple[str, bool], ...]
+
+
 class Scope:
     """Where addresses are counted. One node per label or branch; entering it again goes on counting."""
 
-    __slots__ = ("_children", "_counts", "path", "user")
+    __slots__ = ("_children", "_counts", "also", "owner", "path")
 
-    def __init__(self, path: str = "") -> None:
+    def __init__(self, path: str = "", also: Elsewhere = ()) -> None:
         self.path = path
-        self.user: object = None
-        """Who counts here now (a thread or a task); two at once would number calls by luck."""
+        self.owner: object = None
+        """The line of control that counts here; two would number calls by luck, also one after the other."""
+        self.also = also
+        """Where its calls may be on record, too (`was=`): the path, and whether they are counted there as they are here."""
         self._counts: dict[str, int] = {}
         self._children: dict[str, Scope] = {}
 
@@ -48,19 +53,36 @@ class Scope:
         self._counts[name] = number
         return f"{self.path}{name}#{number}"
 
+    def coming(self, name: str) -> str:
+        """The address that the next call of that name will take."""
+        return f"{self.path}{name}#{self._counts.get(name, 0) + 1}"
+
     def count(self, name: str) -> int:
         """How many calls of that name have taken an address here."""
         return self._counts.get(name, 0)
 
-    def labelled(self, label: str) -> Scope:
-        return self._child(f"[{escape(label)}]/")
+    def child(self, step: str) -> Scope | None:
+        """What was opened below under that label (`[label]/`)."""
+        return self._children.get(step)
 
-    def branch(self, address: str, index: int) -> Scope:
-        """The scope of one branch of a `gather` or `map` that has its own address."""
-        return Scope(f"{address}.{index}/")
-
-    def _child(self, step: str) -> Scope:
+    def labelled(self, label: str, was: str | None = None) -> Scope:
+        """`was`: the label it had before; empty: its calls were made in the scope around it."""
+        step = f"[{escape(label)}]/"
         child = self._children.get(step)
         if child is None:
             child = self._children[step] = Scope(self.path + step)
+        child.also = self._elsewhere(step, was)
         return child
+
+    def branch(self, verb: str, index: int, was: str | None = None) -> Scope:
+        """The scope of one branch of the `gather` or `map` that has just taken its number."""
+        step = f"{verb}#{self.count(verb)}.{index}/"
+        return Scope(self.path + step, self._elsewhere(step, was))
+
+    def _elsewhere(self, step: str, was: str | None) -> Elsewhere:
+        inherited = tuple((path + step, counted) for path, counted in self.also)
+        if was is None:
+            return inherited
+        old = f"[{escape(was)}]/" if was else ""
+        here = ((self.path, True), *self.also)
+        return (*inherited, *((path + old, counted and bool(was)) for path, counted in here))

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from surefoot.core.entry import Due, Entry, Stop, Value
+from surefoot.core.entry import Due, Entry, Sight, Stop, Value
 
 
 class Append(Struct, frozen=True):
@@ -46,6 +46,10 @@ class Look(Struct, frozen=True):
     """Have the effect's check look at the world; it changes nothing. Answer: a Verdict, its value encoded."""
 
 
+class Trace(Struct, frozen=True):
+    """Can the process that began the last attempt still be in it? Answer: a Fate (`programs/landing.py`)."""
+
+
 class Repair(Struct, frozen=True):
     """Have the undo of this effect take back what it did in part. Answer: an Ending."""
 
@@ -56,11 +60,25 @@ class Observe(Struct, frozen=True):
     """What does the effect touch, and how is it now? Answer: a tuple of Sights, and what could not be observed."""
 
 
+class Hold(Struct, frozen=True):
+    """Hold what the effect is about to touch against what the run expects. Answer: the Stop if it is something else;
+    True if the run has changed its own world meanwhile, so that one has to look again; else None.
+    """
+
+    sights: tuple[Sight, ...]
+
+
+class Left(Struct, frozen=True):
+    """How did the effect leave what it touches? Answer: Sights as it left them; and as they are found, where somebody
+    else has changed that since.
+    """
+
+
 class Verify(Struct, frozen=True):
     """Is the world as the run expects it? Answer: the Stop if it is not, else None."""
 
 
-Wish = Append | Execute | After | Pause | Look | Repair | Observe | Verify
+Wish = Append | Execute | After | Pause | Look | Trace | Repair | Observe | Hold | Left | Verify
 
 
 class Returned(Struct, frozen=True):
@@ -73,6 +91,8 @@ class Raised(Struct, frozen=True):
     raw: Raw
     runs_in: str = ""
     """The worker in whose process the call goes on all the same, after its time was over."""
+    proven: bool = False
+    """It comes from a guard clause, or from a transaction that was rolled back: nothing was done."""
 
 
 class Unstorable(Struct, frozen=True):

@@ -6,11 +6,12 @@ import shlex
 from datetime import UTC, datetime
 from typing import Final
 
+import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from surefoot.core import values
-from surefoot.core.entry import Kept, Stop, Value
+from surefoot.core.entry import NOTHING, Kept, Stop, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import CANCELLED, ENDED, RunState
 from surefoot.core.visible import shorten, visible
@@ -30,18 +31,21 @@ class Question(Struct, frozen=True):
     known: str
     args: Value | None = None
     """What it was called with: nobody can look for an order whose number they are not told."""
+    raised: str = ""
+    """The exception it ended with, by name; empty: it was cut off. Then to run it again may well raise again."""
 
     def stop(self, why_now: str) -> Stop:
         message = f"run {self.run}, {self.address}: {self.known}, and {why_now}.{_called_with(self.args)}"
-        return Stop("InDoubt", message, self.address, {"known": self.known}, _answers(self.run, self.address))
+        cures = _answers(self.run, self.address, self.raised)
+        return Stop("InDoubt", message, self.address, {"known": self.known}, cures)
 
     def spent(self) -> Stop:
         """Only a fork has another key: a yes to "it did not happen" sends the same one."""
         stop = self.stop("under the same key the other side would do nothing, and answer as it did then")
         fork = f"surefoot runs fork {shlex.quote(self.run)} --at {shlex.quote(self.address)} --id NEW"
-        (yes, settled), (_, same_key) = stop.cures
+        (yes, settled), (_, same_key), *others = stop.cures
         cures = ((yes, settled), ("did not, and do it under a new key?", fork), ("send the same key?", same_key))
-        return replace(stop, cures=cures)
+        return replace(stop, cures=(*cures, *others))
 
     def because(self, why: str) -> Question:
         return replace(self, known=f"{self.known} ({why})")
@@ -53,19 +57,23 @@ class Question(Struct, frozen=True):
 
 def recorded(run: str, past: Past) -> Question:
     """An earlier process left it so."""
+    args = called_with(past.args, past.defaults)
     if past.suspected:
-        return lost(run, past.address, past.args)
+        return lost(run, past.address, args)
     if past.rewound:
         known = "it may have been executed before the run was sent back to before it"
-        return Question(run, past.address, known + (f", and {past.spent} since" if past.spent else ""), past.args)
+        return Question(run, past.address, known + (f", and {past.spent} since" if past.spent else ""), args)
     started = datetime.fromtimestamp(past.at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     known = f"started {started} by {past.claimant}, "
     if past.outcome_lost:
-        return Question(run, past.address, known + "and entries that were recorded after that are lost", past.args)
+        return Question(run, past.address, known + "and entries that were recorded after that are lost", args)
+    if past.landed is not None:
+        said = f"which says that it executed it too late to be recorded ({past.landed.outcome})"
+        return Question(run, past.address, known + said, args)
     if past.error is None:
-        return Question(run, past.address, known + "no outcome recorded", past.args)
+        return Question(run, past.address, known + "no outcome recorded", args)
     kind, text = values.error_summary(past.error)
-    return Question(run, past.address, known + f"ended with {kind}: {text}, which proves nothing", past.args)
+    return Question(run, past.address, known + f"raised {kind}: {text}, {_PROVES_NOTHING}", args, kind)
 
 
 def lost(run: str, address: str, args: Value | None = None) -> Question:
@@ -104,7 +112,7 @@ def open_questions(state: RunState) -> tuple[Stop, ...]:
 
 def open_question(run: str, past: Past, why_now: str) -> Stop:
     if past.state is PastState.UNSTORABLE:
-        return unstorable(run, past.address, past.why, past.args)
+        return unstorable(run, past.address, past.why, called_with(past.args, past.defaults))
     return recorded(run, past).stop(why_now)
 
 
@@ -112,7 +120,7 @@ def left_behind(run: str, past: Past) -> Stop:
     """An effect of a cancelled run that nothing undid, since nobody knows whether, or with which result, it happened."""
     if past.state is PastState.UNSTORABLE:
         why = f"{past.why.rstrip('.')}, and the run was cancelled. It is not undone"
-        stop = unstorable(run, past.address, why, past.args)
+        stop = unstorable(run, past.address, why, called_with(past.args, past.defaults))
     else:
         stop = recorded(run, past).stop("the run was cancelled. If it happened, it is not undone")
     look = ("look:", "see outside what became of it, and put that right by hand")
@@ -146,14 +154,15 @@ def _as_whom(answerers: tuple[str, ...]) -> str:
     return f" --by {shlex.quote(answerers[0]) if named else EXAMPLE_NAME}"
 
 
-def did_nothing(run: str, address: str, error: object, args: Value | None) -> Question:
+def did_nothing(run: str, address: str, error: str, args: Value | None) -> Question:
     known = f"its last attempt did nothing ({error}), but an earlier one may have happened"
     return Question(run, address, known, args)
 
 
-def raised(run: str, address: str, error: BaseException, args: Value | None) -> Question:
-    known = f"raised {type(error).__name__}: {error}, which does not tell whether it happened"
-    return Question(run, address, known, args)
+def raised(run: str, address: str, error: str, args: Value | None) -> Question:
+    """`error`: the exception as it is recorded, its name first."""
+    kind = error.partition(":")[0]
+    return Question(run, address, f"raised {error}, {_PROVES_NOTHING}", args, kind)
 
 
 def unstorable(run: str, address: str, why: str, args: Value | None) -> Stop:
@@ -163,6 +172,14 @@ def unstorable(run: str, address: str, why: str, args: Value | None) -> Stop:
     )
     cure = (f"surefoot settle {shlex.quote(run)} {shlex.quote(address)} --happened {EXAMPLE_VALUE}",)
     return Stop("InDoubt", message, address, {"happened": "yes"}, (("give its value", *cure),))
+
+
+def called_with(args: Value | None, defaults: Value | None) -> Value | None:
+    """What an effect is called with, for people: what was passed, and the defaults of what was not."""
+    if not isinstance(args, Raw) or not isinstance(defaults, Raw) or defaults == NOTHING:
+        return args
+    passed = msgspec.json.decode(args, type=dict[str, Raw])
+    return Raw(msgspec.json.encode({**passed, **msgspec.json.decode(defaults, type=dict[str, Raw])}))
 
 
 def _called_with(args: Value | None) -> str:
@@ -177,6 +194,22 @@ def _in_short(value: Value | None) -> str:
     return shorten(bytes(value or b"").decode("utf-8", "replace"), ARGUMENTS_WIDTH)
 
 
-def _answers(run: str, address: str) -> tuple[tuple[str, str], ...]:
+def _answers(run: str, address: str, raised: str) -> tuple[tuple[str, str], ...]:
     settle = f"surefoot settle {shlex.quote(run)} {shlex.quote(address)}"
-    return (("happened?", f"{settle} --happened {EXAMPLE_VALUE}"), ("did not?", f"{settle} --not-happened"))
+    happened = ("happened?", f"{settle} --happened {EXAMPLE_VALUE}")
+    if not raised:
+        return (happened, ("did not?", f"{settle} --not-happened"))
+    answers = (
+        happened,
+        ("did not, try again?", f"{settle} --not-happened"),
+        ("did not, let it fail?", f"{settle} --failed"),
+    )
+    if any(word in raised for word in _NO_PROOF):
+        return answers
+    name = address.rpartition("/")[2].partition("#")[0]
+    return (*answers, ("such an exception proves it?", f"@sf.effect(not_done={raised}) on {name}, or raise sf.NotDone"))
+
+
+_PROVES_NOTHING: Final = "which does not tell whether it happened"
+_NO_PROOF: Final = ("Timeout", "Connection", "Disconnected", "IncompleteRead", "Unavailable", "Unsure")
+"""Exceptions of these names prove nothing, whatever the effect is: nobody shall be led to declare it."""

@@ -99,6 +99,12 @@ class RunCreated(Entry, frozen=True, kw_only=False):
     """The address it was forked at."""
     child_of: str = ""
     """The run that started this one with `sf.child` and waits for it, if one does."""
+    module: str = ""
+    """`module:qualname` of the function, so that another module's workflow of the same name is not taken for it."""
+    named: bool = False
+    """Whether the name was given with `name=`: then the name alone says which workflow it is."""
+    defaults: Value = NOTHING
+    """What the parameters that were not passed had as defaults, by name. Not part of the digest."""
 
 
 class RunAdopted(Entry, frozen=True, kw_only=False):
@@ -111,6 +117,8 @@ class RunAdopted(Entry, frozen=True, kw_only=False):
     """Random, so that a claim whose acknowledgement was lost can be told from somebody else's."""
     folder: str = ""
     """Its working folder, by which relative paths of witnesses are to be understood."""
+    code: str = ""
+    """A digest of the project's loaded modules. It decides nothing about a call, only who tries first."""
 
 
 class RunReleased(Entry, frozen=True, kw_only=False):
@@ -134,14 +142,20 @@ class RunSuspended(Entry, frozen=True, kw_only=False):
     """When it goes on by itself."""
     children: tuple[str, ...] = ()
     """The child runs it waits for. Their end wakes it too."""
+    why: str = ""
+    """What is away that the workflow itself needs (`sf.Unavailable`): it is parked. Also where no worker drives it."""
 
 
 class RunDone(Entry, frozen=True, kw_only=False):
     value: Value
+    left: tuple[str, ...] = ()
+    """Effects that a person should look at: failed in doubt, or left done by a saga that did not succeed."""
 
 
 class RunFailed(Entry, frozen=True, kw_only=False):
     error: Raw
+    left: tuple[str, ...] = ()
+    """As for `RunDone`."""
 
 
 class CancelRequested(Entry, frozen=True, kw_only=False):
@@ -158,6 +172,10 @@ class RunContinued(Entry, frozen=True, kw_only=False):
 
     args: Value
     digest: str
+    defaults: Value = NOTHING
+    """As in `RunCreated`."""
+    left: tuple[str, ...] = ()
+    """As for `RunDone`, in the segment that ends here."""
 
 
 class FellBack(Entry, frozen=True, kw_only=False):
@@ -207,6 +225,14 @@ class RunRewound(Entry, frozen=True, kw_only=False):
     """The entry from which on calls are set aside."""
 
 
+class CallsReopened(Entry, frozen=True, kw_only=False):
+    """A person has calls that failed tried again. All that succeeded stays on record."""
+
+    addresses: tuple[str, ...]
+    by: str
+    note: str = ""
+
+
 class QuarantineLifted(Entry, frozen=True, kw_only=False):
     """A person lets a run be tried again that was taken up again and again and never got anywhere."""
 
@@ -250,6 +276,8 @@ class StepRaised(Entry, frozen=True, kw_only=False):
     error: Raw
     attempt: int = 1
     due: Due | None = None
+    parked: bool = False
+    """What it needs is away (`sf.Unavailable`): this attempt uses up no retry."""
 
 
 class EffectIntended(Entry, frozen=True, kw_only=False):
@@ -266,6 +294,10 @@ class EffectIntended(Entry, frozen=True, kw_only=False):
     """What the effect touches, as it was before."""
     expires: Due | None = None
     """Until when a retry under this key is safe, counted from its first use; None: for ever."""
+    defaults: Value = NOTHING
+    """What the parameters that were not passed had as defaults, by name: every attempt, check and undo uses them."""
+    lands: Due | None = None
+    """Until when the call may still be on its way if it is cut off, for an effect with a check and without a time-out."""
 
 
 class EffectDone(Entry, frozen=True, kw_only=False):
@@ -273,7 +305,9 @@ class EffectDone(Entry, frozen=True, kw_only=False):
     value: Value
     attempt: int = 1
     after: tuple[Sight, ...] = ()
-    """What the effect touches, as it was left."""
+    """What the effect touches, as it left it: by its own word, or as it was found."""
+    found: tuple[Sight, ...] = ()
+    """Where it says how it left it, and something else was found right after: that is somebody else's doing."""
 
 
 class EffectRaised(Entry, frozen=True, kw_only=False):
@@ -283,6 +317,8 @@ class EffectRaised(Entry, frozen=True, kw_only=False):
     error: Raw
     attempt: int = 1
     due: Due | None = None
+    parked: bool = False
+    """As in `StepRaised`."""
 
 
 class EffectDoubted(Entry, frozen=True, kw_only=False):
@@ -315,6 +351,8 @@ class EffectSettled(Entry, frozen=True, kw_only=False):
     learned_by: str = "person"
     by: str = ""
     note: str = ""
+    failed: bool = False
+    """It did not happen, and it is not run again either: the call fails with its exception."""
 
 
 class EffectSuspected(Entry, frozen=True, kw_only=False):
@@ -326,6 +364,7 @@ class EffectSuspected(Entry, frozen=True, kw_only=False):
     key: str
     policy: str
     attempt: int = 1
+    defaults: Value = NOTHING
 
 
 class EffectRecovered(Entry, frozen=True, kw_only=False):
@@ -338,6 +377,7 @@ class EffectRecovered(Entry, frozen=True, kw_only=False):
     policy: str
     value: Value
     attempt: int = 1
+    defaults: Value = NOTHING
 
 
 class SagaCancelled(Entry, frozen=True, kw_only=False):
@@ -351,6 +391,50 @@ class SagaCancelled(Entry, frozen=True, kw_only=False):
     """How long the code had been running in its process by then: so long it may take until the same cancels it again."""
 
 
+class CallKept(Entry, frozen=True, kw_only=False):
+    """The code asks for a recorded call with other arguments, and what is on record stands all the same. Lazy."""
+
+    address: str
+    digest: str
+    args: Value
+    why: str
+
+
+class CodeMatched(Entry, frozen=True, kw_only=False):
+    """A person says how the calls of changed code and those on record belong together."""
+
+    address: str
+    """Of the code as it is now; `*` stands for any characters."""
+    how: str
+    """`is` (it is the recorded call `other`), `new`, `keep` or `rerun`."""
+    by: str
+    other: str = ""
+    note: str = ""
+
+
+class CallCancelled(Entry, frozen=True, kw_only=False):
+    """A call was cut off by a cancellation from inside the run (a time-out, a failing sibling). Lazy."""
+
+    address: str
+    seconds: float = 0.0
+    """How long the code had been running in its process by then: so long it may take until the same cancels it again."""
+    before: bool = False
+    """It struck between two calls, before this one was asked for; this one was not cut off."""
+
+
+class EffectLandedLate(Entry, frozen=True, kw_only=False):
+    """A process that had lost its claim finished an effect all the same: executed there, too late to be recorded."""
+
+    address: str
+    key: str
+    attempt: int
+    worker: str
+    host: str
+    pid: int
+    outcome: str
+    """`returned`, or the exception in words."""
+
+
 # --- recorded values, time, waiting ---------------------------------------------------------------
 
 
@@ -361,7 +445,13 @@ class ValueNoted(Entry, frozen=True, kw_only=False):
     value: Value
 
 
+ITEMS_DONE: Final = "map.progress"
+"""Where progress stands that nobody has called for: how far `sf.map` is. It is no call, and nothing replays it."""
+
+
 class Progressed(Entry, frozen=True, kw_only=False):
+    """How far the run is, for people. Lazy."""
+
     address: str
     done: float
     total: float | None = None
@@ -516,6 +606,7 @@ KINDS: Final[dict[int, type[Entry]]] = {
     11: FellBack,
     12: RunPruned,
     13: RunRewound,
+    14: CallsReopened,
     17: RunSuspended,
     18: QuarantineLifted,
     20: StepStarted,
@@ -530,6 +621,10 @@ KINDS: Final[dict[int, type[Entry]]] = {
     29: EffectSuspected,
     30: EffectRecovered,
     31: SagaCancelled,
+    32: CallKept,
+    33: CodeMatched,
+    34: CallCancelled,
+    35: EffectLandedLate,
     40: ValueNoted,
     41: Progressed,
     42: Published,
@@ -549,12 +644,22 @@ KINDS: Final[dict[int, type[Entry]]] = {
     61: StoreAdopted,
 }
 
-BY_PARTS: Final = ("args", "value", "state", "details")
+BY_PARTS: Final = ("args", "value", "state", "details", "defaults")
 """The fields of entries that may be kept by parts. Failures are not: people need to read them in any case."""
 
 KIND_OF: Final[dict[type[Entry], int]] = {cls: number for number, cls in KINDS.items()}
 
 VISITORS: Final = frozenset(
-    {CancelRequested, EffectSettled, EventSent, DriftAccepted, AnswerGiven, QuarantineLifted, ChildEnded}
+    {
+        CancelRequested,
+        EffectSettled,
+        EventSent,
+        DriftAccepted,
+        AnswerGiven,
+        QuarantineLifted,
+        ChildEnded,
+        CodeMatched,
+        EffectLandedLate,
+    }
 )
 """Entries that somebody other than the claimant may write into a run. A closed set."""

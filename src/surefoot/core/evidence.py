@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from surefoot.core.entry import (
     KIND_OF,
+    CallsReopened,
     CancelRequested,
     EffectDone,
     EffectDoubted,
@@ -40,6 +41,7 @@ class Proof(Struct, frozen=True):
 
     digest: str
     value: Value
+    defaults: Value
 
 
 class Evidence:
@@ -79,16 +81,19 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
                 intents.clear()
                 evidence.proven.clear()
                 evidence.messages = [sent for sent in evidence.messages if sent.kind != KIND_OF[CancelRequested]]
+            case CallsReopened():
+                # What succeeded stands as it did; what failed has no outcome here to prove anything.
+                evidence.messages = [sent for sent in evidence.messages if sent.kind != KIND_OF[CancelRequested]]
             case EffectIntended() | EffectSuspected():
                 intents[entry.address] = entry
                 evidence.begun[entry.key] = entry.address
             case EffectRecovered():
                 evidence.begun[entry.key] = entry.address
-                evidence.proven[entry.key] = Proof(entry.digest, entry.value)
+                evidence.proven[entry.key] = Proof(entry.digest, entry.value, entry.defaults)
             case EffectDone() | EffectSettled(happened=True):
                 intent = intents.get(entry.address)
                 if intent is not None and entry.attempt == intent.attempt:
-                    evidence.proven[intent.key] = Proof(intent.digest, entry.value)
+                    evidence.proven[intent.key] = Proof(intent.digest, entry.value, intent.defaults)
             case EffectRaised():
                 intents.pop(entry.address, None)  # a later outcome would need an intent of its own
             case RunAdopted():

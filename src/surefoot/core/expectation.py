@@ -96,13 +96,17 @@ class Expectation:
         """Witness -> the entry in which `sf.watch` saw it first, for those that nothing else has looked at."""
         self._open: dict[str, tuple[Sight, ...]] = {}
         """Effect in flight or in doubt -> what it touches, as it was before."""
+        self._begun_at: dict[str, int] = {}
+        """Effect in flight or in doubt -> the version when it began."""
+        self._learned: dict[str, int] = {}
+        """Part -> the version in which it was last found to be another than before."""
 
     def copy(self) -> Expectation:
         """As it is now; what is learned later does not change it."""
         twin = Expectation()
         twin.sights, twin.parts, twin.fresh = dict(self.sights), dict(self.parts), set(self.fresh)
         twin.fresh_witnesses, twin.version, twin._open = set(self.fresh_witnesses), self.version, dict(self._open)
-        twin._seen_by = dict(self._seen_by)
+        twin._seen_by, twin._begun_at, twin._learned = dict(self._seen_by), dict(self._begun_at), dict(self._learned)
         twin.folder, twin.unwatched, twin._begun = self.folder, set(self.unwatched), dict(self._begun)
         return twin
 
@@ -112,8 +116,7 @@ class Expectation:
             case EffectIntended() if entry.before:
                 self.begin(entry.address, entry.before, seq)
             case EffectDone():
-                self.end(entry.address, as_found=True)
-                self.see(entry.after, entry.address, seq)
+                self.left(entry.address, entry.after, seq)
             case EffectRaised():
                 self.end(entry.address)
             case EffectSettled():
@@ -122,6 +125,28 @@ class Expectation:
                 self.found(entry, seq)
             case _:
                 pass
+
+    def left(self, address: str, after: Iterable[Sight], seq: int) -> None:
+        """An effect has left the world like this. What it did not change, and others of the run have since, is theirs."""
+        since, touched = self._begun_at.get(address, self.version), self._open.get(address, ())
+        before = {part: value for sight in touched for part, value in sight.parts.items()}
+        self.end(address, as_found=True)
+        self.see([self._without_others(sight, before, since) for sight in after], address, seq)
+
+    def _without_others(self, sight: Sight, before: Mapping[str, str], since: int) -> Sight:
+        """The look may be older than what another branch has recorded meanwhile: of parts that were the same before and
+        after this effect, it says nothing new.
+        """
+        parts = dict(sight.parts)
+        known = self.sights[sight.witness].parts if sight.witness in self.sights else {}
+        for part in {**known, **parts}:
+            unchanged = sight.parts.get(part, ABSENT) == before.get(part, ABSENT)
+            if unchanged and self._learned.get(part, 0) > since:
+                expected = self.parts.get(part)
+                parts.pop(part, None)
+                if expected is not None:
+                    parts[part] = expected.hash
+        return sight if parts == sight.parts else Sight(sight.witness, parts, sight.spec)
 
     def see(self, sights: Iterable[Sight], by: str, seq: int) -> None:
         self.version += 1
@@ -132,9 +157,13 @@ class Expectation:
             for part in before.parts if before is not None else ():
                 if part not in sight.parts:
                     self.parts.pop(part, None)
+                    self._learned[part] = self.version
             self.sights[sight.witness] = sight
             self._seen_by[sight.witness] = by
             for part, value in sight.parts.items():
+                known = self.parts.get(part)
+                if known is None or known.hash != value:
+                    self._learned[part] = self.version
                 self.parts[part] = Expected(value, by, seq)
                 self.fresh.discard(part)
 
@@ -150,11 +179,13 @@ class Expectation:
         for sight in sights:
             self._begun.pop(sight.witness, None)  # What an effect touched is relied on, whoever looked first.
         self._open[address] = sights
+        self._begun_at[address] = self.version
 
     def end(self, address: str, *, as_found: bool = False) -> None:
         """It is no longer in doubt. `as_found`: it happened, and how it left the world was not recorded."""
         self.version += 1
         touched = self._open.pop(address, ())
+        self._begun_at.pop(address, None)
         if as_found:
             self.fresh.update(part for sight in touched for part in sight.parts)
             self.fresh_witnesses.update(sight.witness for sight in touched)
@@ -212,6 +243,17 @@ class Expectation:
                     if drift is not None:
                         found[part] = drift
         return list(found.values())
+
+    def unlike(self, sights: Iterable[Sight]) -> list[Drift]:
+        """What of these is not as expected. What this run has never seen is no drift, nor what an effect in flight or
+        in doubt touches: that is judged once it has ended.
+        """
+        found = self.drift({sight.witness: sight.parts for sight in sights})
+        return [drift for drift in found if drift.witness in self.sights or drift.part in self.parts]
+
+    def touched(self, address: str) -> tuple[Sight, ...]:
+        """What an effect in flight or in doubt touches, as it was before."""
+        return self._open.get(address, ())
 
     def _judge(self, witness: str, part: str, actual: str) -> Drift | None:
         expected = self.parts.get(part, Expected(ABSENT, self._seen_by.get(witness, START), 0))

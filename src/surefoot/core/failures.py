@@ -1,8 +1,9 @@
 """Exceptions as data: recorded with type, message, arguments and notes, and revived from closed tables.
 
 An exception comes back as itself only if that was proved when it was recorded: built-in ones, surefoot's
-own and registered ones whose revived twin tells the same. Everything else comes back as `StepFailed`, the
-first time as well as on replay, so that an `except` clause does the same after a crash as before it.
+own and registered ones whose revived twin tells the same. Everything else comes back as `StepFailed` that is
+also of its class where that can be found (`likeness.py`), the first time as well as on replay, so that an
+`except` clause does the same after a crash as before it. What led to it comes back as failures of its own.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from surefoot import errors
-from surefoot.core import registry
+from surefoot.core import likeness, registry
 from surefoot.errors import StepFailed
 
 MAX_MESSAGE: Final = 10_000
 MAX_NOTES: Final = 100
+MAX_LINKS: Final = 10
+"""Failures that led to one, recorded with it (`raise … from …`, and what was being handled)."""
+MAX_ATTRIBUTES: Final = 20
+MAX_ATTRIBUTE: Final = 2_000
+"""Bytes of an attribute that is recorded with a failure which cannot come back as itself."""
 
 BUILTINS: Final[dict[str, type[Exception]]] = {
     name: cls
@@ -34,6 +40,7 @@ OWN: Final[dict[str, type[Exception]]] = {
         errors.Fatal,
         errors.NotDone,
         errors.RetryAfter,
+        errors.Unavailable,
         errors.HttpError,
         errors.HttpUnsure,
         errors.StepFailed,
@@ -45,8 +52,12 @@ OWN: Final[dict[str, type[Exception]]] = {
 }
 BUILTINS["BaseExceptionGroup"] = ExceptionGroup  # what it held besides exceptions comes back as StepFailed
 
-_FIELDS: Final = frozenset({"type", "message", "as", "version", "parts", "errors", "notes"})
+_FIELDS: Final = frozenset(
+    {"type", "message", "as", "version", "parts", "errors", "notes", "module", "state", "cause", "context", "suppress"}
+)
 _TABLES: Final[dict[str, Mapping[str, type[Exception]]]] = {"builtins": BUILTINS, "surefoot": OWN}
+_MODULES: Final = {"builtins": builtins, "surefoot": errors}
+_OURS: Final = frozenset({"type", "message", "module"})
 
 
 def origin(error: BaseException) -> tuple[str, str] | None:
@@ -57,6 +68,35 @@ def origin(error: BaseException) -> tuple[str, str] | None:
             return table, cls.__name__
     known = registry.BY_CLASS.get(cls)
     return ("registered", known.name) if known is not None else None
+
+
+def described(error: BaseException) -> tuple[str, str, str]:
+    """Type, message and module, of a failure that comes back as `StepFailed`. A copy of one is what it is a copy of."""
+    if likeness.is_likeness(error):
+        return error.type, error.message, error.module  # type: ignore[attr-defined]
+    return type_name(error), message(error), likeness.home(type(error))
+
+
+def attributes(error: BaseException) -> dict[str, Any]:
+    """What it holds beside its text; of a copy, without what every `StepFailed` has."""
+    try:
+        parts: dict[str, Any] = registry.take_error(error)[0]  # type: ignore[assignment]
+        found: dict[str, Any] = parts.get("state", {})
+        if isinstance(error, OSError):
+            found |= {"errno": error.errno, "strerror": error.strerror}
+    except Exception:  # noqa: BLE001 - properties of user code; the `except` clause matters more
+        return {}
+    return {name: item for name, item in found.items() if name not in _OURS and not name.startswith("__")}
+
+
+def story(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """What led to it: its cause, and what was being handled if that is another one. Signals of ours are no story."""
+    cause, context = error.__cause__, error.__context__
+    return _told(cause), None if context is cause else _told(context)
+
+
+def _told(error: BaseException | None) -> BaseException | None:
+    return None if error is None or type(error).__module__.startswith("surefoot.engine") else error
 
 
 def type_name(error: BaseException) -> str:
@@ -111,10 +151,42 @@ def revive(payload: dict[str, Any], value: Callable[[Any], Any]) -> Exception:
     if not payload.keys() <= _FIELDS or type(noted) is not list:
         raise TypeError
     table = payload.get("as")
-    made = StepFailed(name, text) if table is None else _revive_as(table, name, payload, value)
+    if table is None:
+        made: Exception = _revive_likeness(name, text, payload, value)
+    elif _is_of_another_time(table, name):
+        made = likeness.make(name, text, _MODULES[table].__name__, state={}, errors=None)
+    else:
+        made = _revive_as(table, name, payload, value)
     for note in noted:
         made.add_note(note)
+    _revive_story(made, payload, value)
     return made
+
+
+def _revive_likeness(name: str, text: str, payload: dict[str, Any], value: Callable[[Any], Any]) -> StepFailed:
+    module, state = payload.get("module", ""), value(payload.get("state", {}))
+    errors = value(payload["errors"]) if "errors" in payload else None
+    if type(module) is not str or type(state) is not dict or not all(isinstance(e, Exception) for e in errors or ()):
+        raise TypeError
+    return likeness.make(name, text, module, state=state, errors=errors)
+
+
+def _is_of_another_time(table: Any, name: str) -> bool:
+    """A class of a newer Python, or of a newer surefoot: unknown here, and no damage."""
+    if type(table) is not str or table not in _TABLES:
+        return False
+    return name not in _TABLES[table] and name.isidentifier() and not hasattr(_MODULES[table], name)
+
+
+def _revive_story(made: Exception, payload: dict[str, Any], value: Callable[[Any], Any]) -> None:
+    cause, context, suppress = (payload.get(key) for key in ("cause", "context", "suppress"))
+    if cause is None and context is None and suppress is None:
+        return
+    led = [None if link is None else value(link) for link in (cause, context)]
+    if not all(link is None or isinstance(link, Exception) for link in led) or suppress not in (None, True, False):
+        raise TypeError
+    made.__cause__, made.__context__ = led[0], led[1] or led[0]
+    made.__suppress_context__ = led[0] is not None if suppress is None else suppress
 
 
 def summary(payload: dict[str, Any], value: Callable[[Any], Any]) -> tuple[str, str]:

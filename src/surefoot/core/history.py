@@ -11,7 +11,7 @@ from enum import Enum
 
 from msgspec import Raw
 
-from surefoot.core.entry import Due, Kept, Stop, Value
+from surefoot.core.entry import Due, EffectLandedLate, Kept, RunAdopted, Stop, Value
 from surefoot.errors import Stopped
 
 
@@ -34,14 +34,26 @@ class Past:
 
     digest = ""
     args: Value | None = None
+    defaults: Value | None = None
+    """Of an effect: what the parameters that were not passed had as defaults."""
     value: Value | None = None
     error: Raw | None = None
     attempt = 0
     failures = 0
     """How many attempts of an effect ended, as against being cut off: only those use up its retries."""
+    parked = False
+    """It waits because what it needs is away (`sf.Unavailable`)."""
+    parks = 0
+    """How many attempts ended so: they use up no retries."""
     due: Due | None = None
     deadline: Due | None = None
     """Of an effect: when its attempt has used up its time."""
+    lands: Due | None = None
+    """Of an effect: until when its attempt may still be on its way, if it was cut off."""
+    taken_from: RunAdopted | None = None
+    """Of an effect in doubt: the claimant that began it, if others took the run from it without a word of its own."""
+    landed: EffectLandedLate | None = None
+    """Of an effect in doubt: the word of a process which had lost its claim by then that it executed this attempt."""
     runs_in = ""
     """Of an effect in doubt: the worker in whose process its last attempt may still be running."""
     ended = 0
@@ -54,6 +66,9 @@ class Past:
     name = ""
     why = ""
     learned_by = ""
+    """Who told what became of it, where that is not the call itself: `person ann`, `check`."""
+    cleared_by = ""
+    """Who said, before its last attempt, that it had not happened."""
     claimant = ""
     epoch = 0
     seq = 0
@@ -70,6 +85,8 @@ class Past:
     """Of a rewound effect: what it had noted as being there before it (`X.before#1` belongs to `X#1`)."""
     gave_up = False
     """An effect that failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
+    reopened = False
+    """An effect that failed, and that a person has tried again (`runs retry`): cleared, or in doubt if it gave up."""
     form = ""
     """Of a question: `approve` or `ask`."""
     shown = ""
@@ -85,6 +102,8 @@ class Past:
     """In doubt, and entries that were recorded after it are lost."""
     asked = False
     """Whether the code, replayed, has asked for this call."""
+    kept = ""
+    """The digest of other arguments with which it was asked for since, and what it gave was kept."""
 
     def __init__(self, address: str, kind: str, state: PastState, at: int) -> None:
         self.address = address
@@ -93,6 +112,12 @@ class Past:
         self.state = state
         self.at = at
         """When it started, microseconds since 1970."""
+
+    @property
+    def is_limit(self) -> bool:
+        """The deadline of a block (`sf.timeout`) that has not ended."""
+        name = self.address.rpartition("/")[2].partition("#")[0]
+        return self.kind == "timer" and self.state is PastState.OPEN and name == "timeout"
 
 
 def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop | None:

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
+from surefoot.core import reshaping
 from surefoot.errors import SchemaMismatch, UsageError
 
 C = TypeVar("C", bound=type)
@@ -29,6 +30,8 @@ Parts = tuple[object, dict[str, object]]
 """What a value is made of, and what else must be known about it (mostly nothing)."""
 
 _HEAP_TYPE: Final = 1 << 9
+_ENUM_VALUES: Final = frozenset({type(None), bool, int, float, str, bytes})
+"""What of an enum's values is recorded beside its name: the plain ones, which may be part of a request."""
 _BOOKKEEPING: Final = frozenset({"__orig_class__", "_attrs_cached_hash"})
 """Attributes that typing and attrs leave on instances; they are no part of the value."""
 _NATIVE: Final = frozenset(
@@ -56,7 +59,7 @@ class Unstorable(Exception):
 class Registered:
     """One class, its stored name and version, and the two functions that take apart and put together."""
 
-    __slots__ = ("automatic", "cls", "error", "make", "name", "take", "version")
+    __slots__ = ("added", "automatic", "cls", "error", "make", "name", "take", "version")
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class Registered:
         take: Callable[[Any], Parts],
         make: Callable[[Any, Mapping[str, Any]], Any],
         automatic: bool,
+        added: Mapping[str, Any] | None = None,
     ) -> None:
         self.cls = cls
         self.name = name
@@ -75,6 +79,8 @@ class Registered:
         self.make = make
         self.automatic = automatic
         self.error = issubclass(cls, Exception)
+        self.added = added
+        """What values of older versions lack, where no upcaster says more."""
 
 
 BY_CLASS: Final[dict[type, Registered]] = {}
@@ -96,6 +102,7 @@ def register(
     version: int = 1,
     encode: Callable[[Any], object] | None = None,
     decode: Callable[[Any], Any] | None = None,
+    added: Mapping[str, Any] | None = None,
 ) -> C: ...
 @overload
 def register(
@@ -105,6 +112,7 @@ def register(
     version: int = 1,
     encode: Callable[[Any], object] | None = None,
     decode: Callable[[Any], Any] | None = None,
+    added: Mapping[str, Any] | None = None,
 ) -> Callable[[C], C]: ...
 def register(
     cls: type | None = None,
@@ -113,15 +121,20 @@ def register(
     version: int = 1,
     encode: Callable[[Any], object] | None = None,
     decode: Callable[[Any], Any] | None = None,
+    added: Mapping[str, Any] | None = None,
 ) -> Any:
     """Let values of a class be stored under a name. A function and a decorator.
 
     Dataclasses, attrs classes, pydantic models, msgspec structs, named tuples, enums and exceptions
     need nothing else; any other class needs `encode` (to plain data) and `decode` (back).
+
+    A class that changed gets a higher `version`. If it only has more fields, `added` says what they are in
+    values of older versions: `sf.register(Order, version=2, added={"currency": "EUR"})`; else write an `sf.upcast`.
     """
     if cls is None:
-        return functools.partial(register, name=name, version=version, encode=encode, decode=decode)
+        return functools.partial(register, name=name, version=version, encode=encode, decode=decode, added=added)
     _check_request(cls, name, version, encode, decode)
+    _check_added(cls, added, version)
     how = (_custom_take(encode), _custom_make(cls, decode)) if encode and decode else _shape_of(cls)
     if how is None:
         raise UsageError(
@@ -129,7 +142,7 @@ def register(
             f"Say how: sf.register({cls.__name__}, encode=to_plain_data, decode=from_plain_data)."
         )
     stored = default_name(cls) if name is None else name
-    _enter(Registered(cls, stored, version=version, take=how[0], make=how[1], automatic=False))
+    _enter(Registered(cls, stored, version=version, take=how[0], make=how[1], automatic=False, added=added))
     return cls
 
 
@@ -165,6 +178,12 @@ def register_annotations(fn: Callable[..., Any]) -> None:
             name = default_name(cls)
             _enter(Registered(cls, name, version=1, take=how[0], make=how[1], automatic=True))
         pending.extend(found for hint in _hints_of_class(cls) for found in _classes_in(hint))
+
+
+def mentions(fn: Callable[..., Any], cls: type) -> bool:
+    """Whether a function's annotations of its parameters name this class."""
+    hints = zip(_annotations(inspect.unwrap(fn)), _hints_of_function(fn), strict=True)
+    return any(cls in _classes_in(hint) for name, hint in hints if name != "return")
 
 
 def returned_by(fn: Callable[..., Any]) -> Any:
@@ -226,6 +245,20 @@ def _check_request(cls: Any, name: Any, version: Any, encode: Any, decode: Any) 
         raise UsageError(f"sf.register({cls.__name__}, name=...) takes a string that is not empty.")
 
 
+def _check_added(cls: type, added: Any, version: int) -> None:
+    if added is None:
+        return
+    call = f"sf.register({cls.__name__}, added=...)"
+    if not isinstance(added, Mapping) or not all(isinstance(name, str) for name in added):
+        raise UsageError(f"{call} takes a dict: for each new field its value in what was recorded before.")
+    if version == 1:
+        raise UsageError(
+            f"{call} says what values of older versions lack: give the class a higher version=, such as 2."
+        )
+    if unknown := sorted(set(added) - set(fields_of(cls))):
+        raise UsageError(f"{call}: {full_name(cls)} has no field {unknown[0]!r}.")
+
+
 def _is_native(cls: type) -> bool:
     root = cls.__module__.partition(".")[0]
     if issubclass(cls, BaseException) and root in ("builtins", "surefoot"):
@@ -285,6 +318,11 @@ def _same_place(one: Any, other: Any) -> bool:
 # --- finding -------------------------------------------------------------------------------------
 
 
+def known(name: str) -> Registered | None:
+    """The class that answers to a name, if there is just one."""
+    return _by_name.get(name)
+
+
 def find(name: str) -> Registered:
     """The class that answers to a recorded name."""
     found = _by_name.get(name)
@@ -308,7 +346,10 @@ def find(name: str) -> Registered:
 def rebuild(name: str, parts: Any, *, version: int = 1, about: Mapping[str, Any] | None = None) -> Any:
     """Put a recorded value together, brought up to the version its class has now."""
     known = find(name)
-    return known.make(_brought_up(known, parts, version), about or {})
+    if version == known.version:
+        return known.make(parts, about or {})
+    newer = _brought_up(known, parts, version)
+    return known.make(newer, {**(about or {}), "older": frozenset(parts) if type(parts) is dict else None})
 
 
 def _brought_up(known: Registered, parts: Any, version: int) -> Any:
@@ -319,11 +360,17 @@ def _brought_up(known: Registered, parts: Any, version: int) -> Any:
         )
     for step in range(version, known.version):
         function = _upcasters.get((known.name, step))
+        if function is None and known.added is not None:
+            parts = reshaping.added(known.added, parts)
+            continue
         if function is None:
             raise SchemaMismatch(
                 f"a recorded {known.name} has version {step}; the class at hand is version {known.version}, "
                 f"and nothing says how to get from {step} to {step + 1}.",
-                cures=(("say how", f'@sf.upcast("{known.name}", {step})'),),
+                cures=(
+                    ("say how", f'@sf.upcast("{known.name}", {step})'),
+                    ("only new fields?", f"sf.register({known.cls.__name__}, version={known.version}, added={{…}})"),
+                ),
             )
         parts = _call_user(function, parts, f"the upcaster of {known.name} from version {step}")
     return parts
@@ -389,12 +436,14 @@ def _fields_shape(cls: type, names: tuple[str, ...]) -> Shape:
     allowed = known | _passing_attributes(cls)
     caches_hash = "_attrs_cached_hash" in getattr(getattr(cls.__hash__, "__code__", None), "co_names", ())
 
+    simple = _Simple(cls)
+
     def take(value: Any) -> Parts:
         _refuse_extra(value, allowed)
-        return _read_fields(value, names), {}
+        return simple.noted(_read_fields(value, names))
 
     def make(parts: Any, about: Mapping[str, Any]) -> Any:
-        _check_fields(cls, known, parts)
+        parts = simple.fitted(known, parts, about)
         made: Any = object.__new__(cls)
         for name in names:
             object.__setattr__(made, name, parts[name])
@@ -410,13 +459,14 @@ def _struct_shape(cls: Any) -> Shape:
     known = frozenset(names)
     slots = {name: getattr(cls, name) for name in names}
     allowed = known | _passing_attributes(cls)
+    simple = _Simple(cls)
 
     def take(value: Any) -> Parts:
         _refuse_extra(value, allowed)
-        return _read_fields(value, names), {}
+        return simple.noted(_read_fields(value, names))
 
     def make(parts: Any, about: Mapping[str, Any]) -> Any:
-        _check_fields(cls, known, parts)
+        parts = simple.fitted(known, parts, about)
         # A struct cannot be made past its constructor, so what __post_init__ changed is set right after it.
         made = _call_user(lambda fields: cls(**fields), parts, f"__post_init__ of {full_name(cls)}")
         for name, slot in slots.items():
@@ -430,16 +480,17 @@ def _named_tuple_shape(cls: Any) -> Shape:
     names: tuple[str, ...] = cls._fields
     known = frozenset(names)
     allowed = _passing_attributes(cls)
+    simple = _Simple(cls)
 
     def take(value: Any) -> Parts:
         _refuse_extra(value, allowed)
         items = tuple(tuple.__iter__(value))
         if len(items) != len(names):
             raise Unstorable(f"it has {len(items)} items for {len(names)} fields")
-        return dict(zip(names, items, strict=True)), {}
+        return simple.noted(dict(zip(names, items, strict=True)))
 
     def make(parts: Any, about: Mapping[str, Any]) -> Any:
-        _check_fields(cls, known, parts)
+        parts = simple.fitted(known, parts, about)
         return tuple.__new__(cls, [parts[name] for name in names])
 
     return take, make
@@ -450,7 +501,9 @@ def _enum_shape(cls: type[enum.Enum]) -> Shape:
 
     def take(value: enum.Enum) -> Parts:
         name: Any = value.name  # None, or "A|B", for flags combined
-        return (name if members.get(name) is value else value.value), {}
+        if members.get(name) is not value:
+            return value.value, {}
+        return name, {"value": value.value} if type(value.value) in _ENUM_VALUES else {}
 
     def make(parts: Any, about: Mapping[str, Any]) -> Any:
         if type(parts) is str:
@@ -474,6 +527,7 @@ def _model_shape(cls: Any) -> Shape:
     allowed = known | _passing_attributes(cls)
     base = sys.modules["pydantic"].BaseModel
     open_ended = cls.model_config.get("extra") == "allow"
+    simple = _Simple(cls)
 
     def take(value: Any) -> Parts:
         _refuse_extra(value, allowed)
@@ -486,24 +540,82 @@ def _model_shape(cls: Any) -> Shape:
             about["extra"] = dict(extra)
         if private:
             about["private"] = dict(private)
-        return fields, about
+        return fields, {**about, **simple.noted(fields)[1]}
 
     def make(parts: Any, about: Mapping[str, Any]) -> Any:
-        _check_fields(cls, known, parts)
-        extra, private = about.get("extra", {}), about.get("private", {})
-        if (extra and not open_ended) or set(private) - set(cls.__private_attributes__):
-            raise SchemaMismatch(f"a recorded {default_name(cls)} has attributes that {full_name(cls)} no longer has.")
+        extra, private = dict(about.get("extra", {})), dict(about.get("private", {}))
+        was_set = set(about.get("set", [*(about.get("older") or parts), *extra]))
+        gone = set(private) - set(cls.__private_attributes__)
+        if (extra and not open_ended) or gone:
+            if not reshaping.is_installed(cls):
+                raise SchemaMismatch(
+                    f"a recorded {default_name(cls)} has attributes that {full_name(cls)} no longer has."
+                )
+            reshaping.told_of_dropped(cls, sorted({*extra, *gone} if not open_ended else gone))
+            private = {name: item for name, item in private.items() if name not in gone}
+            extra = extra if open_ended else {}
+        parts = simple.fitted(known, parts, about, extra=extra if open_ended else None)
         state = {
             "__dict__": {name: parts[name] for name in names},
-            "__pydantic_extra__": dict(extra) if open_ended else None,
-            "__pydantic_fields_set__": set(about.get("set", known | set(extra))),
-            "__pydantic_private__": dict(private) if cls.__private_attributes__ else None,
+            "__pydantic_extra__": extra if open_ended else None,
+            "__pydantic_fields_set__": was_set & (known | extra.keys()),
+            "__pydantic_private__": private if cls.__private_attributes__ else None,
         }
         made = cls.__new__(cls)
         base.__setstate__(made, state)
         return made
 
     return take, make
+
+
+class _Simple:
+    """What is declared of the fields of a class, read when it is first needed: annotations may name classes below."""
+
+    __slots__ = ("_cls", "_found")
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+        self._found: dict[str, str] | None = None
+
+    @property
+    def found(self) -> dict[str, str]:
+        if self._found is None:
+            self._found = reshaping.simple_fields(_field_hints(self._cls), fields_of(self._cls))
+        return self._found
+
+    def noted(self, fields: dict[str, object]) -> Parts:
+        """The fields, and which of them are not what is declared."""
+        loose = reshaping.loose(self.found, fields)
+        return fields, {"loose": loose} if loose else {}
+
+    def fitted(
+        self, known: frozenset[str], parts: Any, about: Mapping[str, Any], *, extra: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        fields = parts
+        if type(parts) is not dict or parts.keys() != known:
+            fields = reshaping.fitted(self._cls, known, parts, extra=extra, **self._as_registered())
+        if "older" in about:
+            return fields  # type: ignore[no-any-return] # what an upcaster gives is what the user wants
+        odd = [name for name in reshaping.loose(self.found, fields) if name not in about.get("loose", ())]
+        if odd:
+            raise reshaping.retyped(self._cls, odd[0], fields[odd[0]], self.found[odd[0]], **self._as_registered())
+        return fields  # type: ignore[no-any-return]
+
+    def _as_registered(self) -> dict[str, Any]:
+        now = BY_CLASS.get(self._cls)
+        called, version = (default_name(self._cls), 1) if now is None else (now.name, now.version)
+        return {"called": called, "version": version}
+
+
+def _field_hints(cls: Any) -> dict[str, Any]:
+    if _is_model(cls):
+        return {name: field.annotation for name, field in cls.model_fields.items()}
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        space = vars(sys.modules[base.__module__]) if base.__module__ in sys.modules else {}
+        annotations = _annotations(base)
+        hints |= zip(annotations, _resolved(annotations, space, {base.__name__: base}), strict=True)
+    return hints
 
 
 def _custom_take(encode: Callable[[Any], object]) -> Callable[[Any], Parts]:
@@ -553,26 +665,6 @@ def _passing_attributes(cls: type) -> frozenset[str]:
         name for base in cls.__mro__ for name, item in vars(base).items() if isinstance(item, functools.cached_property)
     }
     return _BOOKKEEPING | cached
-
-
-def _check_fields(cls: type, known: frozenset[str], parts: Any) -> None:
-    if type(parts) is not dict:
-        raise TypeError
-    if parts.keys() == known:
-        return
-    missing, unknown = sorted(known - parts.keys()), sorted(set(parts) - known, key=str)
-    what = (
-        f"has no field {missing[0]!r}, which {full_name(cls)} has now"
-        if missing
-        else f"has a field {_short(str(unknown[0]))}, which {full_name(cls)} no longer has"
-    )
-    raise SchemaMismatch(
-        f"a recorded {default_name(cls)} {what}.",
-        facts={"type": default_name(cls), "field": str((missing or unknown)[0])},
-        cures=(
-            ("describe the change", f"give the class a higher version= and write @sf.upcast({default_name(cls)!r}, 1)"),
-        ),
-    )
 
 
 # --- exceptions ----------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ from surefoot.core.forms import (
 from surefoot.errors import SchemaMismatch
 
 T = TypeVar("T")
+_FACTS: Final = frozenset({"set", "extra", "private", "value", "loose"})
+"""What may be said about a value of a class, beside its parts."""
 
 
 def revive(node: Any) -> Any:
@@ -271,7 +273,7 @@ def _revive_type(payload: Any) -> Any:
     if len(rest) > 1 or type(about) is not dict:
         raise TypeError("a name, parts and facts expected")
     version = about.pop("version", 1)
-    if type(version) is not int or version < 1 or not about.keys() <= {"set", "extra", "private"}:
+    if type(version) is not int or version < 1 or not about.keys() <= _FACTS:
         raise ValueError("unknown facts about a value")
     known = registry.find(_text(name))
     if known.error:

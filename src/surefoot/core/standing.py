@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surefoot.core.entry import (
+    CallsReopened,
     Entry,
     FellBack,
     RunAdopted,
@@ -27,6 +28,8 @@ from surefoot.core.entry import (
 )
 from surefoot.core.timer import MICROS
 
+LEFT_BEHIND: Final = "LeftBehind"
+"""The reason beside a run that has ended, and left effects in doubt or undone: somebody should look at them."""
 HANDED_BACK: Final = "handed back"
 """Why a worker that is being stopped releases a run: another one may go on at once."""
 LONGEST_BACK_OFF: Final = 60
@@ -40,7 +43,7 @@ class Standing(Struct, frozen=True):
     worker: str = ""
     """Who has claimed it."""
     reason: str = ""
-    """The first of its stops, by name."""
+    """The first of its stops, by name; or that it has left something behind."""
 
 
 NOBODY: Final = Standing()
@@ -95,8 +98,8 @@ def _ready(_: Any, at: int, *__: Any) -> Standing:
     return ready(at)
 
 
-def _ended(*_: Any) -> Standing:
-    return NOBODY
+def _ended(entry: Any, *_: Any) -> Standing:
+    return Standing(reason=LEFT_BEHIND) if getattr(entry, "left", ()) else NOBODY
 
 
 _MOVES: Final[dict[type[Entry], Callable[..., Standing]]] = {
@@ -107,6 +110,7 @@ _MOVES: Final[dict[type[Entry], Callable[..., Standing]]] = {
     RunSuspended: _suspended,
     FellBack: _ready,
     RunRewound: _ready,
+    CallsReopened: _ready,
     RunDone: _ended,
     RunFailed: _ended,
     RunCancelled: _ended,

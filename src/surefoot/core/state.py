@@ -16,17 +16,23 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.entry import (
+    ITEMS_DONE,
     NOTHING,
     VISITORS,
     AnswerGiven,
+    CallCancelled,
+    CallKept,
+    CallsReopened,
     CallsUnclaimed,
     CancelRequested,
     ChildEnded,
+    CodeMatched,
     DriftAccepted,
     Due,
     EffectDone,
     EffectDoubted,
     EffectIntended,
+    EffectLandedLate,
     EffectRaised,
     EffectRecovered,
     EffectSettled,
@@ -68,7 +74,7 @@ from surefoot.core.expectation import ACCEPTED, Expectation
 from surefoot.core.history import Past, PastState
 from surefoot.core.seal import Record, from_record
 from surefoot.core.standing import HANDED_BACK, NOBODY, Standing, moved, ready
-from surefoot.errors import JournalCorrupt
+from surefoot.errors import JournalCorrupt, NotDone
 
 _UNDO: Final = ".undo"
 _NUMBERED: Final = re.compile(r"(?:.*/)?([^/]*)#\d+")
@@ -101,6 +107,7 @@ TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
     TimerSet: (DRIVEN, SLEEPING),
     FellBack: (OPEN | ENDED, QUEUED),  # one that has ended stays as it is
     RunRewound: (OPEN | ENDED, QUEUED),
+    CallsReopened: (OPEN | ENDED, QUEUED),
     RunPruned: (frozenset({NONE}), DONE),  # or as it had ended
 }
 """Entry -> (from which statuses, to which). Any other entry of the claimant means RUNNING, from DRIVEN."""
@@ -121,6 +128,8 @@ def status_after(entry: Entry) -> str:
     return TRANSITIONS[type(entry)][1]
 
 
+MAY_PARK: Final = frozenset({StepRaised, EffectRaised})
+"""Entries that may say that what a call needs is away: then the run sleeps."""
 DOUBTFUL: Final = (PastState.IN_DOUBT, PastState.UNSTORABLE)
 
 
@@ -153,6 +162,8 @@ class RunState:
         self.newest_at = 0
         self.args: Any = None
         self.digest = ""
+        self.defaults: Any = NOTHING
+        """What the workflow's parameters that were not passed had as defaults."""
         self.claimant: RunAdopted | None = None
         """Who drives it, or did when it was cut off; None: nobody claims it."""
         self.stops: tuple[Stop, ...] = ()
@@ -160,17 +171,31 @@ class RunState:
         self.answered = False
         """Whether something was answered since the run stopped: then a resume may get further."""
         self.calls: dict[str, Past] = {}
+        self.cuts: dict[str, CallCancelled] = {}
+        """Calls that were cut off by a cancellation from inside, or were the first after one."""
+        self._cut_at: dict[str, int] = {}
+        self.adoptions: list[int] = []
+        """When processes took the run up, microseconds since 1970, in rising order."""
         self.events: list[Event] = []
         self.value: Any = None
         self.error: Any = None
+        self.left: tuple[str, ...] = ()
+        """Effects that it has left in doubt or undone, once it has ended: a person should look at them."""
+        self._left_by_segments = 0
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None
         self.published: dict[str, Any] = {}
         self.fallbacks: list[tuple[int, FellBack]] = []
         """Where the run fell back, and what is known of the entries it lost there."""
         self.world = Expectation()
+        self.matches: list[CodeMatched] = []
+        """How people said that changed code and recorded calls belong together, oldest first."""
         self.rewinds: list[RunRewound] = []
         """Where people sent the run back to, oldest first."""
+        self.reopenings: list[CallsReopened] = []
+        """What people had tried again after it had failed, oldest first."""
+        self.landed_late: list[EffectLandedLate] = []
+        """Effects that a process finished after it had lost its claim."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
         self.standing: Standing = NOBODY
@@ -186,7 +211,12 @@ class RunState:
         self.ended_children: set[str] = set()
         self.due: Due | None = None
         """When a run that is suspended goes on."""
+        self.parked = ""
+        """What is away that the workflow itself needs, while the run is suspended for it."""
+        self.parks = 0
+        """How often in a row it was, with nothing new on record in between."""
         self._who = self._folder = ""
+        self._claim_epoch = 0
         self._event_ids: set[str] = set()
 
     def fold(self, record: Record) -> Entry:
@@ -203,10 +233,12 @@ class RunState:
             self.news = True
         if kind not in NO_PROGRESS:
             self.starts = 0
+            if kind is not RunSuspended:
+                self.parks = 0
         standing = moved(entry, record.at, starts=self.starts, answered=self.is_answered)
         handler = _HANDLERS.get(kind)
         if standing is not None:
-            self.standing = NOBODY if self.status in ENDED else standing  # FellBack: what has ended stays so
+            self.standing = NOBODY if self.status in ENDED and kind is FellBack else standing  # It stays ended.
         if handler is not None:
             known = self.world.version
             handler(self, entry, record)
@@ -229,6 +261,8 @@ class RunState:
         """Whether a resume would meet the same open questions and nothing else."""
         if self.status not in (STOPPED, WAITING) or not self.stops or self.cancel is not None or self.answered:
             return False
+        if any(past.is_limit and past.due is not None and now_due(past.due) for past in self.calls.values()):
+            return False
         return all(self._unanswered(stop, now_due) for stop in self.stops)
 
     def in_doubt(self) -> list[Past]:
@@ -240,6 +274,14 @@ class RunState:
         whole, found, _ = past.address.rpartition(".repair")
         effect = self.calls.get(whole) if found else None
         return effect is not None and effect.seq > past.seq and effect.state not in DOUBTFUL
+
+    def left_in(self, past: Past) -> RunAdopted | None:
+        """The claimant in whose hands this effect was cut off without a word: it may be in the call still."""
+        if past.error is not None or past.state is not PastState.IN_DOUBT or past.suspected or past.landed is not None:
+            return None  # The call had ended. (One that went on after its time is known by `runs_in`.)
+        if self.claimant is not None and past.epoch == self._claim_epoch and not past.rewound:
+            return self.claimant
+        return past.taken_from
 
     def executed_since(self, seq: int) -> list[Past]:
         """Effects recorded from that entry on which happened, or may have: what a rewind puts in doubt."""
@@ -276,7 +318,7 @@ class RunState:
         return False
 
     def _unanswered(self, stop: Stop, now_due: Callable[[Due], bool]) -> bool:
-        if stop.reason == "Quarantined":
+        if stop.reason in ("Quarantined", "WorkflowFailed"):
             return True
         past = self.calls.get(stop.address)
         if past is None:
@@ -331,7 +373,7 @@ class RunState:
 
 def _created(state: RunState, entry: RunCreated, record: Record) -> None:
     state.created, state.created_at = entry, record.at
-    state.args, state.digest = entry.args, entry.digest
+    state.args, state.digest, state.defaults = entry.args, entry.digest, entry.defaults
 
 
 def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
@@ -349,12 +391,18 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
 
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
+    if state.claimant is not None:  # It did not let go: dead, or only silent.
+        for past in state.in_doubt():
+            past.taken_from = state.left_in(past)
+    state._claim_epoch = record.epoch
     state.claimant, state.let_go_why, state.news = entry, "", False
     state.starts += 1
-    state.children, state.due = (), None
+    state.adoptions.append(max(record.at, state.adoptions[-1] if state.adoptions else 0))
+    state.children, state.due, state.parked = (), None, ""
     state._folder = entry.folder
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
+    state.left = state.left[: state._left_by_segments]  # It goes on, so that its end was none.
 
 
 def _released(state: RunState, entry: RunReleased, record: Record) -> None:
@@ -365,7 +413,8 @@ def _released(state: RunState, entry: RunReleased, record: Record) -> None:
 
 def _suspended(state: RunState, entry: RunSuspended, record: Record) -> None:
     state.claimant = None
-    state.children, state.due = entry.children, entry.due
+    state.children, state.due, state.parked = entry.children, entry.due, entry.why
+    state.parks += bool(entry.why)
     state.status = status_after(entry)
 
 
@@ -382,11 +431,13 @@ def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
 def _done(state: RunState, entry: RunDone, record: Record) -> None:
     state.claimant = None
     state.value = entry.value
+    state.left += entry.left
 
 
 def _failed(state: RunState, entry: RunFailed, record: Record) -> None:
     state.claimant = None
     state.error = entry.error
+    state.left += entry.left
 
 
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
@@ -412,8 +463,11 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
 
 def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
     state.segment += 1
-    state.calls = {}
-    state.args, state.digest = entry.args, entry.digest
+    state.calls, state.cuts = {}, {}
+    state.matches = []
+    state.left += entry.left
+    state._left_by_segments = len(state.left)
+    state.args, state.digest, state.defaults = entry.args, entry.digest, entry.defaults
 
 
 def _step_started(state: RunState, entry: StepStarted, record: Record) -> None:
@@ -427,6 +481,7 @@ def _step_done(state: RunState, entry: StepDone, record: Record) -> None:
     past = state._past(entry.address, "step", PastState.DONE, record)
     past.at, past.ended = entry.started, record.at
     past.digest, past.args, past.value, past.attempt = entry.digest, entry.args, entry.value, entry.attempt
+    past.error, past.due, past.kept = None, None, ""
 
 
 def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
@@ -434,6 +489,7 @@ def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
     past = state._past(entry.address, "step", PastState.FAILED if final else PastState.RETRYING, record)
     past.digest, past.args, past.attempt = entry.digest, entry.args, entry.attempt
     past.error, past.due, past.ended = entry.error, entry.due, record.at
+    _parked(state, past, parked=entry.parked)
 
 
 def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> None:
@@ -442,12 +498,15 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
+    # What comes of this attempt, it tells by itself: whoever was asked before spoke of an earlier one.
+    past.cleared_by, past.learned_by = past.learned_by or past.cleared_by, ""
+    past.defaults = entry.defaults
     if past.rewound:
         past.first = record.seq  # It runs again here: what comes before it now came before it.
-    past.suspected = past.rewound = past.gave_up = past.outcome_lost = False
+    past.suspected = past.rewound = past.reopened = past.gave_up = past.outcome_lost = False
     past.spent, past.before = "", None
     past.unproven = unproven
-    past.deadline = entry.deadline
+    past.deadline, past.lands, past.taken_from, past.landed = entry.deadline, entry.lands, None, None
     # What has a time-out may run in a thread of its own, which goes on when its caller is interrupted.
     past.runs_in = "" if entry.deadline is None or state.claimant is None else state.claimant.worker
     past.expires = past.expires or entry.expires
@@ -458,8 +517,7 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
 def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
     past = state._past(entry.address, "effect", PastState.DONE, record)
     past.value, past.ended, past.error = entry.value, record.at, None
-    state.world.end(entry.address, as_found=True)
-    state.world.see(entry.after, entry.address, record.seq)
+    state.world.left(entry.address, entry.after, record.seq)
 
 
 def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None:
@@ -469,9 +527,17 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
     counted = before is not None and before.state is PastState.CLEARED and before.error is not None
     past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
     past.error, past.due, past.ended = entry.error, entry.due, record.at
-    past.failures += not counted
-    past.gave_up = final and past.policy == "fail" and _was_in_doubt(entry.error)
+    past.failures += not counted and not entry.parked
+    _parked(state, past, parked=entry.parked)
+    past.gave_up = final and past.policy == "fail" and was_in_doubt(entry.error)
     state.world.end(entry.address, as_found=past.gave_up)
+
+
+def _parked(state: RunState, past: Past, *, parked: bool) -> None:
+    past.parked = parked
+    past.parks += parked
+    if parked:
+        state.status = SLEEPING
 
 
 def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
@@ -501,9 +567,18 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
     state.world.end(entry.address, as_found=entry.happened)
     if entry.happened:
         past.state, past.value = PastState.DONE, entry.value
+    elif entry.failed and past.state is PastState.IN_DOUBT:
+        past.state, past.unproven, past.gave_up = PastState.FAILED, False, False
+        past.error = past.error or _settled_as_failed(entry)
     elif past.state is PastState.IN_DOUBT:
         past.state, past.unproven = PastState.CLEARED, False
     _answered(state, record, entry.address)
+
+
+def _settled_as_failed(entry: EffectSettled) -> Raw:
+    """For a call that was cut off, and so has no exception of its own to fail with."""
+    said = f"{entry.by or 'a person'} has settled that it did not happen and shall fail"
+    return Raw(values.encode_error(NotDone(said + (f": {entry.note}" if entry.note else ""))))
 
 
 def _answered(state: RunState, record: Record, *addresses: str) -> None:
@@ -516,16 +591,32 @@ def _answered(state: RunState, record: Record, *addresses: str) -> None:
         state.status = QUEUED
 
 
+def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> None:
+    """If it was not begun again, the run must not take it for not happened; its check may find it now."""
+    state.landed_late.append(entry)
+    past = state.calls.get(entry.address)
+    if past is None or past.kind != "effect" or (past.key, past.attempt) != (entry.key, entry.attempt):
+        return
+    if past.state is PastState.CLEARED:
+        past.state, past.learned_by, past.cleared_by = PastState.IN_DOUBT, "", ""
+    if past.state is PastState.IN_DOUBT:
+        past.landed, past.taken_from, past.runs_in = entry, None, ""  # The call has ended there.
+        if past.policy in ("check", "retry"):
+            _answered(state, record, entry.address)
+
+
 def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -> None:
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.suspected, past.error = entry.key, entry.policy, True, None
+    past.defaults = entry.defaults
 
 
 def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -> None:
     past = state._past(entry.address, "effect", PastState.DONE, record)
     past.digest, past.args, past.attempt = entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.value, past.ended = entry.key, entry.policy, entry.value, record.at
+    past.defaults = entry.defaults
     past.learned_by = "an intact record that was set aside"
 
 
@@ -534,11 +625,35 @@ def _saga_cancelled(state: RunState, entry: SagaCancelled, record: Record) -> No
     past.seconds, past.ended, past.why = entry.seconds, record.at, "cancelled: what was done in it is undone"
 
 
+def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
+    past = state.calls.get(entry.address)
+    if past is not None:
+        past.kept = entry.digest
+
+
+def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
+    """Whoever takes the run up next meets the stop again if that was no answer to it."""
+    state.matches.append(entry)
+    state.stops = tuple(stop for stop in state.stops if stop.reason != "CodeChanged")
+    _answered(state, record)
+
+
+def _call_cancelled(state: RunState, entry: CallCancelled, record: Record) -> None:
+    state.cuts[entry.address], state._cut_at[entry.address] = entry, record.seq
+    past = state.calls.get(entry.address)
+    if past is not None and not entry.before and past.state is PastState.STARTED:
+        past.why = "cut off by a cancellation inside the run"
+
+
 def _value_noted(state: RunState, entry: ValueNoted, record: Record) -> None:
     state._past(entry.address, "value", PastState.DONE, record).value = entry.value
 
 
 def _progressed(state: RunState, entry: Progressed, record: Record) -> None:
+    if entry.address == ITEMS_DONE:
+        if state.progress is None or state.progress.address == ITEMS_DONE:
+            state.progress = entry  # What the workflow says by itself counts more.
+        return
     state.progress = entry
     state._past(entry.address, "note", PastState.DONE, record)
 
@@ -598,11 +713,14 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
             again.before = noted.value if noted is not None and noted.kind == "value" else past.before
             if past.state is PastState.IN_DOUBT:
                 again.deadline, again.runs_in = past.deadline, past.runs_in  # It may still be on its way.
+                again.lands, again.taken_from = past.lands, state.left_in(past)
             # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
             again.args, again.executed_with = past.args, past.digest or past.executed_with
+            again.defaults = past.defaults
         else:
             del state.calls[address]
         state.calls.pop(f"{address}.approval", None)  # A yes is for one execution.
+    state.cuts = {address: cut for address, cut in state.cuts.items() if state._cut_at[address] < entry.seq}
     for event in state.events:
         if event.taken_at >= entry.seq:
             event.taken, event.taken_at = False, 0
@@ -610,6 +728,40 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
     state.rewinds.append(entry)
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due = (), None
+
+
+def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
+    """What failed is tried again. Everything else stays on record, also what came after it."""
+    for address in entry.addresses:
+        past = state.calls.get(address)
+        if past is None or past.state is not PastState.FAILED:
+            continue
+        if past.kind == "effect":
+            _reopen_effect(state, past, entry.by)
+        else:
+            del state.calls[address]
+        state.calls.pop(f"{address}.approval", None)  # A yes is for one execution.
+    state.reopenings.append(entry)
+    state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
+    state.children, state.due, state.answered = (), None, False
+    state.ended_children.clear()  # A child that is tried again ends again, and its parent is to hear of that.
+
+
+def _reopen_effect(state: RunState, past: Past, by: str) -> None:
+    """It did nothing, and runs under its key. If nobody knew, nobody knows now: it is in doubt, and asked about.
+
+    Not `past.seq`: after a fallback, an attempt that is newer than its last entry may be among those that were lost.
+    """
+    past.reopened, past.error, past.due, past.ended, past.failures, past.parks = True, None, None, 0, 0, 0
+    past.why = f"failed before; to be tried again, says {by}"
+    if past.gave_up:
+        past.state, past.gave_up, past.policy = PastState.IN_DOUBT, False, "ask"
+        return
+    past.state, past.unproven, past.deadline, past.runs_in = PastState.CLEARED, False, None, ""
+    past.digest = ""  # Nothing was done with these arguments: the mended code may ask with others.
+    noted = state.calls.get(_note_of(past.address))
+    if noted is not None and noted.kind == "value":
+        del state.calls[noted.address]  # What is there before it is to be noted when it runs.
 
 
 def reversed_since(aside: Iterable[Past]) -> dict[str, str]:
@@ -646,7 +798,7 @@ def _note_of(address: str) -> str:
     return f"{name}.before#{number}"
 
 
-def _was_in_doubt(error: Raw) -> bool:
+def was_in_doubt(error: Raw) -> bool:
     """Whether it failed by its policy, because nobody knew whether it happened (`doubt.Question.failure`)."""
     kind, message = values.error_summary(error)
     return kind == "StepFailed" and message.startswith("InDoubt: ")
@@ -731,6 +883,11 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     EffectSuspected: _effect_suspected,
     EffectRecovered: _effect_recovered,
     SagaCancelled: _saga_cancelled,
+    CallKept: _call_kept,
+    CodeMatched: _code_matched,
+    CallCancelled: _call_cancelled,
+    CallsReopened: _reopened,
+    EffectLandedLate: _landed_late,
     ValueNoted: _value_noted,
     Progressed: _progressed,
     Published: _published,

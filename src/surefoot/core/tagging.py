@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from surefoot.core import failures, forms, registry
+from surefoot.core import failures, forms, likeness, registry
 from surefoot.core.forms import (
     DTYPE,
     INT_HIGH,
@@ -37,6 +37,8 @@ from surefoot.core.forms import (
 )
 from surefoot.core.reviving import numpy_scalar, revive
 from surefoot.errors import ValueRejected
+
+_ATTRIBUTE_DEPTH: Final = 20
 
 
 class Refused(Exception):
@@ -80,7 +82,7 @@ class Walk:
     itself some hundred calls deep; reading takes one.
     """
 
-    __slots__ = ("_met", "_open", "dump", "for_digest", "lenient", "ordered")
+    __slots__ = ("_met", "_open", "dump", "for_digest", "lenient", "links", "ordered")
 
     def __init__(self, *, for_digest: bool = False, lenient: bool = False) -> None:
         self.for_digest = for_digest
@@ -89,6 +91,8 @@ class Walk:
         self.dump = dump_sorted if for_digest else dump
         self.ordered = False
         """Whether something was met whose order is not undone by sorting the keys of objects."""
+        self.links = 0
+        """How many failures that led to others were met."""
         self._met = 0
         self._open: set[int] = set()
 
@@ -120,6 +124,9 @@ class Walk:
             raise
         finally:
             self._open.discard(here)
+
+    def is_open(self, value: object) -> bool:
+        return id(value) in self._open
 
 
 Tagger = Callable[[Walk, Any, int], Any]
@@ -414,6 +421,8 @@ def _refusal(value: Any, kind: type) -> str:
 
 
 def _tag_error(walk: Walk, error: BaseException, room: int) -> Any:
+    if likeness.is_likeness(error):
+        return describe_error(walk, error)
     try:
         return {"$error": _tag_proved(walk, error, room)}
     except Refused:
@@ -422,14 +431,47 @@ def _tag_error(walk: Walk, error: BaseException, room: int) -> Any:
         return describe_error(walk, error)
 
 
-def describe_error(walk: Walk, error: BaseException) -> Any:
-    """A failure that will come back as `StepFailed`."""
-    payload = {
-        "type": walk.tag(failures.type_name(error), MAX_DEPTH),
-        "message": walk.tag(failures.message(error), MAX_DEPTH),
-    }
-    notes = failures.notes(error, cap=True)
-    return {"$error": {**payload, "notes": _tag_items(walk, notes, MAX_DEPTH)} if notes else payload}
+def describe_error(walk: Walk, error: BaseException, *, briefly: bool = False) -> Any:
+    """A failure that will come back as `StepFailed`. `briefly`: whatever its class is like."""
+    kind, message, module = failures.described(error)
+    payload = {"type": walk.tag(kind, MAX_DEPTH), "message": walk.tag(message, MAX_DEPTH)}
+    if module and not briefly:
+        payload["module"] = walk.tag(module, MAX_DEPTH)
+    if not briefly and (state := _small_attributes(walk, error)):
+        payload["state"] = state
+    if not briefly and isinstance(error, ExceptionGroup):
+        payload["errors"] = _tag_items(walk, error.exceptions, MAX_DEPTH)
+    if notes := failures.notes(error, cap=True):
+        payload["notes"] = _tag_items(walk, notes, MAX_DEPTH)
+    if not briefly:
+        _add_story(walk, error, MAX_DEPTH, payload)
+    return {"$error": payload}
+
+
+def _small_attributes(walk: Walk, error: BaseException) -> dict[str, Any]:
+    """What code behind an `except` looks at: a status, a code, a reason. No responses, no bodies of any length."""
+    found: dict[str, Any] = {}
+    for name, item in failures.attributes(error).items():
+        try:
+            tagged = walk.tag(item, _ATTRIBUTE_DEPTH)
+        except Refused:
+            continue
+        if len(dump(tagged)) <= failures.MAX_ATTRIBUTE and len(found) < failures.MAX_ATTRIBUTES:
+            found[name] = tagged
+    return found
+
+
+def _add_story(walk: Walk, error: BaseException, room: int, payload: dict[str, Any]) -> None:
+    """What led to it, as failures of their own; with values no story is recorded."""
+    if not walk.lenient:
+        return
+    linked = dict(zip(("cause", "context"), failures.story(error), strict=True))
+    for how, earlier in linked.items():
+        if earlier is not None and walk.links < failures.MAX_LINKS and not walk.is_open(earlier):
+            walk.links += 1
+            payload[how] = walk.tag(earlier, room - 2)
+    if "context" in payload and error.__suppress_context__ != ("cause" in payload):
+        payload["suppress"] = bool(error.__suppress_context__)
 
 
 def _tag_proved(walk: Walk, error: BaseException, room: int) -> dict[str, Any]:
@@ -439,6 +481,7 @@ def _tag_proved(walk: Walk, error: BaseException, room: int) -> dict[str, Any]:
     if isinstance(error, BaseExceptionGroup) and "parts" in payload and not failures.is_custom(error):
         whole["errors"] = _tag_items(walk, error.exceptions, room - 3)
     if type(error) is BaseExceptionGroup:
+        _add_story(walk, error, room, whole)
         return whole  # comes back as an ExceptionGroup; its children have been proved one by one
     try:
         twin = revive(load(dump({"$error": whole})))
@@ -450,6 +493,7 @@ def _tag_proved(walk: Walk, error: BaseException, room: int) -> dict[str, Any]:
             f"{registry.full_name(type(error))} would not come back as it is: "
             "its text or its arguments differ when it is made again. Register it with encode= and decode=."
         )
+    _add_story(walk, error, room, whole)
     return whole
 
 

@@ -13,11 +13,10 @@ from typing import Final
 from msgspec import Struct
 
 from surefoot.core.entry import Due
-from surefoot.errors import UsageError
+from surefoot.errors import DURATION, UsageError
 
 MICROS: Final = 1_000_000
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w)\s*)+")
 _PIECE: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
 Duration = str | int | float | timedelta
@@ -39,7 +38,7 @@ def seconds(duration: Duration) -> float:
     elif isinstance(duration, bool) or not isinstance(duration, str | int | float):
         raise UsageError(f"not a duration: {duration!r}. Write seconds as a number, '90s', '1h30m' or a timedelta.")
     elif isinstance(duration, str):
-        if not _DURATION.fullmatch(duration.strip()):
+        if not DURATION.fullmatch(duration):
             raise UsageError(f"not a duration: {duration!r}. Write '500ms', '90s', '5m', '3h', '1h30m' or '2d'.")
         value = sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(duration))
     else:

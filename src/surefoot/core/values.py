@@ -31,6 +31,7 @@ from surefoot.core.forms import (
     is_too_deep,
     load,
 )
+from surefoot.core.masking import Mask
 from surefoot.core.registry import register, register_annotations, upcast
 from surefoot.core.reviving import revive
 from surefoot.core.tagging import Refused, Walk, describe_error
@@ -170,13 +171,22 @@ def _tagged(value: object, walk: Walk | None = None) -> Any:
 # --- exceptions ----------------------------------------------------------------------------------
 
 
-def encode_error(exc: BaseException) -> bytes:
-    """The stored form of a failure. Whatever the exception is like, there is one."""
+def encode_error(exc: BaseException, mask: Mask | None = None) -> bytes:
+    """The stored form of a failure. Whatever the exception is like, there is one. `mask`: no secret is in it."""
     walk = Walk(lenient=True)
     try:
-        return _finished(walk.tag(exc, MAX_DEPTH))
+        tree = walk.tag(exc, MAX_DEPTH)
+        return _finished(_masked(tree, mask) if mask else tree)
     except Exception:  # noqa: BLE001 - attributes and notes are user code; the failure is recorded all the same
-        return dump(describe_error(Walk(), exc))
+        brief = describe_error(Walk(), exc, briefly=True)
+        return dump(mask.failure(brief) if mask else brief)
+
+
+def _masked(tree: Any, mask: Mask) -> Any:
+    """Still one that comes back: what depends on the very text does not, and is described instead."""
+    masked = mask.failure(tree)
+    revive(load(dump(masked)))
+    return masked
 
 
 def decode_error(raw: bytes | msgspec.Raw) -> Exception:

@@ -6,17 +6,19 @@ user's function runs, its check and its undo, what it touches, and its outcome a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
 
 from surefoot.core import values
+from surefoot.core.clients import Known, known
 from surefoot.core.command import (
     After,
     Done,
     Ending,
     Failed,
+    Hold,
     Look,
     Observe,
     Outcome,
@@ -24,31 +26,37 @@ from surefoot.core.command import (
     Program,
     Raised,
     Returned,
+    Trace,
     Unstorable,
     Wish,
 )
-from surefoot.core.entry import Sight, StepStarted
+from surefoot.core.entry import NOTHING, Sight, StepStarted, Stop
+from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.programs.calls import Call, called_off, effect
-from surefoot.core.timer import remaining
-from surefoot.core.verdict import Happened, Unknown, Verdict, judged
-from surefoot.engine import people
+from surefoot.core.programs.landing import GONE, Fate
+from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
+from surefoot.engine import late
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.meters import meters
 from surefoot.engine.spec import CallSpec, hides
+from surefoot.engine.tracing import traced
 from surefoot.engine.worldview import checked_witnesses, observe
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError, ValueRejected
-from surefoot.store.liveness import is_ours, vouched
 
 if TYPE_CHECKING:
     from surefoot.engine.session import Session
+
+
+_CALLERS: Final = frozenset({"surefoot.engine.drive", "surefoot.engine.drive_async"})
+"""Where user functions are called."""
 
 
 class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
     __slots__ = (
-        "_begun", "_touched", "_untouched", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
+        "_begun", "_drift", "_touched", "_untouched", "_version", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
         "session", "spec", "supervised",
     )  # fmt: skip
 
@@ -69,6 +77,9 @@ class Attempt:
         self._begun = None if past is None else past.state
         self._touched: tuple[Any, ...] | None = None
         self._untouched = True
+        self._version = 0
+        """How much the run knew of the world when it last looked at what this touches."""
+        self._drift: list[Drift] = []
         self.ending: Ending | None = None
         """How the call ended, for a caller that was cancelled meanwhile."""
 
@@ -82,16 +93,21 @@ class Attempt:
             self.program = called_off(self.call, past)
         elif ending is None:
             self.program = effect(self.call, past)  # Their word came first: what our check saw does not count.
-            if self.session.needs_approval(self.spec, past):
-                self.program = people.supervised(self.place, self.call, self.spec.name, self.program)
         return ending
+
+    def is_settled(self) -> bool:
+        """Whether somebody has settled what was in doubt when this began."""
+        return self.past is not None and self.past.state is not self._begun
 
     def own(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments for user code, as they were recorded: whoever had them before may have changed them."""
-        if self._untouched and not hides(self.call.args):
+        call = self.call
+        if self._untouched and not hides(call.args):
             self._untouched = False
-            return self.args, self.kwargs
-        return self.spec.own(self.args, self.kwargs, self.call.args)
+            if call.defaults is NOTHING:
+                return self.args, self.kwargs
+            return self.spec.binder.with_defaults(self.args, self.kwargs, call.defaults)
+        return self.spec.own(self.args, self.kwargs, call.args, call.defaults)
 
     def enter(self, attempt: int) -> Place:
         """The place in which the user's function is executed."""
@@ -100,7 +116,7 @@ class Attempt:
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
         if attempt > 1:
             meters.retried()
-        self.inside = Inside(self.spec.kind, call.address, call.key, attempt)
+        self.inside = Inside(self.spec.kind, call.address, call.key, attempt, call.digest)
         return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 
     def lapsed(self) -> bool:
@@ -115,12 +131,15 @@ class Attempt:
 
     def needs_claim(self, wish: Wish) -> bool:
         """Whether this wish changes something. Whoever only looks, or waits for an answer, need not drive the run."""
-        return not isinstance(wish, Look | Pause | After) and not (self.supervised and isinstance(wish, Observe))
+        return not isinstance(wish, Look | Trace | Pause | After) and not (
+            self.supervised and isinstance(wish, Observe | Hold)
+        )
 
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
         call = self.call
-        self.inside = Inside("check", call.address, call.key, max(1, self.past.attempt if self.past is not None else 1))
+        attempt = max(1, self.past.attempt if self.past is not None else 1)
+        self.inside = Inside("check", call.address, call.key, attempt, call.digest)
         return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 
     def require_check(self) -> Callable[..., Any]:
@@ -143,37 +162,62 @@ class Attempt:
         """An attempt goes on although nobody waits for it any more: for as long, nobody in this process checks."""
         self.session.runtime.leave_running(self.call.key, is_alive)
 
+    def landed(self, number: int, error: BaseException | None) -> None:
+        """An attempt that was given up has come to its end after all."""
+        if self.spec.kind == "effect":
+            late.landed(self.session, self.call.address, number, error)
+
     def judged(self, returned: object) -> Verdict:
         """What the check said, its value encoded."""
         self._check_misuse()
         verdict = judged(returned)
+        if isinstance(verdict, Partial | Unknown):
+            verdict = type(verdict)(self.session.mask(verdict.why))
         if not isinstance(verdict, Happened):
-            on_its_way = "" if isinstance(verdict, Unknown) else self._on_its_way()
-            return Unknown(on_its_way) if on_its_way else verdict
+            return verdict
         try:
             return Happened(Raw(values.encode(verdict.value)))
         except ValueRejected as error:
             return Unknown(f"the value that its check gave cannot be stored: {error}")
 
-    def _on_its_way(self) -> str:
-        """Why what is not there yet may still come: the attempt of an earlier process has not ended for certain."""
+    def trace(self) -> Fate:
+        """Whether the process that began the last attempt may still be in it."""
         past = self.past
-        if past is None or past.state is not PastState.IN_DOUBT:
-            return ""
-        if past.deadline is not None and remaining(past.deadline, self.session.now()) > 0:
-            return "the call was given more time than has passed, and may still be on its way"
-        worker, store = past.runs_in, self.session.runtime.store
-        if not worker or worker == store.worker or is_ours(worker) or not store.alive(worker):
-            return ""  # Those of this process are known one by one (`busy`).
-        alive = vouched(store, worker)
-        return f"the call may still be running in {past.claimant}, {alive}; end that process and resume"
+        return GONE if past is None else traced(self.session, past)
 
     def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
         """What the effect touches, as it is now; and what of it could not be observed."""
         if self._touched is None:  # Asked for once: what is looked at afterwards is what was looked at before.
             self._touched = self._witnesses()
+        self._version = self.session.state.world.version
         unwatched = self.session.state.world.unwatched
         return observe([witness for witness in self._touched if witness.name not in unwatched])
+
+    def held(self, sights: tuple[Sight, ...]) -> Stop | bool | None:
+        """Whether what was just seen is as the run expects it: None, or the stop. True: one has to look again.
+
+        Other branches may have recorded changes of theirs since the look began. What was found is foreign if a second
+        look, which began after all of that was known, finds the very same.
+        """
+        session = self.session
+        drift, version = ([], 0) if session.dry else session.unlike(sights)
+        before, self._drift = self._drift, drift
+        if drift and version != self._version and drift != before:
+            return True
+        return session.judge_before(self.call.address, drift) if drift else None
+
+    def left(self) -> tuple[tuple[Sight, ...], tuple[Sight, ...]]:
+        """How the effect left what it touches: as it says itself, if it does, else as it is found."""
+        found, _ = self.sights()
+        if self.spec.leaves is None:
+            return found, ()
+        before = self.session.state.world.touched(self.call.address)
+        args, kwargs = self.spec.binder.ordered(*self.own())
+        left = self.spec.leaves(_parts(before), _parts(found), *args, **kwargs)
+        names = {sight.witness for sight in found}
+        seen = (*found, *(sight for sight in before if sight.witness not in names))
+        after = tuple(_with(sight, left) for sight in seen)
+        return after, tuple(sight for sight in found if sight.parts != _with(sight, left).parts)
 
     def _witnesses(self) -> tuple[Any, ...]:
         try:
@@ -202,7 +246,7 @@ class Attempt:
             return Returned(Raw(values.encode(value)), started)
         except ValueRejected as error:
             if self.spec.kind == "effect":
-                return Unstorable(str(error))
+                return Unstorable(self.session.mask(str(error)))
             where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
             raise self.session.misused(ValueRejected(where, path=error.path)) from error
 
@@ -213,12 +257,31 @@ class Attempt:
             raise self.session.misused(error)
         runtime = self.session.runtime
         runs_in = runtime.store.worker if runtime.still_running(self.call.key) else ""
-        return Raised(error, Raw(values.encode_error(error)), runs_in)
+        proven = self.spec.kind == "effect" and self._did_nothing(error)
+        return Raised(error, Raw(values.encode_error(error, self.session.mask)), runs_in, proven)
+
+    def _did_nothing(self, error: BaseException) -> bool:
+        """Whether the place it comes from proves that nothing was done."""
+        from surefoot.core.guard import is_guard
+
+        if self.inside.rolled_back is error:
+            return True
+        # Whoever raises such an exception by hand means what it says.
+        says_otherwise = isinstance(error, BaseExceptionGroup) or known(error) is Known.UNSURE
+        return not says_otherwise and is_guard(error, self.spec.fn, _CALLERS)
 
     def _check_misuse(self) -> None:
         """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""
         if self.inside.misuse is not None:
             raise self.inside.misuse
+
+
+def _parts(sights: Iterable[Sight]) -> dict[str, str]:
+    return {part: value for sight in sights for part, value in sight.parts.items()}
+
+
+def _with(sight: Sight, left: dict[str, str]) -> Sight:
+    return Sight(sight.witness, {part: left.get(part, value) for part, value in sight.parts.items()}, sight.spec)
 
 
 def recorded_ending(past: Past) -> Ending | None:

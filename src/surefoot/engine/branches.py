@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from surefoot.core.address import Scope
+from surefoot.core.choice import one_of
+from surefoot.core.parking import unavailable
 from surefoot.engine.current import Place
+from surefoot.engine.lines import claim
 from surefoot.engine.signals import RunSignal
 from surefoot.errors import UsageError
 
 R = TypeVar("R")
 DEFAULT_CONCURRENCY = 8
+ON_ERROR = ("raise", "collect")
 
 
 class MapResult(Generic[R]):
@@ -42,6 +46,8 @@ class Ends:
         """What stopped the branch counts, whatever its code made of it: a value it returned anyway is discarded."""
         if opened.stop is not None:
             self.errors[index] = opened.stop
+        elif (away := unavailable(self.errors[index])) is not None:
+            self.errors[index] = opened.session.parked(opened, away)  # No failure that `collect` may collect.
 
     def join(self, place: Place) -> None:
         """Pass on what unwinds the run: first anything that is not an ordinary exception."""
@@ -61,18 +67,24 @@ class Ends:
                 raise error
 
 
-def gather_scopes(place: Place, count: int) -> list[Scope]:
-    address = place.scope.take("gather")
-    return [place.scope.branch(address, index) for index in range(count)]
+Was = Callable[[Any], object] | str | None
+"""What a branch was called before: by the old key function, or `""` where its calls were made around it."""
+
+
+def gather_scopes(place: Place, count: int, was: str | None = None) -> list[Scope]:
+    place.scope.take("gather")
+    return [place.scope.branch("gather", index, _checked_was(place, "gather", was)) for index in range(count)]
 
 
 def map_scopes(
-    place: Place, items: Sequence[Any], key: Callable[[Any], object] | None
+    place: Place, items: Sequence[Any], key: Callable[[Any], object] | None, was: Was = None
 ) -> tuple[list[Scope], list[Any]]:
     """The scopes of the items, and the names under which their results are collected."""
+    olds = [str(was(item)) if callable(was) else _checked_was(place, "map", was) for item in items]
     if key is None:
-        address = place.scope.take("map")
-        return [place.scope.branch(address, index) for index in range(len(items))], list(range(len(items)))
+        place.scope.take("map")
+        numbers = list(range(len(items)))
+        return [place.scope.branch("map", index, olds[index]) for index in numbers], numbers
     labels = [str(key(item)) for item in items]
     twice = _first_duplicate(labels)
     if twice is not None:
@@ -82,7 +94,21 @@ def map_scopes(
                 "give each item a key of its own, so that its calls can be told apart"
             )
         )
-    return [place.scope.labelled(label) for label in labels], labels
+    scopes = [place.scope.labelled(label, old) for label, old in zip(labels, olds, strict=True)]
+    for scope in scopes:
+        claim(place, scope, place.line)
+    return scopes, labels
+
+
+def _checked_was(place: Place, verb: str, was: Any) -> str | None:
+    if was is None or isinstance(was, str):
+        return was
+    raise place.session.misused(
+        UsageError(
+            f'run {place.session.run}: sf.{verb}(was={was!r:.60}): the label it had before, or "" if its calls were '
+            "made in the scope around it" + ("; sf.map also takes the old key function" if verb == "map" else "")
+        )
+    )
 
 
 def collected(ends: Ends, names: list[Any], on_error: str) -> Any:
@@ -97,8 +123,7 @@ def collected(ends: Ends, names: list[Any], on_error: str) -> Any:
 
 
 def checked_width(concurrency: int | None, on_error: str) -> int:
-    if on_error not in ("raise", "collect"):
-        raise UsageError(f'sf.map(on_error={on_error!r}): must be "raise" or "collect"')
+    one_of(on_error, ON_ERROR, "sf.map: on_error")
     if concurrency is not None and concurrency < 1:
         raise UsageError(f"sf.map(concurrency={concurrency!r}): must be a whole number, one or more")
     return concurrency or DEFAULT_CONCURRENCY

@@ -22,7 +22,7 @@ from surefoot.errors import Cancelled, CodeChanged, Fenced
 
 def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
     """The code, if a cancellation has to run it in this process."""
-    definition = registry.known(state.created.workflow) if state.created else None
+    definition = registry.known_for(state.created)
     if definition is None or start.driven_elsewhere(runtime, state):
         return None
     effects = [past for past in state.calls.values() if past.kind == "effect"]
@@ -49,7 +49,7 @@ def carry_out(runtime: Runtime, state: RunState, resume: Callable[[], object]) -
 
 
 def _left_done(state: RunState) -> list[str]:
-    if state.created is None or registry.known(state.created.workflow) is not None:
+    if state.created is None or registry.known_for(state.created) is not None:
         return []
     done = (past.address for past in state.calls.values() if past.kind == "effect" and past.state is PastState.DONE)
     return [address for address in done if not address.rpartition("#")[0].endswith(".undo")]

@@ -7,16 +7,21 @@ import os
 from collections.abc import Iterable
 from typing import Any, Final
 
+from surefoot.core import reshaping
+from surefoot.core.choice import one_of
+from surefoot.core.timer import Duration, seconds
 from surefoot.engine.alerts import Alert, Sink
 from surefoot.engine.meters import meters
 from surefoot.engine.pasting import DEFAULT_STORE, at
 from surefoot.engine.runtime import Runtime, runtime_of
+from surefoot.engine.spec import checked_on_change
 from surefoot.errors import Damaged, UsageError
 from surefoot.store.open import open_store, shown
 
 FALLBACK: Final = "fallback"
 STOP: Final = "stop"
 log = logging.getLogger("surefoot")
+reshaping.announce_to(log.warning)
 
 
 class Settings:
@@ -25,6 +30,12 @@ class Settings:
         self.namespace = ""
         self.on_corruption = FALLBACK
         self.alerts: tuple[Sink, ...] = ()
+        self.on_change = "auto"
+        """What happens to recorded steps that are asked for with other arguments, where they do not say."""
+        self.rerun_limit = 10
+        """So many recorded steps may run again in one resume because their arguments have changed; more are a stop."""
+        self.in_flight_seconds = 30.0
+        """For how long a call that was cut off may still be on its way, where its effect does not say."""
         self.loading = ""
         """The module that a command is importing to know its workflows. Looking at code starts no run."""
 
@@ -39,6 +50,9 @@ def configure(
     namespace: str | None = None,
     on_corruption: str | None = None,
     alerts: Iterable[Sink] | None = None,
+    on_change: str | None = None,
+    rerun_limit: int | None = None,
+    in_flight: Duration | None = None,
 ) -> None:
     """Set how this process works. What is not given stays as it is.
 
@@ -46,7 +60,17 @@ def configure(
     what to do with a run whose journal is damaged: `"fallback"` to its longest valid prefix, or `"stop"`. Each of
     `alerts` is called with the text of whatever a person should know at once: a function of yours, or one of
     `sf.alerts.command([...])`, `sf.alerts.webhook(url)` and `sf.alerts.log()`.
+
+    `on_change` says what happens to recorded steps that changed code asks for with other arguments, unless they say it
+    themselves; `rerun_limit`, how many of them may run again before a person is asked. `in_flight` is the time for which
+    a call that was cut off may still be on its way: so long its check's "not happened" is not believed.
     """
+    if on_change is not None:
+        settings.on_change = checked_on_change(on_change, "sf.configure") or settings.on_change
+    if rerun_limit is not None:
+        settings.rerun_limit = _checked_limit(rerun_limit)
+    if in_flight is not None:
+        settings.in_flight_seconds = seconds(in_flight)
     if on_corruption is not None:
         settings.on_corruption = checked_policy(on_corruption)
     if alerts is not None:
@@ -58,9 +82,13 @@ def configure(
 
 
 def checked_policy(on_corruption: str) -> str:
-    if on_corruption not in (FALLBACK, STOP):
-        raise UsageError(f"on_corruption={on_corruption!r}: must be {FALLBACK!r} or {STOP!r}")
-    return on_corruption
+    return one_of(on_corruption, (FALLBACK, STOP), "on_corruption")
+
+
+def _checked_limit(rerun_limit: int) -> int:
+    if type(rerun_limit) is not int or rerun_limit < 0:
+        raise UsageError(f"sf.configure(rerun_limit={rerun_limit!r}): must be a whole number, zero or more")
+    return rerun_limit
 
 
 def _checked_sinks(alerts: Any) -> tuple[Sink, ...]:

@@ -23,15 +23,19 @@ class ForeignCall(UsageError):
 class Inside:
     """The call whose body is being executed."""
 
-    __slots__ = ("address", "attempt", "key", "kind", "misuse")
+    __slots__ = ("address", "attempt", "digest", "key", "kind", "misuse", "rolled_back")
 
-    def __init__(self, kind: str, address: str, key: str, attempt: int) -> None:
+    def __init__(self, kind: str, address: str, key: str, attempt: int, digest: str = "") -> None:
         self.kind = kind
         self.address = address
         self.key = key
+        self.digest = digest
+        """Of its arguments, as recorded."""
         self.attempt = attempt
         self.misuse: UsageError | None = None
         """What its body did that it may not do; raised again when it ends, whatever the body caught."""
+        self.rolled_back: BaseException | None = None
+        """The exception with which it ends, if all that it did was rolled back, or never begun."""
 
     def misused(self, error: UsageError) -> UsageError:
         self.misuse = self.misuse or error
@@ -41,12 +45,22 @@ class Inside:
 class Line:
     """One line of control, and what it did. What branches did counts for their parent once they are joined."""
 
-    __slots__ = ("_forks", "deeds", "leaving", "sagas", "strays")
+    __slots__ = ("_forks", "_identity", "_joined", "_parent", "deeds", "leaving", "sagas", "strays", "struck")
 
-    def __init__(self, leaving: Callable[[], BaseException] | None = None, sagas: int = 0) -> None:
+    def __init__(
+        self, leaving: Callable[[], BaseException] | None = None, sagas: int = 0, *, parent: Line | None = None,
+        identity: object = None,
+    ) -> None:  # fmt: skip
         self._forks: list[Line] = []
+        self._parent = parent
+        """The line that waits for this one."""
+        self._joined = False
+        self._identity = identity or self
+        """Of a task or thread that opened a scope of its own: the same each time it does so."""
         self.sagas = sagas
         """How many sagas are open around what is called here."""
+        self.struck = 0
+        """How often its task had been cancelled when its last call began or was cut off."""
         self.leaving = leaving
         """In a saga that was cancelled before this process: what the first call that is not on record meets."""
         self.deeds: list[Any] = []
@@ -54,19 +68,34 @@ class Line:
         self.strays: dict[str, list[Any]] = {}
         """The same for tasks that opened a scope of their own in it, by the scope: nobody joins those."""
 
-    def stray(self, path: str) -> Line:
-        line = Line(self.leaving, self.sagas)
+    def stray(self, path: str, identity: object) -> Line:
+        line = Line(self.leaving, self.sagas, identity=identity)
         line.strays, line.deeds = self.strays, self.strays.setdefault(path, [])
         return line
 
     def fork(self) -> Line:
-        line = Line(self.leaving, self.sagas)
+        line = Line(self.leaving, self.sagas, parent=self)
         self._forks.append(line)
         return line
+
+    @property
+    def is_stray(self) -> bool:
+        """Whether it is that of a task or thread with a scope of its own, which nobody joins."""
+        return self._identity is not self
+
+    def is_part_of(self, other: Line) -> bool:
+        """Whether that is this line, or one that waits for it. What was joined is part of what it was joined to."""
+        while other._joined and other._parent is not None:
+            other = other._parent
+        line: Line | None = self
+        while line is not None and line._identity is not other._identity:
+            line = line._parent
+        return line is not None
 
     def join(self) -> None:
         forks, self._forks = self._forks, []
         for line in forks:
+            line._joined = True
             self.deeds += line.deeds
             for _, deeds in sorted(line.strays.items()):
                 self.deeds += deeds
@@ -76,7 +105,8 @@ class Place:
     """A point in a run from which calls are made, by one thread or task at a time."""
 
     __slots__ = (
-        "home", "inside", "lent_to", "line", "owner", "parent", "scope", "segment", "session", "stop", "undoing",
+        "_thread", "_trio", "called", "home", "inside", "lent_to", "line", "owner", "parent", "scope", "segment", "session",
+        "stop", "undoing",
     )  # fmt: skip
 
     def __init__(
@@ -97,10 +127,14 @@ class Place:
         """A task; or, in blocking code, the number of a thread."""
         self.home = None if inside is not None else running_loop()
         """The loop that was running here when the place was made: none, in most blocking code."""
+        self._trio = None if inside is not None else trio_task()
+        self._thread = this_thread() if isinstance(owner, int) else None
         self.parent = parent
         """Where a stop of this place is also felt at once, because nobody joins it later."""
         self.inside = inside
         self.line = line or Line()
+        self.called = ""
+        """The address of the call that was last begun here: its owner makes one after the other."""
         self.lent_to: object = None
         """The thread that its task has handed a blocking call to, while that call runs."""
         self.stop: BaseException | None = None
@@ -109,12 +143,28 @@ class Place:
 
     def require_owner(self) -> None:
         """Refuse to count calls for a task or thread that only inherited this place."""
+        if "trio" in sys.modules:
+            self.refuse_trio()
         me = self._caller()
-        if me is self.owner or me == self.owner:
-            return
-        if isinstance(me, int) and self.lent_to in (None, me) and waits_for_a_thread(self.owner):
-            return  # A blocking call handed to a thread with asyncio.to_thread; its task waits for it.
-        raise self._foreign(me)
+        if not (self.is_owned_by(me) or self.is_lent(me)):
+            raise self._foreign(me)
+
+    def is_owned_by(self, me: object) -> bool:
+        """The number of a thread is given to another one after its end: that one is a stranger."""
+        return me is self.owner or (me == self.owner and self._thread is this_thread())
+
+    def is_lent(self, me: object) -> bool:
+        """A blocking call handed to a thread with asyncio.to_thread; its task waits for it."""
+        return isinstance(me, int) and self.lent_to in (None, me) and waits_for_a_thread(self.owner)
+
+    def refuse_trio(self) -> None:
+        """Tasks of trio share one thread, and none of asyncio's tasks tells them apart: they would be one caller.
+
+        A blocking workflow that was started inside a task of trio is that task's own affair: no other one runs meanwhile.
+        """
+        task = trio_task()
+        if task is not None and task is not self._trio:
+            raise self.session.misused(ForeignCall(f"run {self.session.run}: a call from a task of trio. {NO_TRIO}"))
 
     def _caller(self) -> object:
         """Who calls, in the terms of the owner. Blocking code may be called where a loop runs (a notebook)."""
@@ -125,7 +175,7 @@ class Place:
     def lend(self) -> bool:
         """Note the thread that a task has lent this place to, so that a second one is refused."""
         me = self._caller()
-        if me is self.owner or me == self.owner:
+        if self.is_owned_by(me):
             return False
         self.lent_to = me
         return True
@@ -150,10 +200,54 @@ set_place = _place.set
 reset = _place.reset
 
 
+def rolled_back(error: BaseException) -> BaseException:
+    """Said by effects of ours that know it: whatever this exception is, nothing was done."""
+    place = get()
+    if place is not None and place is not OUTSIDE and place.inside is not None:
+        place.inside.rolled_back = error
+    return error
+
+
 def running_loop() -> Any:
     """The event loop that runs in this thread, without importing asyncio for the question."""
     asyncio = sys.modules.get("asyncio.events")
     return None if asyncio is None else asyncio._get_running_loop()
+
+
+_here = threading.local()
+
+
+def this_thread() -> object:
+    """What stands for the thread that runs here, and for no other one, ever."""
+    try:
+        return _here.token
+    except AttributeError:
+        token = _here.token = object()
+        return token
+
+
+NO_TRIO = (
+    "surefoot works in asyncio and in blocking code: start the workflow with asyncio.run(...), or with "
+    'anyio.run(..., backend="asyncio"); from trio, call a blocking workflow in a thread: '
+    "await trio.to_thread.run_sync(workflow.run, run_id)."
+)
+
+
+def require_asyncio(what: str) -> None:
+    """An async workflow is driven by asyncio. Another loop is named, and not met as an error of asyncio's own."""
+    if running_loop() is None and trio_task() is not None:
+        raise UsageError(f"{what}() was awaited in a task of trio. {NO_TRIO}")
+
+
+def trio_task() -> Any:
+    """The task of trio that runs here, without importing trio for the question."""
+    trio = sys.modules.get("trio.lowlevel")
+    if trio is None:
+        return None
+    try:
+        return trio.current_task()
+    except RuntimeError:
+        return None
 
 
 def whoami() -> object:

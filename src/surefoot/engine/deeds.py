@@ -1,4 +1,8 @@
-"""Effects that were done, with what it takes to undo them. A saga has to name those that cannot be undone."""
+"""Effects that were done, with what it takes to undo them. A saga has to name those that cannot be undone.
+
+One that failed in doubt (`on_crash="fail"`) is not undone either: nobody knows whether, or with which result, it happened.
+It is remembered all the same, for the saga to name and for the record of how the run ended.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,25 @@ from typing import Any
 from msgspec import Raw
 
 from surefoot.core import values
-from surefoot.core.command import Done, Ending
+from surefoot.core.command import Done, Ending, Failed
+from surefoot.core.entry import NOTHING
+from surefoot.core.programs.calls import Call
+from surefoot.core.state import was_in_doubt
 from surefoot.engine.current import Place
+from surefoot.engine.defaults import Gone
+from surefoot.engine.request import cannot_be_repeated, recorded_defaults
 from surefoot.engine.spec import CallSpec
 
 
 class Deed:
     """An effect that was done, with what it takes to undo it: copies, since the workflow may change its own."""
 
-    __slots__ = ("address", "args", "kwargs", "result", "spec", "undone")
+    __slots__ = ("address", "args", "in_doubt", "kwargs", "result", "spec", "undone")
 
     def __init__(
-        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
+        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any,
+        *, in_doubt: bool = False,
+    ) -> None:  # fmt: skip
         self.address = address
         self.spec = spec
         self.args = args
@@ -27,6 +37,7 @@ class Deed:
         self.result = result
         self.undone = False
         """Of one that has no undo: whether a saga has said so."""
+        self.in_doubt = in_doubt
 
     def undo(self) -> tuple[CallSpec, tuple[Any, ...], dict[str, Any]]:
         """The compensation to call, with the arguments and the result."""
@@ -37,16 +48,37 @@ class Deed:
 
 
 def note(
-    place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], ending: Ending, asked: Raw | None
+    place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], ending: Ending, made: Call | None
 ) -> None:
     """A call was done. If a saga may have to undo or to name it, and it was this run's own doing, it is remembered.
 
-    `asked` are its arguments as they were recorded; None if the journal has answered at once: they are as they were.
+    `made` is the call as it was made; None if the journal has answered at once: then it was made as recorded there.
     """
-    line, scope = place.line, place.scope
+    line = place.line
+    if type(ending) is Failed and spec.kind == "effect" and was_in_doubt(ending.raw):
+        place.session.left_behind[place.called] = False
+        if line.sagas:
+            line.deeds.append(Deed(place.called, spec, (), {}, None, in_doubt=True))
+        return
     named = line.sagas and spec.kind == "effect" and spec.undoes is None
     if isinstance(ending, Done) and (spec.undo is not None or named) and place.session.did(ending):
-        asked = Raw(values.encode_args(spec.binder.bind(args, kwargs))[0]) if asked is None else asked
-        args, kwargs = spec.own(args, kwargs, asked)
-        address = f"{scope.path}{spec.name}#{scope.count(spec.name)}"  # Its owner makes one call after the other.
+        session = place.session
+        address = place.called
+        asked, defaults = _recorded(session, address, ending) if made is None else (made.args, made.defaults)
+        if asked is None:
+            asked = Raw(values.encode_args(spec.binder.bind(args, kwargs))[0])
+        try:
+            args, kwargs = spec.own(args, kwargs, asked, defaults, recorded=made is None)
+        except Gone as gone:
+            raise session.stopped(place, cannot_be_repeated(session.run, address, gone)) from None
         line.deeds.append(Deed(address, spec, args, kwargs, place.session.decoded(ending.raw)))
+
+
+def _recorded(session: Any, address: str, ending: Done) -> tuple[Raw | None, Raw]:
+    """What the journal says that it was called with."""
+    past = session.state.calls.get(address)
+    if past is None or past.value is not ending.raw:
+        past = next((past for past in list(session.state.calls.values()) if past.value is ending.raw), None)
+    if past is None or past.args is None:
+        return None, NOTHING
+    return session.whole(past.args), recorded_defaults(session, past)

@@ -12,18 +12,21 @@ from surefoot.core.command import (
     Append,
     Ending,
     Execute,
+    Hold,
+    Left,
     Look,
     Observe,
     Outcome,
     Pause,
     Repair,
     Returned,
+    Trace,
     Verify,
 )
 from surefoot.core.entry import Due, Stop, WorldSeen
 from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
-from surefoot.engine import current
+from surefoot.engine import current, late
 from surefoot.engine.attempt import Attempt
 from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Place
@@ -45,7 +48,7 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     begun = session.begin(place, spec, args, kwargs)
     asked = None
     if type(begun) is Attempt:
-        args, kwargs, asked = begun.args, begun.kwargs, begun.call.args
+        args, kwargs, asked = begun.args, begun.kwargs, begun.call
         if isinstance(place.owner, int) or not place.lend():
             begun = drive(begun)
         else:
@@ -53,9 +56,8 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 begun = drive(begun)
             finally:
                 place.lent_to = None
-    result = session.finish(place, begun)
     note(place, spec, args, kwargs, begun, asked)
-    return result
+    return session.finish(place, begun)
 
 
 def drive(attempt: Attempt) -> Ending:
@@ -85,14 +87,23 @@ def drive(attempt: Attempt) -> Ending:
                 answer = moment(session, wish.seconds, jitter=wish.jitter)
             elif isinstance(wish, Pause):
                 session.say_why(wish)
-                pause(attempt.place, wish.due)
+                pause(attempt.place, wish.due, attempt.is_settled)
+                if (ending := attempt.settled_meanwhile()) is not None:
+                    return ending
+                program = attempt.program
             elif isinstance(wish, Look):
                 answer = look(attempt)
+            elif isinstance(wish, Trace):
+                answer = attempt.trace()
             elif isinstance(wish, Repair):
                 begun = attempt.repair(wish.attempt)
                 answer = drive(begun) if isinstance(begun, Attempt) else begun
             elif isinstance(wish, Observe):
                 answer = attempt.sights()
+            elif isinstance(wish, Hold):
+                answer = attempt.held(wish.sights)
+            elif isinstance(wish, Left):
+                answer = attempt.left()
             elif isinstance(wish, Verify):
                 answer = verify(session)
             else:
@@ -142,8 +153,8 @@ def look(attempt: Attempt) -> Verdict:
 def in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run in a daemon thread with a copied context; after the time-out its late result is dropped."""
     box: list[tuple[Any, BaseException | None]] = []
-    ready = threading.Event()
-    seconds = attempt.spec.timeout or 0.0
+    ready, given_up = threading.Event(), threading.Event()
+    seconds, number = attempt.spec.timeout or 0.0, attempt.inside.attempt
 
     def work() -> None:
         try:
@@ -151,6 +162,8 @@ def in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
             box.append((None, error))
         ready.set()
+        if given_up.is_set():
+            attempt.landed(number, box[0][1])
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), name="surefoot-timed", daemon=True)
@@ -160,6 +173,7 @@ def in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         returned = ready.wait(seconds)
     finally:
         if not returned:  # Ctrl-C, too, ends the waiting and not the thread.
+            given_up.set()
             attempt.abandon(lambda: thread.ident is not None and not ready.is_set())
     if not returned:
         raise TimeoutError(f"did not return within {seconds:g} s")
@@ -173,6 +187,7 @@ def append(session: Session, *entries: Any) -> None:
     try:
         session.journal.append(*entries)
     except SurefootError as error:
+        late.refused(session, entries, error)
         raise session.store_failed(error) from None
     session.learn(entries)
 
@@ -220,13 +235,16 @@ def moment(session: Session, seconds: float, *, jitter: bool) -> Due:
     return after(session.now(), seconds)
 
 
-def pause(place: Place, due: Due) -> None:
-    """Sleep in the process; cancellation is noticed on the way. A worker does not sleep long: it lets go of the run."""
+def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
+    """Sleep in the process; cancellation is noticed on the way, and that there is nothing to wait for any more.
+
+    A worker does not sleep long: it lets go of the run.
+    """
     session: Session = place.session
     if session.outlasts(due):
         raise session.suspended(place, due)
     nap = threading.Event()
-    while (left := remaining(due, session.now())) > 0:
+    while (left := remaining(due, session.now())) > 0 and not is_over():
         nap.wait(session.clock.nap(left))
         notice(session)
 

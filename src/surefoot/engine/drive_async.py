@@ -22,19 +22,22 @@ from surefoot.core.command import (
     Append,
     Ending,
     Execute,
+    Hold,
+    Left,
     Look,
     Observe,
     Outcome,
     Pause,
     Repair,
     Returned,
+    Trace,
     Verify,
 )
-from surefoot.core.entry import Due, Stop, WorldSeen
+from surefoot.core.entry import CallCancelled, Due, Stop, WorldSeen
 from surefoot.core.timer import remaining
 from surefoot.core.verdict import Unknown, Verdict
-from surefoot.engine import current, drive
-from surefoot.engine.attempt import Attempt
+from surefoot.engine import cancellations, current, drive, late, limits, replaying
+from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
@@ -70,18 +73,43 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
                 "Make the workflow `async def` and await the call, or make the call blocking."
             )
         )
+    session.enter_verb(place)
+    coming = place.scope.coming(spec.name)
+    cancellations.entering(place, coming)
+    if (cut := cancellations.recorded(place, coming)) is not None:
+        place.scope.take(spec.name)
+        await _again(place, spec, args, kwargs, cut)
+    if session.limits:
+        await limits.held(place, session.state.calls.get(coming))
     begun = session.begin(place, spec, args, kwargs)
+    address = place.called
+    if address != coming and (cut := cancellations.recorded(place, address)) is not None:
+        await _again(place, spec, args, kwargs, cut)  # It is on record under another name.
     asked = None
     if type(begun) is Attempt:
-        attempt, args, kwargs, asked = begun, begun.args, begun.kwargs, begun.call.args
+        attempt, args, kwargs, asked = begun, begun.args, begun.kwargs, begun.call
         try:
             begun = await run_attempt(attempt)
+            if session.state.calls:
+                await replaying.in_turn(place, address, on_record=False)
         except asyncio.CancelledError:
             session.cut_short(attempt)
+            cancellations.cut_off(place, address)
             raise
-    result = session.finish(place, begun)
+    else:
+        await replaying.in_turn(place, address, on_record=True)
     note(place, spec, args, kwargs, begun, asked)
-    return result
+    return session.finish(place, begun)
+
+
+async def _again(
+    place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled
+) -> None:
+    """A call that was cut off before. If it was done all the same, a saga has to know."""
+    past = place.session.state.calls.get(cut.address)
+    if past is not None and (ending := recorded_ending(past)) is not None:
+        note(place, spec, args, kwargs, ending, None)
+    await cancellations.again(place, cut.address, cut)
 
 
 async def run_attempt(attempt: Attempt) -> Ending:
@@ -124,7 +152,10 @@ async def run_attempt(attempt: Attempt) -> Ending:
                     # The failed attempt is on record; the next one is for the next resume.
                     raise cancelled  # noqa: TRY301 - handled below like any other cancellation
                 session.say_why(wish)
-                await pause(attempt.place, wish.due)
+                await pause(attempt.place, wish.due, attempt.is_settled)
+                if (ending := attempt.settled_meanwhile()) is not None:
+                    return ending
+                program = attempt.program
             elif not executed:
                 answer = await _look_around(attempt, wish)
             else:
@@ -145,15 +176,21 @@ async def run_attempt(attempt: Attempt) -> Ending:
         session.call_ended(attempt.call.address)
 
 
-async def _look_around(attempt: Attempt, wish: Look | Repair | Observe | Verify) -> Any:
+async def _look_around(attempt: Attempt, wish: Look | Trace | Repair | Observe | Hold | Left | Verify) -> Any:
     """What the world is like, before the call or after it."""
     if isinstance(wish, Look):
         return await look(attempt)
+    if isinstance(wish, Trace):
+        return await hop(attempt.trace)
     if isinstance(wish, Repair):
         begun = attempt.repair(wish.attempt)
         return await _repaired(begun) if isinstance(begun, Attempt) else begun
     if isinstance(wish, Observe):
         return await hop(attempt.sights)
+    if isinstance(wish, Hold):
+        return attempt.held(wish.sights)
+    if isinstance(wish, Left):
+        return await hop(attempt.left)
     if isinstance(wish, Verify):
         return await verify(attempt.session)
     assert_never(wish)
@@ -246,7 +283,7 @@ async def shielded(attempt: Attempt, body: Coroutine[Any, Any, Any], started: in
     """Await an effect to its end even if its caller is cancelled meanwhile: its outcome has to be recorded."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(body)
-    timeout = attempt.spec.timeout
+    timeout, number = attempt.spec.timeout, attempt.inside.attempt
     deadline = None if timeout is None else loop.time() + timeout
     cancelled: asyncio.CancelledError | None = None
     late = False
@@ -255,6 +292,9 @@ async def shielded(attempt: Attempt, body: Coroutine[Any, Any, Any], started: in
         if left is not None and left <= 0:
             if late:
                 attempt.abandon(lambda: not task.done())
+                task.add_done_callback(
+                    lambda done: attempt.landed(number, None if done.cancelled() else done.exception())
+                )
                 break  # It was asked to end and did not: in doubt, and its late result is dropped.
             late = True
             task.cancel()
@@ -303,6 +343,8 @@ async def append(session: Session, *entries: Any) -> None:
     except BaseException as error:
         done()  # Else everybody else in this turn would wait for a ticket that does not exist.
         if isinstance(error, SurefootError):
+            if late.matters(session, entries, error):
+                await hop(late.refused, session, entries, error)
             raise session.store_failed(error) from None
         raise
     try:
@@ -324,19 +366,24 @@ async def _durable(session: Session, turn: _Turn, ticket: Ticket) -> None:
         await turn.future
     finally:
         if ticket.done and ticket.error is not None:
+            entries = tuple(packed[0] for packed in ticket.entries)
+            if late.matters(session, entries, ticket.error):
+                await hop(late.refused, session, entries, ticket.error)
             raise session.store_failed(ticket.error) from None
 
 
-async def pause(place: Place, due: Due) -> None:
+async def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
     session: Session = place.session
-    if session.outlasts(due):
-        raise session.suspended(place, due)
-    await stay(session, due)
+    if session.limits:
+        await limits.held(place)
+    if session.outlasts(wake := limits.earliest(place, due)):
+        raise session.suspended(place, wake)
+    await stay(session, due, is_over)
 
 
-async def stay(session: Session, due: Due) -> None:
+async def stay(session: Session, due: Due, is_over: Callable[[], bool] = bool) -> None:
     """Wait in the process, however long it takes."""
-    while (left := remaining(due, session.now())) > 0:
+    while (left := remaining(due, session.now())) > 0 and not is_over():
         await asyncio.sleep(session.clock.nap(left))
         await hop(drive.notice, session)
 
@@ -345,7 +392,8 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     """Run the workflow function itself, at the root of a run, in a task of its own.
 
     So it is known who is cancelled: a part of the run from inside (a time-out, a failing sibling), which is a failure of
-    that part; or whoever waits for the run (the end of the loop, an impatient caller), who gives it up for now.
+    that part; or whoever waits for the run (the end of the loop, an impatient caller), who gives it up for now. Those get
+    their own cancellation back, and not that of our task: anyio and `asyncio.timeout` know theirs by it.
     """
     outer = asyncio.current_task()
     if outer is None:
@@ -355,15 +403,18 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     session.invoked = asyncio.get_running_loop().time()
     missed = False
 
-    def pass_on(inner: asyncio.Task[Any], _: asyncio.CancelledError) -> None:
+    def pass_on(inner: asyncio.Task[Any], error: asyncio.CancelledError) -> None:
         nonlocal missed
-        missed = not inner.cancel()
+        missed = not inner.cancel(*error.args)
 
-    outcome, _ = await to_the_end(_invoked(session, fn), pass_on)
+    outcome, cancelled = await to_the_end(_invoked(session, fn), pass_on)
+    if cancelled is None:
+        return outcome
     if missed:  # It had ended already, so the cancellation is still to be met here.
         outer.uncancel()
-        outer.cancel()
-    return outcome
+        outer.cancel(*cancelled.args)
+    session.given_up_by(cancelled)
+    return cancelled if isinstance(outcome, asyncio.CancelledError) else outcome
 
 
 async def _invoked(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:

@@ -8,12 +8,13 @@ effect was asked for and none is in doubt.
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Generator
 from typing import Any
 
 from msgspec import Raw
 
-from surefoot.core import values
+from surefoot.core import failures, values
 from surefoot.core.command import Append, Done, Ending, Failed, Halted, Returned
 from surefoot.core.doubt import left_behind, open_question
 from surefoot.core.entry import (
@@ -28,13 +29,18 @@ from surefoot.core.entry import (
     Stop,
 )
 from surefoot.core.history import Past, no_longer_asked
+from surefoot.core.matching import may_have_happened
+from surefoot.core.parking import unavailable
+from surefoot.core.reopening import is_void
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RunState
 from surefoot.engine.config import alert, loud
 from surefoot.engine.pasting import name_store
 from surefoot.engine.people import alert_of, identity
+from surefoot.engine.removing import is_removed
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
+from surefoot.engine.worldview import STOP
 from surefoot.errors import (
     Cancelled,
     Fenced,
@@ -55,7 +61,7 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
     if session.trouble is not None:
         yield from _release(session, session.trouble)
         _alert_of(session, session.trouble)
-        return session.trouble
+        return session.mask.error(session.trouble)
     if session.stops:
         return (yield from _stop(session))
     if session.interruption is not None:
@@ -71,6 +77,9 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
     if not isinstance(outcome, Returned | Exception | ContinueSignal):
         yield from _release(session, outcome)
         return outcome
+    if isinstance(outcome, Exception) and (away := unavailable(outcome)) is not None:
+        session.park(away)
+        return (yield from _suspend(session))
     if isinstance(outcome, UsageError | Stopped | StoreUnavailable | Fenced):
         # Misuse, another run's stop, a store in trouble: nothing that this run did, so it has not failed.
         yield from _release(session, outcome)
@@ -91,13 +100,13 @@ def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> N
 
 
 def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
-    unasked = [past for past in session.state.calls.values() if not past.asked]
+    unasked = [past for past in session.state.calls.values() if not past.asked and not is_void(past)]
     # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
-    given_up = {past.address for past in unasked if past.kind == "effect" and past.rewound}
+    given_up = {past.address for past in unasked if past.kind == "effect" and (past.rewound or is_removed(past))}
     session.stops += _unsettled(session, unasked, given_up)
     if session.stops:
         return (yield from _stop(session))
-    if unclaimed := tuple(past.address for past in unasked if past.kind == "step" or past.address in given_up):
+    if unclaimed := tuple(past.address for past in unasked if past.kind in ("step", "effect")):
         if not session.dry:
             _warn_unclaimed(session, unclaimed, given_up)
         yield Append(CallsUnclaimed(unclaimed))
@@ -107,19 +116,45 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
             f"{', '.join(forgotten)}. What they did outside is still there."
         )
         yield Append(CallsUnclaimed(tuple(forgotten)))
+    if isinstance(outcome, Exception) and session.on_failure == STOP:
+        session.stops.append(_workflow_failed(session, outcome))
+        return (yield from _stop(session))
+    _tell_what_failed_in_doubt(session)
     if isinstance(outcome, ContinueSignal):
         return outcome
+    left = tuple(session.left_behind)
     if isinstance(outcome, Returned):
-        yield Append(RunDone(outcome.raw))
+        yield Append(RunDone(outcome.raw, left))
         return Done(outcome.raw)
-    raw = Raw(values.encode_error(outcome))
-    yield Append(RunFailed(raw))
+    raw = Raw(values.encode_error(outcome, session.mask))
+    yield Append(RunFailed(raw, left))
     return Failed(raw, outcome)
+
+
+def _tell_what_failed_in_doubt(session: Session) -> None:
+    """The run ends, in whichever way; nobody may take that for the whole story. Sagas have told of their own."""
+    names = [address for address, told in session.left_behind.items() if not told]
+    if names and not session.dry:
+        loud(
+            f"run {session.run} has ended, and nobody knows whether these effects happened: {', '.join(names)}. "
+            f"They failed in doubt, and nothing was undone. Look outside what became of them.",
+            run=session.run,
+            kind="InDoubt",
+        )
+
+
+def _workflow_failed(session: Session, error: Exception) -> Stop:
+    """`on_failure="stop"`: no end, but a stop that a person opens."""
+    run, told = session.run, session.mask(f"{type(error).__name__}: {failures.message(error)}".rstrip(": "))
+    message = f"run {run}: the workflow raised {told}. What it did is on record; nothing is lost."
+    quoted = shlex.quote(run)
+    cures = (("mended?", f"surefoot runs retry {quoted} --failed"), ("give up?", f"surefoot runs cancel {quoted}"))
+    return Stop("WorkflowFailed", message, facts={"error": told}, cures=cures)
 
 
 def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
     """Recorded effects that the code no longer asks for; or those whose outcome nobody knows."""
-    if missing := [past for past in unasked if past.kind == "effect" and past.address not in given_up]:
+    if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
         return [no_longer_asked(session.run, missing)]
     # Code that was cancelled, or that caught what it must not, went on without them.
     doubtful = [past for past in session.in_doubt() if past.address not in given_up]
@@ -132,8 +167,8 @@ def _warn_unclaimed(session: Session, unclaimed: tuple[str, ...], given_up: set[
         log.warning("run %s: the code no longer asks for recorded steps: %s", session.run, ", ".join(steps))
     if given_up:
         log.warning(
-            "run %s: effects that were executed before the run was sent back are not asked for any more, "
-            "and nothing was undone: %s",
+            "run %s: effects that were executed before the run was sent back, or that sf.removed names, are not asked for "
+            "any more, and nothing was undone: %s",
             session.run,
             ", ".join(sorted(given_up)),
         )
@@ -155,7 +190,7 @@ def _suspend(session: Session) -> Conclusion:
         if session.live:
             yield Append(RunReleased(HANDED_BACK))
     else:
-        yield Append(RunSuspended(_earliest(session), tuple(session.children)))
+        yield Append(RunSuspended(_earliest(session), tuple(session.children), session.parked_why))
     return Suspended()
 
 
@@ -167,7 +202,8 @@ def _release(session: Session, error: BaseException) -> Generator[Append, Any, N
     """Let go of the claim, so that others need not wait for a process that has given up."""
     name = type(error).__name__
     if session.live:
-        yield Append(RunReleased(f"{name}: {error}" if isinstance(error, Exception) else f"interrupted by {name}"))
+        why = session.mask(f"{name}: {error}") if isinstance(error, Exception) else f"interrupted by {name}"
+        yield Append(RunReleased(why))
 
 
 def tell_what_is_left(session: Session) -> None:

@@ -8,6 +8,7 @@ from surefoot.engine import config, current, drive, rehearsal, verbs
 from surefoot.engine.handle import Run
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.spec import CallSpec
+from surefoot.errors import UsageError
 
 
 def deliver(run_id: str, name: str, value: Any, store: str | None = None) -> None:
@@ -19,7 +20,7 @@ def deliver(run_id: str, name: str, value: Any, store: str | None = None) -> Non
 
 SEND = CallSpec(
     deliver, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
-    on_crash="retry",
+    on_crash="retry", not_done=UsageError,
 )  # fmt: skip
 
 

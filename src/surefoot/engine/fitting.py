@@ -19,6 +19,12 @@ from surefoot.engine.spec import known_effect
 from surefoot.errors import SchemaMismatch, UsageError
 
 
+def is_held(address: str) -> bool:
+    """Whether the code at hand says what the effect at this address returns."""
+    spec = known_effect(address)
+    return spec is not None and registry.returned_by(spec.fn) is not None
+
+
 def fitted(run: str, address: str, value: Any) -> Any:
     """The value as the effect at this address returns it; refused with the reason if it cannot be."""
     spec = known_effect(address)

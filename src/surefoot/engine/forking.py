@@ -22,6 +22,7 @@ from surefoot.core import values
 from surefoot.core.address import as_recorded
 from surefoot.core.entry import (
     KIND_OF,
+    CallsReopened,
     DriftAccepted,
     Entry,
     EventSent,
@@ -293,8 +294,8 @@ def _taken_over(records: list[Record], kept: set[str], point: int, last_segment:
     wanted = _wanted(entries, kept, point, last_segment)
     chosen = [(record, entry) for record, entry in entries if wanted(record, entry)]
     upto = max([point, *(record.seq + 1 for record, _ in chosen)])
-    # Claims and rewinds say what the records between them mean: all of them stay, up to the last record.
-    frame = (RunAdopted, RunRewound, RunContinued)
+    # Claims, rewinds and retries say what the records between them mean: all of them stay, up to the last record.
+    frame = (RunAdopted, RunRewound, CallsReopened, RunContinued)
     return sorted(
         [*chosen, *((record, entry) for record, entry in entries if isinstance(entry, frame) and record.seq < upto)],
         key=lambda pair: pair[0].seq,

@@ -6,7 +6,7 @@ import shlex
 import threading
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -16,6 +16,7 @@ from surefoot.core.address import as_recorded
 from surefoot.core.entry import (
     AnswerGiven,
     CancelRequested,
+    CodeMatched,
     DriftAccepted,
     EffectSettled,
     EventSent,
@@ -39,9 +40,13 @@ from surefoot.errors import Damaged, Stopped, UsageError
 from surefoot.store.contract import IndexRow, RunQuery
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from surefoot.engine.forking import Fork, StateAt
+    from surefoot.engine.retrying import Reopening
 
 _NOT_GIVEN: Any = object()
+_SETTLED: Final = (PastState.DONE, PastState.CLEARED, PastState.FAILED)
 
 
 class JournalEntry(Struct, frozen=True):
@@ -187,7 +192,7 @@ class Run:
     def resume(self) -> Any:
         """Go on with the run in this process; the workflow must have been imported."""
         state = self.state()
-        definition = registry.find(state.created.workflow if state.created else "")
+        definition = registry.find_for(state.created)
         if definition.is_async:
             import asyncio
 
@@ -203,23 +208,30 @@ class Run:
         *,
         happened: Any = _NOT_GIVEN,
         not_happened: bool = False,
+        failed: bool = False,
         by: str | None = None,
         note: str = "",
     ) -> None:
-        """Answer for an in-doubt effect: it happened and gave this value, or it did not happen.
+        """Answer for an in-doubt effect: it happened and gave this value, or it did not happen, and is run again.
+
+        `failed`: it did not happen, and the call fails with the exception it ended with, so that `except` clauses and
+        sagas go on. One that was cut off fails with `sf.NotDone`.
 
         If the effect is defined in this process, the value is held against what it says to return; plain data stands for
         a dataclass or a Struct.
         """
         address = as_recorded(address)
-        if (happened is not _NOT_GIVEN) == bool(not_happened):
-            raise UsageError("settle: say either happened=VALUE or not_happened=True")
+        if (happened is not _NOT_GIVEN) + bool(not_happened) + bool(failed) != 1:
+            raise UsageError("settle: say one of happened=VALUE, not_happened=True and failed=True")
+        denied = bool(not_happened or failed)
 
         def decide(state: RunState) -> EffectSettled:
-            past = self._doubtful(state, address, not_happened=bool(not_happened))
-            value = None if not_happened else fitted(self.id, address, happened)
+            past = self._doubtful(state, address, not_happened=denied)
+            value = None if denied else fitted(self.id, address, happened)
             raw = Raw(values.encode(value))
-            return EffectSettled(address, not not_happened, past.attempt, raw, "person", by or whoami(), note)
+            return EffectSettled(
+                address, not denied, past.attempt, raw, "person", by or whoami(), note, failed=bool(failed)
+            )
 
         self._visit(decide)
 
@@ -240,10 +252,12 @@ class Run:
 
     def _settled(self, past: Past) -> str:
         """Who said what about it before, and how that is taken back."""
-        if past.kind != "effect" or not past.learned_by or past.state not in (PastState.DONE, PastState.CLEARED):
+        if past.kind != "effect" or not past.learned_by or past.state not in _SETTLED:
             return ""
         who = past.learned_by.removeprefix("person ")
         said = f": settled by {who} at {datetime.fromtimestamp(past.ended / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC as"
+        if past.state is PastState.FAILED:
+            return f"{said} not happened, so that it fails"
         if past.state is PastState.CLEARED or past.value is None:
             return f"{said} not happened, so that the next resume runs it"
         value = shorten(visible(bytes(self.whole(past.value)).decode()), 100)
@@ -325,7 +339,7 @@ class Run:
         return self._findings(self.state()).drift
 
     def _findings(self, state: RunState) -> worldview.Findings:
-        definition = registry.known(state.created.workflow) if state.created else None
+        definition = registry.known_for(state.created)
         return worldview.look(state.world, definition.watch if definition is not None else ())
 
     def accept_drift(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[str]:
@@ -367,7 +381,7 @@ class Run:
         lines = "; ".join(found.line() for found in wanted)
         if any(found.actual == worldview.CODE_NEEDED for found in wanted):
             try:
-                registry.find(state.created.workflow if state.created else "")
+                registry.find_for(state.created)
             except UsageError as error:
                 # A look that only lacks the code is no reason to stop looking.
                 raise UsageError(f"run {self.id}: {lines}. {error}") from None
@@ -394,6 +408,29 @@ class Run:
         first = self._recorded_call(state, as_recorded(address)).first
         return [past for past in state.calls.values() if past.first >= first], state.executed_since(first)
 
+    def retry(
+        self,
+        *,
+        failed: bool | None = None,
+        at: str | Iterable[str] = (),
+        by: str | None = None,
+        note: str = "",
+    ) -> list[str]:
+        """Have the calls that failed tried again: all of them, or those at these addresses. Everything else stays.
+
+        Also in a run that is done or has failed. Where no call failed, but the workflow itself did, the run is opened
+        again. What its own child runs failed at is tried again too. Nothing is executed now. The calls of this run.
+        """
+        from surefoot.engine import retrying
+
+        return retrying.retry(self, failed=failed, at=at, by=by or whoami(), note=note)
+
+    def would_retry(self, *, failed: bool | None = None, at: str | Iterable[str] = ()) -> list[Reopening]:
+        """What a retry would have tried again, child runs first. UsageError, where that is not possible."""
+        from surefoot.engine import retrying
+
+        return retrying.outlook(self, failed=failed, at=at)
+
     def _recorded_call(self, state: RunState, address: str) -> Past:
         past = state.calls.get(address)
         if past is None:
@@ -407,6 +444,29 @@ class Run:
         from surefoot.engine import forking
 
         return forking.fork(self, new_id, at=at, by=by, note=note)
+
+    def match(
+        self,
+        address: str,
+        *,
+        is_: str | None = None,
+        new: bool = False,
+        keep: bool = False,
+        rerun: bool = False,
+        by: str | None = None,
+        note: str = "",
+    ) -> None:
+        """Say what a call of changed code is: the recorded call `is_`, a new one, or one whose changed arguments do not
+        matter (`keep`) or do (`rerun`). `*` stands for any characters.
+        """
+        from surefoot.engine import matched
+
+        def decide(state: RunState) -> CodeMatched:
+            if start.driven_elsewhere(self.runtime, state):
+                raise UsageError(f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}.")
+            return matched.word(state, address, is_=is_, new=new, keep=keep, rerun=rerun, by=by or whoami(), note=note)
+
+        self._visit(decide)
 
     def send_event(self, name: str, value: Any, *, id: str, by: str | None = None) -> None:  # noqa: A002 - the recorded field
         """Deliver an event; a second one with the same id is the same event."""

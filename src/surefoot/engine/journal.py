@@ -15,15 +15,18 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.entry import (
+    ITEMS_DONE,
     KIND_OF,
     KINDS,
     VISITORS,
+    CallsReopened,
     EffectDone,
     EffectIntended,
     EffectRaised,
     Entry,
     FellBack,
     Kept,
+    Progressed,
     RunAdopted,
     RunCancelled,
     RunCreated,
@@ -45,7 +48,7 @@ from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.parts import Cut, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, to_body, verify
 from surefoot.core.standing import Standing, moved
-from surefoot.core.state import DRIVEN, RUNNING, TRANSITIONS, RunState, status_after
+from surefoot.core.state import DRIVEN, MAY_PARK, RUNNING, SLEEPING, TRANSITIONS, RunState, status_after
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
 from surefoot.engine.pasting import in_its_store
@@ -174,6 +177,8 @@ class Journal:
             key = entry.address
         else:
             self._pack(entry, 0)  # Refused here, where it was said, and not with whatever is written next.
+            if type(entry) is Progressed and entry.address == ITEMS_DONE:
+                key = ITEMS_DONE  # Only the newest is worth a line.
         with self._lock:
             self._lazy[key or object()] = entry, self._clock.now()
 
@@ -215,6 +220,11 @@ class Journal:
     def commit(self, ticket: Ticket) -> None:
         """Blocking, for a claim."""
         self._committer.commit(lambda: ticket, self._lock)
+
+    @property
+    def head(self) -> Head | None:
+        """Behind which the next entry goes."""
+        return self._head
 
     @property
     def closed(self) -> bool:
@@ -322,6 +332,8 @@ def _next_status(status: str, entry: Entry) -> str:
     kind = type(entry)
     if kind in TRANSITIONS:
         return status_after(entry)
+    if kind in MAY_PARK and entry.parked:  # type: ignore[attr-defined]
+        return SLEEPING
     return status if status == RUNNING or kind in VISITORS else RUNNING
 
 
@@ -390,5 +402,7 @@ _OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone
 """Entries whose fields we made or encoded ourselves; all others are read back before they are written."""
 _LAST = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
 _VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
-_FENCING_KINDS = frozenset(KIND_OF[kind] for kind in (RunCreated, RunAdopted, FellBack, RunRewound, RunPruned))
+_FENCING_KINDS = frozenset(
+    KIND_OF[kind] for kind in (RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned)
+)
 """Entries after which a claim from before them is over, whatever their epoch."""

@@ -17,11 +17,12 @@ from msgspec import Raw, Struct
 
 from surefoot.core import schema as schemas
 from surefoot.core import values
-from surefoot.core.command import Append, Failed, Halted, Observe, Pause, Program, Verify
+from surefoot.core.choice import one_of
+from surefoot.core.command import Append, Ending, Failed, Pause, Verify, Wish
 from surefoot.core.doubt import unanswered
-from surefoot.core.entry import QuestionAsked, QuestionExpired, Stop
+from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
 from surefoot.core.history import Past, PastState, changed
-from surefoot.core.programs.calls import Call, Part, unobservable
+from surefoot.core.programs.calls import Call
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
 from surefoot.engine.config import alert
@@ -160,7 +161,12 @@ def identity(stop: Stop) -> tuple[str, str, str]:
     Of drift only the findings count: when it was met again, by a resume, the first line says something else.
     """
     headline, _, findings = stop.message.partition("\n")
-    return stop.reason, stop.address, findings or headline if stop.reason == "Drifted" else stop.facts.get("shown", "")
+    return stop.reason, stop.address, findings or headline if stop.reason == "Drifted" else _shown(stop)
+
+
+def _shown(stop: Stop) -> str:
+    """Which question it is; or which failure."""
+    return stop.facts.get("shown") or (stop.facts.get("error", "") if stop.reason == "WorkflowFailed" else "")
 
 
 def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, Past]:
@@ -195,9 +201,7 @@ def decision(session: Any, past: Past | None, on_timeout: str, address: str) -> 
 
 
 def checked_on_timeout(on_timeout: str) -> str:
-    if on_timeout not in ON_TIMEOUT:
-        raise UsageError(f"on_timeout={on_timeout!r}: must be one of {', '.join(map(repr, ON_TIMEOUT))}")
-    return on_timeout
+    return one_of(on_timeout, ON_TIMEOUT, "sf.approve: on_timeout")
 
 
 def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
@@ -208,29 +212,34 @@ def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
     return answer if wanted is None else msgspec.convert(answer, wanted)
 
 
-def supervised(place: Place, call: Call, name: str, program: Program) -> Program:
-    """An effect that a person has to agree to first. What is shown is what will run."""
-    ending = yield from consent(place, call, name)
-    return ending if ending is not None else (yield from program)
+def consent(
+    place: Place, call: Call, name: str, sights: tuple[Sight, ...], begun: bool
+) -> Generator[Wish, Any, tuple[Ending | None, bool]]:
+    """Ask for a yes to run this very call, with what it touches as it is now. No ending: it was given.
 
-
-def consent(place: Place, call: Call, name: str) -> Part:
-    """Ask for a yes to run this very call. None: it was given."""
+    Also: whether anybody had to be waited for; then whoever asks looks again. One that was `begun` before is asked about
+    again if it was asked about then, and something else would be shown now.
+    """
     session = place.session
     address = f"{call.address}.approval"
+    known: Past | None = session.state.calls.get(address)
+    if begun and known is None:
+        return None, False
     details = {"effect": name, "arguments": values.decode(call.args)}
+    if call.defaults != NOTHING:
+        details["defaults"] = values.decode(call.defaults)
     if call.touches:
-        sights, unseen = yield Observe()
-        if unseen:
-            return Halted(unobservable(call, unseen))
         details["touches"] = {sight.witness: sight.parts for sight in sights}
-    past = yield from asking(place, address, question("approve", f"Run {call.address}?", details, None, None))
+    asked = question("approve", f"Run {call.address}?", details, None, None)
+    at_once = known is not None and known.state is PastState.DONE and known.shown == asked.shown
+    past = yield from asking(place, address, asked)
     given = decision(session, past, DENY, address)
     if given:
         session.would_do("effect", call.address)
-        return None
+        return None, not at_once
     why = f": {given.note}" if given.note else ""
-    return Failed(Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}")))))
+    denied = Fatal(visible(f"{call.address} was denied by {given.by}{why}"))
+    return Failed(Raw(values.encode_error(denied))), False
 
 
 def require_fit(past: Past, answer: Any) -> None:

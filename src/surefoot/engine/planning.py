@@ -31,6 +31,7 @@ class ResumePlan(Struct, frozen=True):
     run_id: str
     status: str
     replayed: list[str]
+    """Recorded calls that the code asks for up to where the rehearsal ends; all of them where there is no code."""
     in_doubt: list[tuple[str, str]]
     """(address, what a resume does about it)."""
     next: list[tuple[str, str]] | None
@@ -47,6 +48,8 @@ class ResumePlan(Struct, frozen=True):
     unasked: list[str] = []
     """Effects executed before that the code has not asked for up to there: perhaps it no longer does, and the resume
     would find that only at its end."""
+    recorded: int = 0
+    """How many calls are on record with an outcome, asked for or not."""
 
     @property
     def effects(self) -> list[str]:
@@ -60,7 +63,7 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
     if found is None:
         raise start.not_found(run_id, runtime.store.url)
     state, head = found
-    definition = registry.known(state.created.workflow) if state.created else None
+    definition = registry.known_for(state.created)
     in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
     questions = [(past.address, past.question) for past in state.questions()]
     stops = [stop.message for stop in state.stops]
@@ -68,9 +71,11 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
     drift, on_drift = _foreseen_drift(state, definition, stands=stands)
     upcoming: list[tuple[str, str]] | None = None
     unasked: list[str] = []
+    replayed = recorded = [past for past in state.calls.values() if past.state in (PastState.DONE, PastState.FAILED)]
     if definition is not None and state.status not in ENDED:
         rehearsed = _rehearsed(runtime, state, head, definition)
         unasked = rehearsed.unasked
+        replayed = [past for past in recorded if past.asked and past.address not in rehearsed.stopped_at]
         stops = stops if stands else rehearsed.stops
         in_doubt += [(address, doubt.on_resume(policy)) for address, policy in rehearsed.suspects]
         asking = {address for address, what in in_doubt if what.startswith("stop")}
@@ -78,10 +83,10 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
         if on_drift == worldview.STOP:
             # The world is looked at before anything runs.
             stops, upcoming = [worldview.drifted(run_id, drift).message], []
-    replayed = [past.address for past in state.calls.values() if past.state in (PastState.DONE, PastState.FAILED)]
     return ResumePlan(
-        run_id, state.status, replayed, in_doubt, upcoming, stops,
+        run_id, state.status, [past.address for past in replayed], in_doubt, upcoming, stops,
         [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [], unasked,
+        len(recorded),
     )  # fmt: skip
 
 
@@ -115,6 +120,8 @@ class _Rehearsed(Struct, frozen=True):
     suspects: list[tuple[str, str]]
     stops: list[str]
     unasked: list[str]
+    stopped_at: frozenset[str]
+    """Calls that are asked for and not answered."""
 
 
 def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Definition) -> _Rehearsed:
@@ -122,20 +129,26 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     from surefoot.engine import preflight  # Here, since few programs plan and all import this module.
 
     session = preflight.Rehearsal(runtime, state, head)
-    session.follow(definition.watch, definition.on_drift, definition.approve)
+    session.is_gate = session.sees_through_reruns = False  # What people would be asked, and what would run, is told.
+    session.follow(definition.watch, definition.on_drift, definition.approve, definition.on_failure)
     stops: list[str] = []
+    stopped_at: set[str] = set()
     try:
         args, kwargs = start.recorded_arguments(session, definition.resume_plan())
         outcome = preflight.perform(session, definition, lambda: definition.fn(*args, **kwargs))
+        session.stops += [stop for stop in session.judged(outcome) if stop not in session.stops]
         if not (session.planned or session.stops or session.trouble):
             # Else an outcome may be no more than what a TaskGroup makes of our own signals.
             _foresee_end(session, outcome)
     except Stopped as stop:
         stops.append(stop.summary)
+        stopped_at.add(stop.address)
     if session.trouble is not None:
         stops.append(str(session.trouble))
     stops += [stop.message for stop in session.stops]
-    return _Rehearsed(session.planned, session.suspects, stops, [past.address for past in session.unasked()])
+    stopped_at |= {stop.address for stop in session.stops}
+    unasked = [past.address for past in session.unasked()]
+    return _Rehearsed(session.planned, session.suspects, stops, unasked, frozenset(stopped_at))
 
 
 def _foresee_end(session: Session, outcome: Any) -> None:

@@ -20,13 +20,15 @@ from msgspec import Struct
 
 from surefoot.core import doubt
 from surefoot.core.command import Done, Failed, Returned
-from surefoot.core.entry import CallsUnclaimed, Entry, Stop
+from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
 from surefoot.core.history import Past, cures, located, not_asked_yet
+from surefoot.core.matching import Learned
 from surefoot.core.state import ENDED, RunState
-from surefoot.engine import drive, journal, start
+from surefoot.engine import drive, gate, journal, start
 from surefoot.engine.ending import conclude
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.rehearsal import rehearsing
+from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal
@@ -113,7 +115,7 @@ def check(runtime: Runtime, run: str) -> Finding | None:
     session = Rehearsal(runtime, state, head)
     definition: Definition | None = None
     try:
-        definition = _definition(run, name)
+        definition = _definition(run, state.created)
         verdict = _judge(session, definition)
     except (Stopped, UsageError) as error:
         verdict = _Verdict(_blame(error), (error,))
@@ -135,11 +137,12 @@ def check(runtime: Runtime, run: str) -> Finding | None:
     )
 
 
-def _definition(run: str, name: str) -> Definition:
+def _definition(run: str, created: RunCreated | None) -> Definition:
+    name = "" if created is None else created.workflow
     try:
-        return registry.find(name)
+        return registry.find_for(created)
     except UsageError as error:
-        if registry._known.get(name):  # several have that name
+        if registry._known.get(name):  # several have that name, or another one has it
             raise UsageError(f"run {run}: {error}") from None
     raise CodeChanged(
         f"run {run}: its workflow {name!r} is not in the code at hand.",
@@ -180,13 +183,11 @@ def _blame(error: BaseException) -> str:
 # --- the rehearsal ---------------------------------------------------------------------------------
 
 
-class Rehearsal(Session):
-    """A dry session that remembers which failures came from the journal, and whether all of the code was heard."""
+class Rehearsal(gate.Rehearsal):
+    """One that remembers which failures came from the journal."""
 
-    def __init__(self, runtime: Runtime, state: RunState, head: Head) -> None:
-        super().__init__(runtime, state, head, dry=True)
-        self.tasks_cut_off = False
-        """Whether a task of the workflow's own was cancelled, perhaps before it had asked for what is on record."""
+    def __init__(self, runtime: Runtime, state: RunState, head: Head, *, learned: Learned | None = None) -> None:
+        super().__init__(runtime, state, head, learned=learned)
         self._recorded_failures: list[BaseException] = []
 
     def unasked(self) -> list[Past]:
@@ -195,8 +196,8 @@ class Rehearsal(Session):
         if not heard or self.trouble is not None or self.state.cancel is not None:
             return []
         # Whoever sent the run back may want it to go another way.
-        missing = [past for past in self.state.calls.values() if past.kind == "effect" and not past.asked]
-        return [past for past in missing if not past.rewound and not (self.tasks_cut_off and "[" in past.address)]
+        missing = [past for past in self.matcher.unasked() if not past.rewound and not is_removed(past)]
+        return [past for past in missing if not (self.has_strays and "[" in past.address)]
 
     def would_strand(self) -> Stop | None:
         """What speaks against going on, though nothing stops the run before it executes something."""
@@ -235,9 +236,14 @@ def _judge(session: Rehearsal, definition: Definition) -> _Verdict:
         raise located(error, session.run, "its arguments") from None
     if session.state.cancel is not None:
         return _Verdict(GOES_ON)  # To its end: the first verb it comes to cancels it.
+    if (plain := gate.plain_functions(session.state, definition.fn)) is not None:
+        return _Verdict(STRANDED, _revived((plain,), session.run, session.runtime.store.url))
     outcome = perform(session, definition, lambda: definition.fn(*args, **kwargs))
     if session.trouble is not None:
         return _trouble(session.trouble)
+    changed = tuple(session.judged(outcome))
+    if changed:
+        return _Verdict(STRANDED, _revived(changed, session.run, session.runtime.store.url))
     if (perhaps := session.would_strand()) is not None:
         return _Verdict(PERHAPS, _revived((perhaps,), session.run, session.runtime.store.url))
     if session.stops:
@@ -269,21 +275,9 @@ def _in_a_loop(session: Rehearsal, fn: Callable[[], Any]) -> Returned | BaseExce
 
     box: list[Returned | BaseException] = []
 
-    def note_cut_off(task: asyncio.Task[Any]) -> None:
-        session.tasks_cut_off |= task.cancelled()
-
-    def noted(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        task = asyncio.Task(coro, loop=loop, **options)
-        task.add_done_callback(note_cut_off)
-        return task
-
-    async def invoke() -> Returned | BaseException:
-        asyncio.get_running_loop().set_task_factory(noted)
-        return await drive_async.invoke(session, fn)
-
     def work() -> None:
         try:
-            box.append(asyncio.run(invoke()))
+            box.append(asyncio.run(drive_async.invoke(session, fn)))
         except BaseException as error:  # noqa: BLE001 - a task of the workflow's own ended the loop: that is the outcome
             box.append(error)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from surefoot.store.contract import Store
 VISIBLE_AFTER_MICROS = 1_000_000
 """A step that runs longer than this has its start written down by itself."""
 TICK_SECONDS = 0.5
+MOST_REMEMBERED = 10_000
 default_clock: Callable[[], Clock] = SystemClock
 """The clock of every runtime that is not given one. The testing kit sets it."""
 
@@ -45,6 +47,7 @@ class Runtime:
         self._lock = threading.Lock()
         self._live: WeakSet[Driving] = WeakSet()
         self._ticker: threading.Thread | None = None
+        self._drove: dict[str, tuple[int, weakref.ref[Any]]] = {}
 
     def leave_running(self, key: str, is_alive: Callable[[], bool]) -> None:
         """An effect has used up its time, or its caller was interrupted, and it could not be ended."""
@@ -70,6 +73,19 @@ class Runtime:
                 del _driving[self.store.id, session.run]
         with self._lock:
             self._live.discard(session)
+
+    def has_driven(self, run: str, epoch: int, fn: object) -> None:
+        """A worker lets go of a run that it has driven up to its head, with this code."""
+        with self._lock:
+            self._drove[run] = epoch, weakref.ref(fn)
+            while len(self._drove) > MOST_REMEMBERED:
+                self._drove.pop(next(iter(self._drove)))
+
+    def drove(self, run: str, epoch: int, fn: object) -> bool:
+        """Whether this very process was the last to claim the run, with the same code: nothing can have changed."""
+        with self._lock:
+            known = self._drove.get(run)
+        return known is not None and known[0] == epoch and known[1]() is fn
 
     def drives(self, run: str) -> bool:
         return driven_here(self.store, run)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -23,6 +22,7 @@ from msgspec import Raw
 from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.blindness import Blindness
+from surefoot.core.changing import kept_notes, new_effect, other_arguments, still_in_use, too_many
 from surefoot.core.command import (
     CalledOff,
     Done,
@@ -33,13 +33,15 @@ from surefoot.core.command import (
     Program,
     Returned,
 )
-from surefoot.core.doubt import Question, open_question
+from surefoot.core.doubt import Question
 from surefoot.core.entry import (
     NOTHING,
+    CallKept,
     Due,
     EffectDone,
     EffectDoubted,
     EffectIntended,
+    EffectLandedLate,
     EffectRaised,
     EffectRecovered,
     EffectSettled,
@@ -55,19 +57,33 @@ from surefoot.core.entry import (
     WorldSeen,
 )
 from surefoot.core.evidence import Evidence
-from surefoot.core.history import Past, PastState, changed, located, mismatch
+from surefoot.core.expectation import Drift
+from surefoot.core.history import Past, PastState, changed, located
 from surefoot.core.key import idempotency_key
+from surefoot.core.masking import FEW, MANY, Mask, secrets_in
+from surefoot.core.matching import Asked, Changed, InUse, Kept, Learned, Matcher, New, Rerun, Same
+from surefoot.core.parking import seconds_until
 from surefoot.core.programs.calls import Call, called_off, effect, recovered, step, suspected
-from surefoot.core.state import DOUBTFUL, RUNNING, Event, RunState
+from surefoot.core.reopening import Undone, undone, undone_meanwhile
+from surefoot.core.seal import Record
+from surefoot.core.state import DOUBTFUL, NO_PROGRESS, RUNNING, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
-from surefoot.engine import people, worldview
+from surefoot.engine import code, current, late, originals, people, worldview
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
-from surefoot.engine.config import loud
+from surefoot.engine.config import loud, settings
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
-from surefoot.engine.journal import Journal, digest_today, evidence, load, whole
+from surefoot.engine.defaults import Gone
+from surefoot.engine.journal import Journal, evidence, load, whole
+from surefoot.engine.leaving_out import hint
+from surefoot.engine.limits import Timeout
+from surefoot.engine.originals import Originals
+from surefoot.engine.removing import is_removed
+from surefoot.engine.repeating import another_request
+from surefoot.engine.replaying import Backlog
+from surefoot.engine.request import Request, as_asked, cannot_be_repeated, repeated
 from surefoot.engine.runtime import Runtime, usable
 from surefoot.engine.signals import (
     CancelSignal,
@@ -80,13 +96,14 @@ from surefoot.engine.signals import (
     StopSignal,
     SuspendSignal,
 )
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.spec import CallSpec, hides
 from surefoot.errors import (
     Damaged,
     Fenced,
     Stopped,
     StoreUnavailable,
     SurefootError,
+    Unavailable,
     UsageError,
     ValueRejected,
 )
@@ -102,8 +119,6 @@ _OPEN: dict[type[Entry], bool] = {
     EffectDone: False, EffectRaised: False, EffectSettled: False, EffectRecovered: False,
 }  # fmt: skip
 """Entries of our own that leave the outcome of an effect open, or settle it."""
-_DIRECT: Final = re.compile(r"[^/]+#\d+")
-"""A call of a scope itself, seen from there."""
 
 
 class Session:
@@ -111,13 +126,16 @@ class Session:
 
     def __init__(
         self, runtime: Runtime, state: RunState, head: Head | None, *, wait_seconds: float = 0.0, dry: bool = False,
-        unwind_seconds: float | None = None,
+        unwind_seconds: float | None = None, learned: Learned | None = None,
     ) -> None:  # fmt: skip
         self.run = state.run
         self.runtime = runtime
         self.clock: Clock = runtime.clock
         self.state = state
         self.journal = Journal(runtime.committer, self.clock, state, head)
+        self.journal.on_visit = self._visited
+        self.claimed_as = ""
+        """The name under which this process claimed the run."""
         self.wait_seconds = wait_seconds
         self.dry = dry
         self.unwind_seconds = unwind_seconds
@@ -135,6 +153,12 @@ class Session:
         """When branches that stand still go on by themselves."""
         self.children: list[str] = []
         """Child runs that branches wait for."""
+        self.parked_why = ""
+        """What is away that the workflow itself needs (`sf.Unavailable`)."""
+        self.advanced = False
+        """Whether anything new was recorded in this drive."""
+        self.on_failure = ""
+        """What becomes of the run when the workflow lets an exception out."""
         self.in_flight: dict[str, str] = {}
         """Address -> kind of the calls that are being made."""
         self.loose: tuple[str, ...] = ()
@@ -150,6 +174,8 @@ class Session:
         """Witnesses that the workflow at hand names."""
         self.on_drift: worldview.OnDrift = worldview.STOP
         self.approve = ""
+        self.left_behind: dict[str, bool] = {}
+        """Effects that failed in doubt, or that a saga could not undo; and whether people have been told of it."""
         self.suspects: list[tuple[str, str]] = []
         """(address, policy) of effects that are in doubt because entries were lost."""
         self.seen_changes = 0
@@ -158,17 +184,40 @@ class Session:
         self.ended = False
         self.is_given_up: Callable[[], bool] = _never
         """Whether whoever waits for this run has been cancelled: then it is released, and goes on another time."""
+        self.limits: list[Timeout] = []
+        """Blocks with a limit of time (`sf.timeout`) that the code is in."""
         self.invoked = 0.0
         """In tasks: when the code was called, by the clock of their loop."""
         self._open: dict[str, bool] = {}
         """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
-        self._left_open = state.in_doubt()
-        """Effects whose outcome earlier processes have left unknown."""
+        self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned)
+        self._matching = threading.Lock()
+        self.open_branches: set[str] = set()
+        """Scopes of branches of `sf.map` and `sf.gather` that have not ended."""
+        self.has_strays = False
+        """Whether tasks of the workflow's own have opened scopes: nobody can tell what they may still ask for."""
+        self.is_gate = False
+        """A rehearsal before a drive: each branch ends at its first call without an outcome; nothing looks or asks."""
+        self.sees_through_reruns = False
+        """A rehearsal goes on behind steps that would run again, with what they gave before."""
+        self.met: list[Asked] = []
+        """In a rehearsal: the new effects that it came to."""
+        self.kept: list[tuple[Past, Asked, str]] = []
+        self.told_kept: frozenset[str] = frozenset()
+        self.rehearsed = False
+        """Whether the code was held against the record, or needs not be, before this drive."""
+        self.reruns: list[tuple[Past, Asked]] = []
         self.earlier_stops = state.stops
         self.told: set[tuple[str, str, str]] = set()
         """Stops that people have heard of while the run waited for an answer (`people.identity`)."""
+        self.told_map: object | None = None
+        """The map whose progress is told, while it runs (`tallying.py`)."""
         self._patches: dict[tuple[int, str], bool] = {}
         """What `sf.patched` answered, by segment and name."""
+        self.mask = Mask()
+        """The secrets that were passed to this run and its calls here: they are in no text that is recorded or shown."""
+        self.originals = Originals()
+        """What user code raised in this process, for whoever waits for the run. Inside of it only copies are seen."""
         self._lock = threading.Lock()
 
     # -- claiming ---------------------------------------------------------------------------------
@@ -176,13 +225,23 @@ class Session:
     def claim(self, created: RunCreated | None = None) -> Ticket:
         store = self.runtime.store
         claim, folder = self.clock.uuid4().hex, worldview.here()
-        adopted = RunAdopted(store.worker, os.uname().nodename, os.getpid(), claim, folder)
+        self.claimed_as = store.worker
+        adopted = RunAdopted(self.claimed_as, os.uname().nodename, os.getpid(), claim, folder, code.digest())
         return self.journal.claim(adopted, created)
 
     def claimed(self) -> None:
         self.live = True
         self.state.status, self.state.epoch, self.state.news = RUNNING, self.journal.epoch, False
         self.runtime.watch(self)
+
+    def _visited(self, record: Record) -> None:
+        """Somebody else wrote something into the run."""
+        entry = self.state.fold(record)
+        if isinstance(entry, EffectLandedLate):
+            late.heard(self.run, entry)
+
+    def key_of(self, address: str) -> str:
+        return self._key(address)
 
     def root_place(self, owner: object) -> Place:
         return Place(self, Scope(), owner)
@@ -199,9 +258,9 @@ class Session:
 
     # -- the world --------------------------------------------------------------------------------
 
-    def follow(self, watch: tuple[Any, ...], on_drift: worldview.OnDrift, approve: str) -> None:
-        """What the workflow at hand says about the world and about people."""
-        self.watch, self.on_drift, self.approve = watch, on_drift, approve
+    def follow(self, watch: tuple[Any, ...], on_drift: worldview.OnDrift, approve: str, on_failure: str = "") -> None:
+        """What the workflow at hand says about the world, about people, and about its own failure."""
+        self.watch, self.on_drift, self.approve, self.on_failure = watch, on_drift, approve, on_failure
 
     @property
     def watches(self) -> bool:
@@ -210,6 +269,8 @@ class Session:
     def learn(self, entries: tuple[Entry, ...]) -> None:
         """What this process has just recorded is what the run expects of the world from here on."""
         for entry in entries:
+            if type(entry) not in NO_PROGRESS:
+                self.advanced = True
             is_open = _OPEN.get(type(entry))
             if is_open is not None:
                 self._mark(entry.address, is_open=is_open)  # type: ignore[attr-defined]
@@ -232,6 +293,16 @@ class Session:
         with self._lock:
             after = self.state.world.copy()
         return findings if after.version == before.version else worldview.overtaken(findings, before, after)
+
+    def unlike(self, sights: tuple[Sight, ...]) -> tuple[list[Drift], int]:
+        """What of this is not as the run expects it, as far as it knows of the world by now."""
+        with self._lock:
+            return self.state.world.unlike(sights), self.state.world.version
+
+    def judge_before(self, address: str, drift: list[Drift]) -> Stop | None:
+        """An effect is about to run on what somebody else has changed. None: the workflow takes that as it is."""
+        stop = self.judge(worldview.Findings(drift, (), frozenset()))
+        return worldview.before_effect(stop, address) if isinstance(stop, Stop) else None
 
     def judge(self, findings: worldview.Findings, *, resuming: bool = False) -> Stop | WorldSeen | None:
         """Stop, or say what is expected of the world from here on; None: nothing new. `resuming`: nothing has run yet."""
@@ -281,25 +352,179 @@ class Session:
     def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
         """What the journal answers; or else the attempt that has to be made."""
         self.enter_verb(place)
-        return self.begin_at(place, place.scope.take(spec.name), spec, args, kwargs)
+        address = place.called = place.scope.take(spec.name)
+        raw_args, digest = self._encoded(address, spec, args, kwargs)
+        past: Past | None = None
+        if not self.matcher.is_blank:
+            past = self.state.calls.get(address)
+            if past is not None and self.matcher.takes(past, spec.kind, digest):
+                pass  # By far the most common: the call that is on record there.
+            else:
+                found = self._matched(place, spec, address, raw_args, digest)
+                if not isinstance(found, tuple):
+                    return found
+                address, past = found
+                place.called = address
+        return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
     def begin_at(
         self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Ending | Attempt:
-        try:
-            raw_args, digest = values.encode_args(spec.binder.bind(args, kwargs))
-        except ValueRejected as error:
-            where = f"run {self.run}, {address}: an argument cannot be stored: {error}"
-            raise self.misused(ValueRejected(where, path=error.path)) from error
+        """A call that belongs to another one, and has its address from there."""
+        raw_args, digest = self._encoded(address, spec, args, kwargs)
         past = self.state.calls.get(address)
         if past is not None:
+            past.asked = True
+            if (past.kind, past.digest or digest) != (spec.kind, digest):
+                return Halted(other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw_args))
+        return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
+
+    def _encoded(
+        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[bytes, str]:
+        """The arguments as they are recorded, and the digest of those that are compared."""
+        try:
+            bound = spec.binder.bind(args, kwargs)
+            raw, digest = values.encode_args(bound)
+            if spec.noted:
+                digest = values.digest({name: value for name, value in bound.items() if name not in spec.noted})
+            if (hidden := hides(raw)) or spec.binder.may_hide:
+                self.mask.learn(secrets_in(args, kwargs, spec.binder.secrets, most=MANY if hidden else FEW))
+        except ValueRejected as error:
+            where = f"run {self.run}, {address}: an argument cannot be stored: {error}{hint(spec, error.path)}"
+            raise self.misused(ValueRejected(where, path=error.path)) from error
+        return raw, digest
+
+    def _matched(
+        self, place: Place, spec: CallSpec, address: str, raw: bytes, digest: str
+    ) -> tuple[str, Past | None] | Ending:
+        """Which recorded call is meant, and where it is on record; or how the call ends, without being made."""
+        scope = place.scope
+        asked = Asked(
+            address, scope.path, spec.name, scope.count(spec.name), spec.kind, digest, raw, spec.was, scope.also,
+            spec.uncompared, spec.binder.names, spec.on_change or settings.on_change, spec.is_new,
+        )  # fmt: skip
+        try:
+            with self._matching:
+                found = self.matcher.find(asked)
+        except Stopped as error:
+            raise self.store_failed(located(error, self.run, address)) from None
+        match found:
+            case Same(past):
+                return past.address, past
+            case Kept(past, why):
+                self._keep(past, asked, why)
+                return recorded_ending(past) or (past.address, past)
+            case Rerun(past, counts):
+                return self._runs_again(past, asked, counts=counts) or (past.address, None)
+            case Changed(past):
+                return Halted(self._other_call(past, asked))
+            case InUse(old):
+                raise self.misused(still_in_use(self.run, spec.name, old))
+            case New(free, declared):
+                stop = self._fenced(asked) if asked.fenced and not declared else None
+                return (free, None) if stop is None else Halted(stop)
+
+    def _other_call(self, past: Past, asked: Asked) -> Stop:
+        return other_arguments(
+            self.run, past, asked.address, asked.name, self.bytes_of(past), asked.args, kind=asked.kind
+        )
+
+    def learn_from(self, learned: Learned, told_kept: set[str]) -> None:
+        """What a rehearsal has found out counts for this drive."""
+        self.matcher = Matcher(self.state.calls, self.state.matches, self._whole_bytes, learned=learned)
+        self.told_kept = frozenset(told_kept)
+
+    def bytes_of(self, past: Past) -> bytes:
+        """The arguments of a recorded call, to be shown."""
+        return b"" if past.args is None else bytes(self.whole(past.args))
+
+    def _keep(self, past: Past, asked: Asked, why: str) -> None:
+        """What is on record stands, though the code asks with other arguments. That is noted, once."""
+        self.kept.append((past, asked, why))
+        if self.dry:
+            return
+        self.journal.lazily(CallKept(past.address, asked.digest, Raw(asked.args), why))
+        if past.address not in self.told_kept:
+            _log.warning("%s", kept_notes(self.run, [(past, self.bytes_of(past), asked.args, why)])[0])
+
+    def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
+        """A step with other arguments. None: it is to run. A rehearsal goes on with what it gave."""
+        if counts:
+            with self._lock:
+                self.reruns.append((past, asked))
+            if not self.dry and len(self.reruns) > settings.rerun_limit:
+                return Halted(self.too_many_reruns())
+        return recorded_ending(past) if self.sees_through_reruns else None
+
+    def too_many_reruns(self) -> Stop:
+        first, asked = min(self.reruns, key=lambda one: one[0].first)
+        return too_many(self.run, len(self.reruns), settings.rerun_limit, first, self.bytes_of(first), asked.args)
+
+    def _fenced(self, asked: Asked) -> Stop | None:
+        """Why a new effect does not begin. In a rehearsal that is judged at its end, when all branches were heard."""
+        with self._lock:
+            changed_code = next((stop for stop in self.stops if stop.reason == "CodeChanged"), None)
+            if self.dry:
+                self.met.append(asked)
+                return None
+        if changed_code is not None:
+            return changed_code  # Another branch has found that the code has changed: nothing more begins.
+        return self.fence(asked)
+
+    def fence(self, asked: Asked) -> Stop | None:
+        blocked = [
+            past
+            for past in self.matcher.blocked(asked, may_still=partial(self._may_still, asked))
+            if not is_removed(past)
+        ]
+        if not blocked:
+            return None
+        alike = all(self.matcher.same_values(past, asked) for past in blocked)
+        return new_effect(self.run, asked, blocked, alike=alike, nothing=not self.live)
+
+    def _may_still(self, asked: Asked, address: str) -> bool:
+        """Whether the code of another branch, which has not ended, may still ask for that effect."""
+        branches = list(self.open_branches)
+        if any(address.startswith(branch) and not asked.path.startswith(branch) for branch in branches):
+            return True
+        return self.has_strays and "[" in address
+
+    def branch_opens(self, paths: list[str]) -> None:
+        with self._lock:
+            self.open_branches.update(paths)
+
+    def branch_ends(self, path: str, error: BaseException | None) -> None:
+        """In a rehearsal, a branch that came to something new has not ended: in the drive it goes on there."""
+        if not (self.dry and isinstance(error, RunSignal)):
+            with self._lock:
+                self.open_branches.discard(path)
+
+    def _begin(
+        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any],
+        raw_args: bytes, digest: str, past: Past | None,
+    ) -> Ending | Attempt:  # fmt: skip
+        if past is not None:
             self.asked_keys.add(past.key)
-            answer = self._from_journal(past, spec.kind, digest, raw_args)
+            if past.kind == "effect":
+                self._claim_repairs(past)
+            answer = recorded_ending(past)
             if answer is not None:
                 return answer
-        elif self._left_open and spec.kind == "effect" and (left := self._passed_over(place)) is not None:
-            return Halted(open_question(self.run, left, f"the code now asks for {address} before it"))
-        args, kwargs = self._own(address, spec, args, kwargs, raw_args)
+            if (other := another_request(self, past, spec)) is not None:
+                return Halted(other)
+        if self.state.reopenings and (stop := self._undone_meanwhile(place, address, spec)) is not None:
+            return Halted(stop)
+        if self.is_gate:
+            self.would_do(spec.kind, address)
+        request = asked_for = as_asked(spec, args, kwargs, raw_args, digest)
+        if past is not None:
+            request = repeated(self, past, asked_for)
+        try:
+            args, kwargs = self._own(address, spec, args, kwargs, request, recorded=request.args != asked_for.args)
+        except Gone as gone:
+            if past is None or past.state not in DOUBTFUL or spec.on_crash in ("retry", "check"):
+                return Halted(cannot_be_repeated(self.run, address, gone))  # Else nothing is called: it is asked about.
         undecided = past is not None and past.state is PastState.IN_DOUBT and spec.check is not None
         if not (undecided and self.is_called_off(place)):
             self.meet_cancel(place, past)
@@ -308,43 +533,37 @@ class Session:
         if spec.kind == "effect":
             key = self._key(address)
         call = Call(
-            self.run, address, Raw(raw_args), digest, spec.retry, spec.timeout, key, spec.on_crash, spec.unsure,
-            bool(spec.touches), spec.check is not None, spec.undo is not None, spec.key_ttl,
+            self.run, address, request.args, request.digest, spec.retry, spec.timeout, key, spec.on_crash, spec.not_done,
+            bool(spec.touches), spec.check is not None, spec.undo is not None,
+            settings.in_flight_seconds if spec.in_flight is None else spec.in_flight, spec.once_by_key, spec.key_ttl,
+            None, request.defaults,
         )  # fmt: skip
-        looked_up = past is not None and past.rewound and (spec.on_crash == "check" or bool(past.spent))
-        if looked_up and self._supervises(spec):
+        if self.state.fallbacks:
+            call = self._as_proven(call)
+        if self._supervises(spec):
             call = msgspec.structs.replace(call, consent=partial(people.consent, place, call, spec.name))
         if past is not None and undecided:
             return Attempt(self, place, spec, call, args, kwargs, past, called_off(call, past))
         program = step(call, past) if spec.kind == "step" else effect(call, past)
-        proven = None
+        lost = None
         if self.state.fallbacks:
             self.asked_keys.add(key)
             proven, suspicious = self._after_fallback(call, past)
-            program = proven or suspicious or program
-        if proven is None and self.needs_approval(spec, past):
-            program = people.supervised(place, call, spec.name, program)
-            return Attempt(self, place, spec, call, args, kwargs, past, program, supervised=True)
-        self.would_do(spec.kind, address)
-        return Attempt(self, place, spec, call, args, kwargs, past, program)
+            lost = proven or suspicious
+        supervised = lost is None and self.needs_approval(spec, past)
+        if not supervised:
+            self.would_do(spec.kind, address)
+        return Attempt(self, place, spec, call, args, kwargs, past, lost or program, supervised=supervised)
 
     def _own(
-        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], raw: bytes
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request, *,
+        recorded: bool,
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
         """Now, and not when it is to be executed: what cannot be read back is found before there is an intent."""
         try:
-            return spec.own(args, kwargs, raw)
+            return spec.own(args, kwargs, request.args, request.defaults, recorded=recorded)
         except Stopped as error:
             raise self.misused(located(error, self.run, address)) from error
-
-    def _passed_over(self, place: Place) -> Past | None:
-        """The effect with which an earlier process ended here, if the code has not asked for it again. A new one may be
-        the same under another name: it does not begin before somebody knows what became of this one.
-        """
-        path = place.scope.path
-        here = (past for past in self._left_open if past.address.startswith(path) and not past.asked)
-        direct = (past for past in here if _DIRECT.fullmatch(past.address, len(path)))
-        return next((past for past in direct if past.state in DOUBTFUL and not past.rewound), None)
 
     def _supervises(self, spec: CallSpec) -> bool:
         return spec.kind == "effect" and self.approve != "never" and (spec.approve or self.approve == "every")
@@ -353,6 +572,8 @@ class Session:
         """One that is under way was approved. Sent back to before it, the run needs a new yes to run it again."""
         if not self._supervises(spec):
             return False
+        if past is not None and past.reopened:
+            return past.state is PastState.CLEARED
         if past is None or not past.rewound:
             return past is None
         return past.state is PastState.CLEARED or (spec.on_crash == "retry" and not past.spent)
@@ -374,6 +595,15 @@ class Session:
         self.suspects.append((call.address, call.policy))
         return None, suspected(call, attempt)
 
+    def _as_proven(self, call: Call) -> Call:
+        """An intact record that was set aside also says with which defaults it was executed."""
+        proof = self.evidence.proven.get(call.key)
+        if proof is None or proof.digest != call.digest:
+            return call
+        with suppress(Damaged):
+            return msgspec.structs.replace(call, defaults=self.whole(proof.defaults))
+        return call
+
     def _may_be_behind(self, past: Past) -> bool:
         """A call that was to run again when the run fell back may have done so in what is lost."""
         waiting = past.state in (PastState.CLEARED, PastState.RETRYING)
@@ -385,6 +615,18 @@ class Session:
             return []
         return [address for key, address in self.evidence.begun.items() if key not in self.asked_keys]
 
+    def _undone_meanwhile(self, place: Place, address: str, spec: CallSpec) -> Stop | None:
+        return None if place.undoing or spec.undoes else undone_meanwhile(self.run, address, self._undone)
+
+    @cached_property
+    def _undone(self) -> list[Undone]:
+        """What earlier processes did and took back."""
+        return undone(list(self.state.calls.values()))
+
+    @cached_property
+    def backlog(self) -> Backlog:
+        return Backlog(self)
+
     @cached_property
     def blindness(self) -> Blindness:
         return Blindness(self.state, self.evidence)
@@ -393,15 +635,6 @@ class Session:
     def evidence(self) -> Evidence:
         return evidence(self.runtime.store, self.run)
 
-    def _from_journal(self, past: Past, kind: str, digest: str, raw_args: bytes) -> Ending | None:
-        past.asked = True
-        if past.kind == "effect":
-            self._claim_repairs(past)
-        stop = mismatch(self.run, past, kind, digest, raw_args)
-        if stop is not None and not (past.kind == kind and self._brought_up(past) == digest):
-            return Halted(stop)
-        return recorded_ending(past)
-
     def _claim_repairs(self, past: Past) -> None:
         """What undid a part of this effect belongs to it, and is not asked for by anybody else."""
         for attempt in range(1, past.attempt + 1):
@@ -409,17 +642,13 @@ class Session:
             if repair is not None:
                 repair.asked = True
 
-    def _brought_up(self, past: Past) -> str:
-        try:
-            return "" if past.args is None else digest_today(self.runtime.store, self.run, past.args)
-        except Stopped as error:
-            raise self.store_failed(located(error, self.run, past.address)) from None
-
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
         if type(ending) is Done:
             return self.decoded(ending.raw)
         if type(ending) is Failed:
+            if ending.cause is not None:
+                originals.log(self.run, ending.cause, self.mask)
             raise self.revive(ending)
         if type(ending) is Halted:
             raise self.stopped(place, ending.stop)
@@ -431,7 +660,7 @@ class Session:
         """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
         place, past = attempt.place, attempt.past
         if isinstance(attempt.ending, Done):
-            note(place, attempt.spec, attempt.args, attempt.kwargs, attempt.ending, attempt.call.args)
+            note(place, attempt.spec, attempt.args, attempt.kwargs, attempt.ending, attempt.call)
         elif isinstance(attempt.ending, Halted):
             self.stopped(place, attempt.ending.stop)
         elif attempt.ending is None and not self.is_given_up():
@@ -478,6 +707,9 @@ class Session:
         except Stopped as error:
             raise self.store_failed(self._located(error, value)) from None
 
+    def _whole_bytes(self, value: Value) -> bytes:
+        return bytes(self.whole(value))
+
     def whole(self, value: Value) -> Raw:
         return whole(self.runtime.store, self.run, value)
 
@@ -487,7 +719,7 @@ class Session:
         except Stopped as unreadable:
             return self.store_failed(self._located(unreadable, ending.raw))
         if ending.cause is not None:
-            error.__cause__ = ending.cause
+            self.originals.keep(error, ending.cause)
         return error
 
     def _located(self, error: Stopped, value: object) -> Stopped:
@@ -595,6 +827,7 @@ class Session:
 
     def misused(self, error: SurefootError) -> SurefootError:
         """Remember: user code may catch it, but the run does not go on with what came of it."""
+        error = self.mask.error(error)
         with self._lock:
             if self.trouble is None:
                 self.trouble = error
@@ -614,17 +847,25 @@ class Session:
         if self.interruption is None:
             self.interruption = error.__context__ if isinstance(error.__context__, KeyboardInterrupt) else error
 
+    def given_up_by(self, cancelled: BaseException) -> None:
+        """Whoever waited for the run was cancelled by this: they get it back as it is."""
+        if isinstance(self.interruption, type(cancelled)):
+            self.interruption = cancelled
+
     def check_trouble(self) -> None:
         if self.trouble is not None:
             raise self.trouble
 
     def stopped(self, place: Place, stop: Stop, due: Due | None = None) -> StopSignal:
         """This branch stands still; with `due`, only until then."""
+        stop = self.mask.stop(stop)
         with self._lock:
             if stop not in self.stops:
                 self.stops.append(stop)
             if due is not None:
                 self.dues.append(due)
+            if self.limits and stop.reason == "WaitingForAnswer":
+                self.dues += [limit.due for limit in self.limits if limit.due is not None and limit.is_around(place)]
         return self._felt(place, StopSignal(stop))
 
     def outlasts(self, due: Due) -> bool:
@@ -639,6 +880,17 @@ class Session:
             elif waits_for not in self.children:
                 self.children.append(waits_for)
         return self._felt(place, SuspendSignal())
+
+    def parked(self, place: Place, away: Unavailable) -> SuspendSignal:
+        """The workflow's own code says, in this branch, that what it needs is away. What others do goes on first."""
+        self.park(away)
+        return self._felt(place, SuspendSignal())
+
+    def park(self, away: Unavailable) -> None:
+        before = 0 if self.advanced else self.state.parks
+        with self._lock:
+            self.dues.append(after(self.now(), seconds_until(away, before + 1)))
+            self.parked_why = self.parked_why or self.mask(str(away))
 
     @property
     def waits(self) -> bool:
@@ -672,7 +924,10 @@ class Session:
         if self.dry:
             with self._lock:
                 self.planned.append((kind, address))
-            raise PlanSignal
+            place = current.get()
+            signal = PlanSignal()
+            mine = place is not None and place is not current.OUTSIDE and place.session is self
+            raise self._felt(place, signal) if mine else signal
 
     def take_event(self, name: str) -> Event | None:
         with self._lock:
@@ -696,21 +951,25 @@ class Session:
         found = load(self.runtime.store, self.run)
         return [] if found is None else found[0].in_doubt()
 
-    def continued(self, raw_args: bytes, digest: str) -> RunContinued:
+    def continued(self, request: Request) -> RunContinued:
         """Begin the next segment: nothing of the last one is replayed into it."""
         self.ended = False
         self.continuation = None
         self._open.clear()
         self.state.segment += 1
-        self.state.calls = {}
-        self.state.args, self.state.digest = Raw(raw_args), digest
-        return RunContinued(self.state.args, digest)
+        self.state.calls, self.state.cuts = {}, {}
+        self.__dict__.pop("backlog", None)
+        self.state.matches = []
+        self.matcher = Matcher(self.state.calls, (), self._whole_bytes)
+        self.state.args, self.state.digest, self.state.defaults = request.args, request.digest, request.defaults
+        left, self.left_behind = tuple(self.left_behind), {}
+        return RunContinued(request.args, request.digest, request.defaults, left=left)
 
     def say_why(self, pause: Pause) -> None:
         """A wait that nobody asked for is explained to whoever waits for the run."""
         left = remaining(pause.due, self.now()) if pause.why else 0.0
         if left > 0:
-            _log.warning("run %s: waiting for %.0f s: %s", self.run, left, pause.why)
+            _log.warning("run %s: waiting for %.0f s: %s", self.run, left, self.mask(pause.why))
 
     def now(self) -> Moment:
         return self.clock.read()

@@ -7,19 +7,24 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import escape
+from surefoot.core.choice import one_of, yes_or_no
+from surefoot.core.entry import NOTHING
 from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine import current, rehearsal
+from surefoot.engine.defaults import FIXED, Defaults
 from surefoot.errors import UsageError
 from surefoot.world.observing import distinct
 
 ON_CRASH = ("ask", "retry", "check", "fail")
+ON_CHANGE = ("auto", "keep", "rerun", "stop")
 _undoable: set[str] = set()
 """The names of effects that have an undo."""
 _effects: dict[str, dict[str, CallSpec]] = {}
@@ -27,13 +32,18 @@ _effects: dict[str, dict[str, CallSpec]] = {}
 _CALL = re.compile(r"(?:.*/)?([^/]+)#\d+", re.DOTALL)
 
 
-_FIXED: Final = frozenset({str, int, float, bool, type(None), bytes})
-"""Nobody can change one of these in place, so there is no need of a copy."""
-
-
 def hides(raw: Raw | bytes) -> bool:
     """Whether there is a secret in it: then what is recorded is not what the function needs."""
     return b'"$secret"' in bytes(raw)
+
+
+def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Recorded arguments by name; and the names of those in which a secret is, which have to be passed."""
+    if not hides(raw):
+        return values.again(raw), ()
+    forms = msgspec.json.decode(bytes(raw), type=dict[str, Raw])
+    hidden = tuple(name for name, form in forms.items() if hides(form))
+    return {name: values.again(form) for name, form in forms.items() if name not in hidden}, hidden
 
 
 class Binder:
@@ -56,12 +66,23 @@ class Binder:
         )
         self._by_keyword = all(p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters)
         self._ignore = self.ignored = ignore
+        self.secrets = tuple(p.default for p in parameters if isinstance(p.default, values.Secret))
+        self.may_hide = bool(ignore or self.secrets)
+        """Whether a call may be given a secret that is not in its recorded arguments."""
+        self._by_position = frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
+        optional = {p.name: p.default for p in parameters if p.default is not p.empty}
+        self.defaults = Defaults(self._signature.parameters, optional, ignore)
         positional = self._required <= set(self._names) and not ignore
         self._plain = len(self._names) if positional else -1
         """With exactly so many positional arguments and no others there is nothing to check."""
-        unknown = [name for name in ignore if name not in self._signature.parameters]
+        self._called = fn.__name__
+        self.require(ignore, "ignore")
+
+    def require(self, names: tuple[str, ...], option: str) -> None:
+        """Found when decorated: an option that names what is no parameter."""
+        unknown = [name for name in names if name not in self._signature.parameters]
         if unknown:
-            raise UsageError(f"{fn.__name__}: ignore={ignore!r} names no parameter of it: {', '.join(unknown)}")
+            raise UsageError(f"{self._called}: {option}={names!r} names no parameter of it: {', '.join(unknown)}")
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The ordinary case by zipping names; everything else, and every TypeError, by Python's own rules."""
@@ -77,6 +98,34 @@ class Binder:
         for name in self._ignore:
             bound.pop(name, None)
         return bound
+
+    def left_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Raw:
+        """The defaults in force for what these arguments leave out, as they are recorded."""
+        return self.defaults.left_out(self._names, args, kwargs)
+
+    def with_defaults(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: Raw | bytes
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same call, with the recorded defaults wherever the code has others by now."""
+        others = self.defaults.others(recorded)
+        if not others:
+            return args, kwargs
+        if self._by_position.isdisjoint(others):
+            return args, {**kwargs, **others}
+        bound = self._signature.bind_partial(*args, **kwargs)
+        bound.apply_defaults()
+        bound.arguments.update(others)
+        return bound.args, bound.kwargs
+
+    def repeating(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any], hidden: tuple[str, ...]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call on record. Only what was not recorded, secrets and what `ignore=` names, is as it is passed now."""
+        if not self.names.issuperset(recorded):
+            return self.with_recorded(args, kwargs, recorded)  # A parameter that was renamed: its value is the same.
+        passed = self._signature.bind_partial(*args, **kwargs).arguments
+        needed = {name: passed[name] for name in (*self._ignore, *hidden, *self._required) if name in passed}
+        return self.call_with({**needed, **recorded})
 
     def with_recorded(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any]
@@ -118,6 +167,8 @@ class Binder:
         if self._by_keyword:
             return (), bound
         arguments = inspect.BoundArguments(self._signature, dict(bound))
+        if self._by_position:
+            arguments.apply_defaults()  # One that was left out may stand in front of one that was not.
         return arguments.args, arguments.kwargs
 
 
@@ -136,26 +187,50 @@ class CallSpec:
         retry_on: type[BaseException] | tuple[type[BaseException], ...] | None,
         ignore: str | tuple[str, ...],
         on_crash: str = "",
-        unsure: type[BaseException] | tuple[type[BaseException], ...] = (),
         touches: Sequence[Any] = (),
         key_ttl: Duration | None = None,
         approve: bool = False,
+        not_done: type[BaseException] | tuple[type[BaseException], ...] | None = None,
+        in_flight: Duration | None = None,
+        noted: str | tuple[str, ...] = (),
+        on_change: str | None = None,
+        was: str | tuple[str, ...] | None = (),
     ) -> None:
         self.fn = require_named(fn, f"@sf.{kind}")
         self.kind = kind
         self.name = escape(name or fn.__name__)
         self.on_crash = on_crash
         self.timeout = None if timeout is None else seconds(timeout)
-        self.retry = RetryPolicy(_checked_retries(retries), _checked_backoff(backoff), _types(retry_on))
-        self.unsure = _types(unsure) or ()
+        self.retry = RetryPolicy(_checked_retries(retries), _checked_backoff(backoff), _types(retry_on, "retry_on="))
         self.touches = tuple(touches)
         self.key_ttl = None if key_ttl is None else seconds(key_ttl)
         self.approve = approve
+        self.not_done: tuple[type[BaseException], ...] | None = _types(not_done, "not_done=")
+        """Exceptions that prove that nothing was done; None: not said."""
+        self.in_flight = None if in_flight is None else seconds(in_flight)
+        """For how many seconds a call that was cut off may still be on its way; None: not said."""
+        self.once_by_key = False
+        """Whether its key keeps it from being done twice, whoever does it (a transaction with its marker)."""
+        self.noted = (noted,) if isinstance(noted, str) else tuple(noted)
+        """Parameters that are recorded and shown, and not compared."""
+        self.on_change = checked_on_change(on_change, f"{kind} {self.name}")
+        """What happens to a recorded call that is asked for with other arguments; None: as configured."""
+        self.is_new = was is None
+        """Declared as new: no effect on record is this one."""
+        self.was = tuple(escape(old) for old in ((was,) if isinstance(was, str) else was or ()))
+        """Names under which calls on record are its own."""
         self.check: Callable[..., Any] | None = None
         self.undo: CallSpec | None = None
         self.undoes: CallSpec | None = None
+        self.leaves: Callable[..., dict[str, str]] | None = None
+        """How it leaves what it touches, part by part: of the parts before, the parts found and its arguments."""
         self._result_by_name = False
         self.binder = Binder(fn, (ignore,) if isinstance(ignore, str) else tuple(ignore))
+        self.binder.require(self.noted, "noted")
+        self.uncompared = frozenset((*self.noted, *self.binder.ignored))
+        """Parameters that are not compared, or not even recorded."""
+        if self.name in self.was:
+            raise UsageError(f"{kind} {self.name}: was={was!r} names itself")
         self._warned = False
         values.register_annotations(fn)
         if kind == "effect":
@@ -163,15 +238,19 @@ class CallSpec:
             _effects.setdefault(self.name, {})[f"{fn.__module__}:{fn.__qualname__}"] = self
 
     def _check_effect(self) -> None:
-        if self.on_crash not in ON_CRASH:
+        one_of(self.on_crash, ON_CRASH, f"effect {self.name}: on_crash")
+        every = 'For every effect of a workflow: @sf.workflow(approve="every").'
+        yes_or_no(self.approve, f"effect {self.name}: approve", hint=every)
+        if self.retry.retry_on is not None:
             raise UsageError(
-                f"effect {self.name}: on_crash={self.on_crash!r} is none of {', '.join(map(repr, ON_CRASH))}"
+                f"effect {self.name}: retry_on= is for steps. To try an effect again is safe only if nothing was done: "
+                "name the exceptions that prove it in not_done=(…), and say how often in retries=."
             )
-        if self.retry.retries and self.on_crash not in ("retry", "check") and self.retry.retry_on is None:
+        if self.retry.retries and self.on_crash not in ("retry", "check") and not self.not_done:
             raise UsageError(
                 f"effect {self.name}: retries={self.retry.retries} could repeat it. Say why that is safe: "
-                'on_crash="retry" (the other side knows the key), on_crash="check" with a check, or retry_on=(…) with '
-                "exceptions that prove that nothing happened."
+                'on_crash="retry" (the other side knows the key), on_crash="check" with a check, or not_done=(…) with '
+                "exceptions that prove that nothing was done."
             )
         for witness in self.touches:
             if not inspect.isfunction(witness):  # a function of the arguments gives one when it is called
@@ -197,25 +276,31 @@ class CallSpec:
         self.undo = CallSpec(
             fn, "effect", name=f"{self.name}.undo", retries=None, backoff=None, timeout=self.timeout, retry_on=None,
             ignore=tuple(name for name in self.binder.ignored if name in inspect.signature(fn).parameters),
-            on_crash=on_crash or inherited, unsure=(Exception,), touches=self.touches,
+            on_crash=on_crash or inherited, not_done=(), touches=self.touches, in_flight=self.in_flight,
         )  # fmt: skip
         self.undo.undoes = self
+        self.undo.was = tuple(f"{old}.undo" for old in self.was)
         _undoable.add(self.name)
         return self.undo
 
     def own(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], raw: Raw | bytes
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What user code is called with: a copy of what is recorded.
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], raw: Raw | bytes, defaults: Raw | bytes = NOTHING, *,
+        recorded: bool = False,
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
+        """What user code is called with: a copy of what is recorded, and the defaults that are. `recorded`: it is an
+        earlier call that is on record, and what is passed now may be something else.
 
         Whatever the function does to its arguments, its check and its undo get what it got, another attempt too; and
         its caller sees no change that it would not see on replay.
         """
-        if _FIXED.issuperset(map(type, args)) and _FIXED.issuperset(map(type, kwargs.values())):
-            return args, kwargs
-        if hides(raw):
-            return copy.deepcopy(args), copy.deepcopy(kwargs)
-        return self.binder.with_recorded(args, kwargs, values.again(raw))
+        fixed = FIXED.issuperset(map(type, args)) and FIXED.issuperset(map(type, kwargs.values()))
+        if not fixed and hides(raw):
+            args, kwargs = copy.deepcopy(args), copy.deepcopy(kwargs)
+        if recorded:
+            args, kwargs = self.binder.repeating(args, kwargs, *_readable(raw))
+        elif not (fixed or hides(raw)):
+            args, kwargs = self.binder.with_recorded(args, kwargs, values.again(raw))
+        return (args, kwargs) if defaults is NOTHING else self.binder.with_defaults(args, kwargs, defaults)
 
     def undoing(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
@@ -308,11 +393,27 @@ def require_named(fn: Callable[..., Any], what: str) -> Callable[..., Any]:
     return fn
 
 
+def is_decorated(fn: Any) -> bool:
+    """Whether calls of this function are recorded: a step, an effect or a workflow."""
+    return hasattr(fn, "spec") or hasattr(fn, "definition")
+
+
+def decorated_as(name: str, fn: Callable[..., Any]) -> bool:
+    """Whether another function than this one is an effect of that name."""
+    here = f"{fn.__module__}:{fn.__qualname__}"
+    return any(origin != here for origin in _effects.get(name, {}))
+
+
 def known_effect(address: str) -> CallSpec | None:
     """The effect that is called there, by its name; None if this process knows none of it, or several."""
     call = _CALL.fullmatch(address)
     known = _effects.get(call[1], {}) if call is not None else {}
     return next(iter(known.values())) if len(known) == 1 else None
+
+
+def all_effects() -> list[CallSpec]:
+    """Those that this process knows."""
+    return [spec for found in list(_effects.values()) for spec in list(found.values())]
 
 
 def is_undoable(address: str) -> bool:
@@ -327,6 +428,10 @@ def _checked_retries(retries: int | None) -> int | None:
     return retries
 
 
+def checked_on_change(on_change: str | None, what: str) -> str | None:
+    return None if on_change is None else one_of(on_change, ON_CHANGE, f"{what}: on_change")
+
+
 def _checked_backoff(backoff: object) -> Backoff:
     if backoff is None:
         return Backoff()
@@ -335,11 +440,11 @@ def _checked_backoff(backoff: object) -> Backoff:
     return backoff
 
 
-def _types(given: Any) -> Any:
+def _types(given: Any, option: str) -> Any:
     if given is None:
         return None
     types = given if isinstance(given, tuple) else (given,)
     for cls in types:
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
-            raise UsageError(f"not an exception class: {cls!r}")
+            raise UsageError(f"{option} names exception classes, and {cls!r:.100} is none")
     return types

@@ -24,15 +24,18 @@ from surefoot.core import values
 from surefoot.core.command import Append, Done, Failed, Halted, Returned
 from surefoot.core.entry import NOTHING, Due, Kept, RunCreated, RunReleased, Stop, Value
 from surefoot.core.history import cures, located
+from surefoot.core.matching import Learned
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import Moment, remaining
-from surefoot.engine import current, drive, fallback, journal, parents, worldview
+from surefoot.engine import code, current, deploying, drive, fallback, journal, parents, worldview
 from surefoot.engine.config import FALLBACK, alert, log, settings
 from surefoot.engine.ending import conclude
+from surefoot.engine.identity import Identity, moved
 from surefoot.engine.pasting import at, name_store, pasteable
+from surefoot.engine.request import Request
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
-from surefoot.engine.signals import ContinueSignal
+from surefoot.engine.signals import ContinueSignal, Suspended
 from surefoot.engine.spec import Binder
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import (
@@ -94,6 +97,14 @@ class Plan(Struct, frozen=True):
     watch: tuple[Any, ...] = ()
     on_drift: OnDrift = worldview.STOP
     approve: str = DECLARED
+    on_failure: str = ""
+    """`stop`: an exception that the workflow lets out is a stop, and no end."""
+    secrets: tuple[values.Secret[Any], ...] = ()
+    """Those among the arguments, as long as this process has them."""
+    identity: Identity | None = None
+    """Which workflow this is, to tell it from others of the same name; None: the name alone says so."""
+    defaults: Raw = NOTHING
+    """Of the parameters that were not passed."""
 
 
 # -- wishes of the loop below ---------------------------------------------------------------------------
@@ -138,12 +149,13 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
     may_create = plan.args is not None
     fallbacks = 0
     session: Session | None = None
+    parked_until: Due | None = None
     while True:
         state, session = None, None
         try:
             if may_create:
                 session = Session(runtime, RunState(run), None, wait_seconds=options.wait_seconds or 0.0)
-                session.follow(plan.watch, plan.on_drift, plan.approve)
+                session.follow(plan.watch, plan.on_drift, plan.approve, plan.on_failure)
                 yield from _enlisted(session, _create(session, plan, options))
                 return (yield from _enlisted(session, _drive(session, plan)))
             found = yield Do(partial(journal.load, runtime.store, run))
@@ -154,14 +166,21 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             if state.status in ENDED:
                 return recorded_end(runtime.store, state)
             _warn_of_clock(runtime, state)
-            if not options.wait_seconds and state.needs_answer(partial(_is_due, runtime.clock.read())):
+            if _is_for_people(state, options) and state.needs_answer(partial(_is_due, runtime.clock.read())):
                 raise revive(state.stops, run, runtime.store.url)
+            if _is_parked(runtime, state):
+                yield from _parked(runtime, state, told=state.due == parked_until)
+                parked_until = state.due
+                continue
             if not driven_elsewhere(runtime, state):
                 session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
-                session.follow(plan.watch, plan.on_drift, plan.approve)
+                session.follow(plan.watch, plan.on_drift, plan.approve, plan.on_failure)
                 return (yield from _enlisted(session, _drive(session, plan)))
         except AlreadyThere:
             may_create = False  # The ordinary way of a resume: look at what is there.
+            continue
+        except Suspended:
+            may_create = False  # What the workflow itself needs is away: wait for it here.
             continue
         except (DrivenHere, LostClaim):
             pass  # This process drives it already, or another was quicker: wait for them.
@@ -183,6 +202,33 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
         nap = min(nap * 1.5, LONGEST_NAP)
 
 
+def _is_for_people(state: RunState, options: Options) -> bool:
+    """Whether nothing comes of waiting here: nobody has the patience, or a failure is to be mended first."""
+    return not options.wait_seconds or any(stop.reason == "WorkflowFailed" for stop in state.stops)
+
+
+def _is_parked(runtime: Runtime, state: RunState) -> bool:
+    return (
+        bool(state.parked)
+        and state.cancel is None
+        and state.due is not None
+        and not _is_due(runtime.clock.read(), state.due)
+    )
+
+
+def _parked(runtime: Runtime, state: RunState, *, told: bool) -> Loop:
+    """Sleep in the process until it is time to look again, or somebody has written something."""
+    due = state.due
+    if due is None:
+        raise AssertionError(state.run)
+    if not told:
+        left = remaining(due, runtime.clock.read())
+        log.warning("run %s: waiting for %.0f s: it is parked: %s", state.run, left, state.parked)
+    seen = yield Do(runtime.store.changes)
+    while (left := remaining(due, runtime.clock.read())) > 0 and (yield Do(runtime.store.changes)) == seen:
+        yield Nap(runtime.clock.nap(left))
+
+
 def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Head]) -> Loop:
     """What a worker does with a run that was handed to it: as above, but it waits for nobody.
 
@@ -198,11 +244,14 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
         raise PassedBy
     _warn_of_clock(runtime, state)
     session = Session(runtime, state, head, unwind_seconds=UNWIND_SECONDS)
-    session.follow(plan.watch, plan.on_drift, plan.approve)
+    session.follow(plan.watch, plan.on_drift, plan.approve, plan.on_failure)
     try:
         yield from _enlisted(session, _claimed(session, plan))
     except (DrivenHere, LostClaim):
         raise PassedBy from None
+    except Suspended:
+        runtime.has_driven(run, session.journal.epoch, plan.fn)
+        raise
     except JournalCorrupt as error:
         yield Do(partial(step_back, runtime, plan, run, error, session))
         raise  # It is ready to be taken up again.
@@ -210,20 +259,39 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
 
 def _claimed(session: Session, plan: Plan) -> Loop:
     poison = _quarantine(session.state) if session.state.starts >= MOST_STARTS else None
+    if session.state.starts == 0:
+        # One that was taken up and got nowhere is claimed first: should its code kill this worker, too, that is known.
+        yield from _gate(session, plan)
+        yield from _left_to_others(session)
     try:
         yield Claim(session, None)
     except Fenced:
         raise LostClaim from None
+    if session.stops:
+        return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     if poison is not None:
         session.stops.append(poison)
         return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     return (yield from _drive(session, plan))
 
 
+def _left_to_others(session: Session) -> Loop:
+    """The rehearsal has met a stop. Nothing is claimed if another worker's code may go on, nor if it is the same stop."""
+    if not deploying.is_about_code(session.stops):
+        return
+    if tuple(session.stops) == session.state.stops:
+        raise PassedBy
+    store, state = session.runtime.store, session.state
+    if (yield Do(lambda: deploying.may_be_served_elsewhere(store, state, code.digest()))):
+        raise LeftToOthers
+
+
 def _is_ready(runtime: Runtime, state: RunState) -> bool:
     """The index is a cache, and a wall clock may be wrong: the journal and the boot clock decide."""
     if state.status in ENDED or driven_elsewhere(runtime, state):
         return False
+    if deploying.stands_at_code(state):
+        return True  # Whoever hands it out has other code than it was stopped by.
     if state.claimant is not None:
         return True  # Its process is gone.
     due = state.due if state.due is not None else state.created.due if state.created and state.seq == 1 else None
@@ -279,6 +347,10 @@ class PassedBy(Exception):
     """A run that was handed to this worker is not ready, or somebody else was quicker."""
 
 
+class LeftToOthers(PassedBy):
+    """The code here cannot go on with it; that of another worker may. Nothing was claimed."""
+
+
 def _enlisted(session: Session, part: Loop) -> Loop:
     """Do this as the one session of this process that drives the run; let go of the claim if it is cut off."""
     if not session.runtime.enlist(session):
@@ -306,7 +378,7 @@ def _create(session: Session, plan: Plan, options: Options) -> Loop:
         yield Claim(session, created)
     except Fenced:
         raise AlreadyThere from None
-    session.state.args = created.args
+    session.state.args, session.state.defaults = created.args, created.defaults
 
 
 def _warn_of_clock(runtime: Runtime, state: RunState) -> None:
@@ -318,8 +390,51 @@ def _is_due(now: Moment, due: Due) -> bool:
     return remaining(due, now) <= 0
 
 
+def _gate(session: Session, plan: Plan) -> Loop:
+    """Rehearse, and answer how the session has to begin: as a new one that knows what was learnt, or with stops.
+
+    Found here, a stop is recorded at the head that was rehearsed; nothing was executed in any branch.
+    """
+    from surefoot.engine import gate  # It stands on sessions; few starts are resumes.
+
+    state, session.rehearsed = session.state, True
+    is_needed = gate.is_needed(state) or deploying.stands_at_code(state)
+    if not is_needed or session.runtime.drove(state.run, state.epoch, plan.fn):
+        return
+    if (plain := gate.plain_functions(state, plan.fn)) is not None:
+        session.stops.append(plain)
+        return
+    learned: Learned | None = None
+    for _ in range(gate.MOST_REHEARSALS):
+        rehearsal = gate.Rehearsal(session.runtime, state, session.journal.head, learned=learned)
+        rehearsal.follow(plan.watch, plan.on_drift, plan.approve)
+        args, kwargs = recorded_arguments(rehearsal, plan)
+        with gate.on_stage(rehearsal):
+            outcome = yield Invoke(rehearsal, partial(plan.fn, *args, **kwargs))
+            if isinstance(outcome, BaseException) and gate.interrupts(outcome, rehearsal):
+                raise outcome
+            stops, learnt, notes = rehearsal.judged(outcome), rehearsal.learnt(), rehearsal.notes()
+        if rehearsal.trouble is not None and not stops:
+            session.own_damage = rehearsal.own_damage
+            if (unreadable := gate.as_stop(state.run, rehearsal.trouble)) is None:
+                raise rehearsal.trouble
+            stops = [unreadable]
+        if not rehearsal.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+            break
+        learned = learnt
+    session.learn_from(learnt, {past.address for past, _, _ in rehearsal.kept})
+    session.stops += stops
+    if not stops:
+        for note in notes:
+            log.warning("%s", note)
+
+
 def _drive(session: Session, plan: Plan) -> Loop:
-    """Look at the world, run the function, record how it ended; again and again while it continues as new."""
+    """Rehearse, look at the world, run the function, record how it ended; again and again while it continues as new."""
+    if session.state.calls and not session.rehearsed:
+        yield from _gate(session, plan)
+        if session.stops:
+            return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     if session.watches and session.state.cancel is None:
         yield from _verified(session)
         if session.stops:
@@ -339,17 +454,18 @@ def _drive(session: Session, plan: Plan) -> Loop:
             yield from _told_parent(session, ending)
             return answer(session, ending)
         try:
-            raw, digest = next_arguments(session.run, plan, ending)
+            request = next_arguments(session.run, plan, ending)
         except UsageError as misuse:
             ending = yield from _concluding(session, session.misused(misuse))
             raise ending from misuse.__cause__
-        yield Write(session, Append(session.continued(raw, digest)))
+        yield Write(session, Append(session.continued(request)))
 
 
-def next_arguments(run: str, plan: Plan, signal: ContinueSignal) -> tuple[bytes, str]:
-    """What the next segment begins with, as it is stored, and its digest."""
+def next_arguments(run: str, plan: Plan, signal: ContinueSignal) -> Request:
+    """What the next segment begins with, as it is stored."""
     try:
-        return values.encode_args(plan.binder.bind(signal.args_, signal.kwargs_))
+        raw, digest = values.encode_args(plan.binder.bind(signal.args_, signal.kwargs_))
+        return Request(Raw(raw), digest, plan.binder.left_out(signal.args_, signal.kwargs_))
     except (TypeError, ValueRejected) as error:
         raise UsageError(f"run {run}: sf.continue_as_new cannot go on with these arguments: {error}") from error
 
@@ -379,9 +495,14 @@ def _verified(session: Session) -> Loop:
 
 
 def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments on record, as the function at hand takes them; CodeChanged if it no longer does."""
+    """The arguments on record, and the defaults, as the function at hand takes them; CodeChanged if it no longer does.
+
+    A default of a parameter that the function no longer has says nothing to it.
+    """
+    session.mask.learn(plan.secrets)
     try:
         bound: Any = values.decode(session.whole(session.state.args))
+        bound.update(plan.binder.defaults.others(session.whole(session.state.defaults), may_be_gone=True))
     except Stopped as error:
         raise located(error, session.run, "its arguments") from None
     try:
@@ -408,7 +529,7 @@ def answer(session: Session, ending: Any) -> Any:
         case Done(raw):
             return session.decoded(raw)
         case Failed():
-            raise session.revive(ending)
+            raise session.originals.traced(session.revive(ending), ending.cause)
         case Halted():
             raise revive(tuple(session.stops), session.run, session.runtime.store.url)
         case _:
@@ -416,9 +537,11 @@ def answer(session: Session, ending: Any) -> Any:
 
 
 def created_entry(plan: Plan, options: Options, due: Any = None) -> RunCreated:
+    mine = plan.identity or Identity(plan.workflow)
     return RunCreated(
         plan.workflow, Raw(plan.args or b"{}"), plan.digest, plan.version, settings.namespace, options.queue,
-        dict(options.labels), due, child_of=options.child_of,
+        dict(options.labels), due, child_of=options.child_of, module=mine.origin, named=mine.named,
+        defaults=plan.defaults,
     )  # fmt: skip
 
 
@@ -480,11 +603,9 @@ def require_same(plan: Plan, state: RunState, store: Store) -> None:
     created, where = state.created, store.url
     if created is None:
         raise AssertionError(state.run)
-    if created.workflow != plan.workflow:
-        raise RunConflict(
-            f"run {state.run} in {where} belongs to workflow {created.workflow!r}, not {plan.workflow!r}. "
-            "Choose another run id."
-        )
+    mine = plan.identity or Identity(plan.workflow)
+    if not mine.owns(created):
+        raise _belongs_elsewhere(created, mine, state.run, where)
     if plan.args is None or created.digest == plan.digest:
         return
     if journal.digest_today(store, state.run, created.args) != plan.digest:
@@ -493,6 +614,23 @@ def require_same(plan: Plan, state: RunState, store: Store) -> None:
             f"  recorded: {_shown(state, created.args)}\n  given now: {plan.args.decode()[:400]}\n"
             "  Use another run id for another task, or the same arguments to go on with this one."
         )
+
+
+def _belongs_elsewhere(created: RunCreated, mine: Identity, run: str, where: str) -> RunConflict | Stopped:
+    """Another workflow's run; or this one's, from before it was moved. Which of them, nobody but a person can say."""
+    if created.workflow != mine.name:
+        return RunConflict(
+            f"run {run} in {where} belongs to workflow {created.workflow!r}, not {mine.name!r}. "
+            f'Choose another run id; or, if it was renamed: @sf.workflow(was="{created.workflow}") on {mine.name}.'
+        )
+    message = (
+        f"run {run}: it belongs to workflow {created.workflow!r} of {created.module}; the code at hand has {mine.origin}. "
+        "Nothing was executed."
+    )
+    stop = Stop(
+        "CodeChanged", message, facts={"recorded": created.module, "now": mine.origin}, cures=moved(created, mine)
+    )
+    return revive((stop,), run, where)
 
 
 def _shown(state: RunState, args: Value) -> str:

@@ -43,6 +43,7 @@ def transaction(
     retries: int | None = None,
     backoff: Backoff | None = None,
     timeout: Duration | None = None,
+    not_done: Exceptions | None = None,
     retry_on: Exceptions | None = None,
     ignore: str | tuple[str, ...] = (),
     touches: Sequence[Any] = (),
@@ -51,7 +52,8 @@ def transaction(
     """An effect in your own database, exactly once. The function's first parameter is the open connection.
 
     Given `sqlite:///app.db`, `postgresql://…` or a SQLAlchemy engine. Callers do not pass the connection; it is neither
-    recorded nor compared. What the function does with it is committed when it returns and rolled back when it raises.
+    recorded nor compared. What the function does with it is committed when it returns and rolled back when it raises: then
+    nothing was done. A commit that fails is looked up by its marker.
     Its undo, if there is one (`@copy.undo`), gets a connection too and is a transaction of its own.
     """
     database = database_of(url_or_engine)
@@ -60,7 +62,7 @@ def transaction(
         inner = _Transaction(database, fn)
         spec = CallSpec(
             inner.call, "effect", name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on,
-            ignore=ignore, on_crash="check", unsure=(MarkerUnclear,), touches=touches, approve=approve,
+            ignore=ignore, on_crash="check", not_done=not_done, touches=touches, approve=approve, in_flight="0s",
         )  # fmt: skip
         inner.settle(spec)
         made: Any = _effect(spec)
@@ -93,6 +95,7 @@ class _Transaction:
 
     def settle(self, spec: CallSpec) -> None:
         """The marker is the check of this effect."""
+        spec.once_by_key = True  # The marker is unique: of two that are on their way, one commits.
         self._ignored = spec.binder.ignored
         spec.set_check(self._look_async if is_async(self._fn) else self._look)
 
@@ -119,8 +122,8 @@ class _Transaction:
     # -- carrying it out ----------------------------------------------------------------------------
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        key, digest = _key(), self._digest(args, kwargs)
-        work, found = self._begin(key, digest)
+        key = _key()
+        work, found = self._begin(key, functools.partial(self._digest, args, kwargs))
         if work is None:
             return found
         try:
@@ -133,8 +136,8 @@ class _Transaction:
 
     async def _run_async(self, *args: Any, **kwargs: Any) -> Any:
         """The same, with everything that blocks in a thread. Only this task commits; cancelled, it does not."""
-        key, digest = _key(), self._digest(args, kwargs)
-        (work, found), cancelled = await _to_the_end(self._begin, key, digest)
+        key = _key()
+        (work, found), cancelled = await _to_the_end(self._begin, key, functools.partial(self._digest, args, kwargs))
         if work is None and cancelled is None:
             return found
         try:
@@ -152,28 +155,29 @@ class _Transaction:
             raise cancelled
         return value
 
-    def _begin(self, key: str, digest: str) -> tuple[Work | None, Any]:
+    def _begin(self, key: str, as_before: Callable[[], str]) -> tuple[Work | None, Any]:
         """An open transaction with its marker put down; or what the marker says that was there already."""
         try:
             work = self._database.begin()
         except UsageError as error:
             raise _misused(error) from error
+        except Exception as error:
+            current.rolled_back(error)  # Nothing was begun.
+            raise
         try:
-            found = work.mark(key, digest, datetime.now(UTC).isoformat()) if key else None
+            found = work.mark(key, _asked(), datetime.now(UTC).isoformat()) if key else None
         except BaseException as error:
             raise _give_up(work, error) from error
         if found is None:
             return work, None
         work.rollback()
         work.close()
-        if (why := _unclear(found, digest)) is not None:
+        if (why := _unclear(found, as_before)) is not None:
             raise MarkerUnclear(why)
         return None, _value_of(found)
 
     def _digest(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Of what was asked for. A check gets defaults too, so those count neither here nor there."""
-        if not _key():
-            return ""
+        """Of what was asked for, as markers of earlier versions have it: what equals today's default does not count."""
         bound = self._signature.bind(*args, **kwargs).arguments
         asked = {name: value for name, value in bound.items() if not self._is_default(name, value)}
         return values.encode_args(asked)[1]
@@ -187,18 +191,18 @@ class _Transaction:
     # -- finding out --------------------------------------------------------------------------------
 
     def _look(self, *args: Any, **kwargs: Any) -> Verdict:
-        return self._verdict(self._database.find(_key()), self._digest(args, kwargs))
+        return self._verdict(self._database.find(_key()), functools.partial(self._digest, args, kwargs))
 
     async def _look_async(self, *args: Any, **kwargs: Any) -> Verdict:
         found, cancelled = await _to_the_end(self._database.find, _key())
         if cancelled is not None:
             raise cancelled
-        return self._verdict(found, self._digest(args, kwargs))
+        return self._verdict(found, functools.partial(self._digest, args, kwargs))
 
-    def _verdict(self, found: Marker | None, digest: str) -> Verdict:
+    def _verdict(self, found: Marker | None, as_before: Callable[[], str]) -> Verdict:
         if found is None:
             return not_happened()
-        why = _unclear(found, digest)
+        why = _unclear(found, as_before)
         return happened(_value_of(found)) if why is None else unknown(f"{why} ({self._database.name})")
 
 
@@ -246,7 +250,7 @@ def _give_up(work: Work, error: BaseException) -> BaseException:
             found = error
     work.rollback()
     work.close()
-    return _misused(found) if isinstance(found, Meddled | ValueRejected) else found
+    return _misused(found) if isinstance(found, Meddled | ValueRejected) else current.rolled_back(found)
 
 
 def _misused(error: UsageError) -> UsageError:
@@ -256,9 +260,18 @@ def _misused(error: UsageError) -> UsageError:
     return place.session.misused(place.inside.misused(error))  # type: ignore[no-any-return]
 
 
-def _unclear(found: Marker, digest: str) -> str | None:
+def _asked() -> str:
+    """The digest of the arguments, as recorded. Defaults are no part of it: they are those on record anyway."""
+    place = current.get()
+    if place is None or place is current.OUTSIDE or place.inside is None:
+        return ""
+    return place.inside.digest  # type: ignore[no-any-return]
+
+
+def _unclear(found: Marker, as_before: Callable[[], str]) -> str | None:
     """Why this marker does not tell that the call at hand was carried out; None: it does."""
-    if found.digest != digest:
+    digest = _asked()
+    if found.digest not in (digest, as_before()):
         return (
             "there is a marker of it in the database, but with other arguments: it was carried out with the digest "
             f"{found.digest[:12]}…, now it is asked for with {digest[:12]}…"

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from surefoot.core.entry import SagaCancelled, Stop
 from surefoot.core.history import Past, changed
+from surefoot.core.parking import unavailable
 from surefoot.core.timer import after
 from surefoot.engine import current, drive
 from surefoot.engine.config import loud
@@ -68,15 +69,23 @@ class Saga:
 
     def _tell_what_is_left(self, place: Place) -> None:
         """Whoever reads "undone" takes it for everything. A replay that only passes here again does not alert again."""
-        left = [deed for deed in _deeds(place, self._begin) if deed.spec.undo is None and not deed.undone]
-        if not left or place.session.dry:
+        session = place.session
+        left = [deed for deed in _deeds(place, self._begin) if not deed.undone and not _can_be_undone(deed)]
+        if not left or session.dry:
             return
         for deed in left:
             deed.undone = True  # The saga around this one has nothing more to say about it.
-        run, names = place.session.run, ", ".join(deed.address for deed in left)
-        message = f"run {run}: a saga did not succeed. Left as they are, they have no undo: {names}"
-        if place.session.live:
-            loud(message, run=run, kind="saga")
+            session.left_behind[deed.address] = True
+        done = ", ".join(deed.address for deed in left if not deed.in_doubt)
+        doubtful = ", ".join(deed.address for deed in left if deed.in_doubt)
+        message = (
+            f"run {session.run}: a saga did not succeed."
+            + (f" Left as they are, they have no undo: {done}" if done else "")
+            + ("." if done and doubtful else "")
+            + (f" In doubt, and not undone, since nobody knows whether they happened: {doubtful}" if doubtful else "")
+        )
+        if session.live:
+            loud(message, run=session.run, kind="saga")
         else:
             log.warning("%s", message)
 
@@ -93,6 +102,7 @@ class Saga:
         if place is None:
             return
         place.line.sagas -= 1
+        _park(place, error)
         if _compensates(error):
             with _still_allowed(place) as failures:
                 for deed in self._to_undo():
@@ -122,6 +132,7 @@ class Saga:
             return
         place.line.leaving = self._outer
         place.line.sagas -= 1
+        _park(place, error)
         cancelled = isinstance(error, CancelledError)
         again = self._cancelled is not None and (error is None or isinstance(error, CancelledAgain))
         if isinstance(error, CancelledError) and not again and self._breaks_off(place, error):
@@ -229,7 +240,11 @@ def _deeds(place: Place, begin: dict[str, int]) -> list[Deed]:
 
 
 def _undoable(place: Place, begin: dict[str, int]) -> list[Deed]:
-    return [deed for deed in _deeds(place, begin) if deed.spec.undo is not None and not deed.undone]
+    return [deed for deed in _deeds(place, begin) if _can_be_undone(deed) and not deed.undone]
+
+
+def _can_be_undone(deed: Deed) -> bool:
+    return deed.spec.undo is not None and not deed.in_doubt
 
 
 def _undo(deed: Deed) -> None:
@@ -248,6 +263,12 @@ async def _undo_async(deed: Deed) -> None:
         await drive_async.call(spec, args, kwargs)
     else:
         drive.call(spec, args, kwargs)
+
+
+def _park(place: Place, error: BaseException | None) -> None:
+    """What the code needs is away: the run is intact, so nothing is undone, and nothing goes on behind the block."""
+    if (away := unavailable(error)) is not None:
+        raise place.session.parked(place, away)
 
 
 def _compensates(error: BaseException | None) -> bool:

@@ -26,12 +26,13 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
-from surefoot.engine import branches, current, drive, people, worldview
+from surefoot.engine import branches, current, drive, lines, people, worldview
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
 from surefoot.engine.people import Decision
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, RunSignal
+from surefoot.engine.tallying import Tally
 from surefoot.engine.worldview import looked_around
 from surefoot.errors import UsageError
 
@@ -112,8 +113,9 @@ def patched(change: str) -> bool:
 def progress(done: float, total: float | None = None, note: str = "") -> None:
     """Tell people how far the run is. Costs no write of its own."""
     place = current.require_place("progress")
+    told = place.session.mask(note) if place.session.mask else note
     if place.inside is None:
-        place.session.note(place, "progress", lambda: None, lambda address, _: Progressed(address, done, total, note))
+        place.session.note(place, "progress", lambda: None, lambda address, _: Progressed(address, done, total, told))
 
 
 def publish(name: str, value: object) -> None:
@@ -126,30 +128,21 @@ def publish(name: str, value: object) -> None:
 
 
 @contextmanager
-def scope(label: str) -> Iterator[None]:
-    """Calls in this block are counted under a name of their own: `[label]/write#1`."""
-    place = current.require_branch("scope")
-    me = threading.get_ident() if isinstance(place.owner, int) else current.whoami()
-    inner = place.scope.labelled(str(label))
-    if inner.user is not None and inner.user != me:
-        raise place.session.misused(
-            UsageError(f"run {place.session.run}: the scope {inner.path} is open in another task or thread already")
-        )
-    before, inner.user = inner.user, me
-    # Another task than the one that owns the place goes its own way; nobody joins it.
-    line = place.line if me == place.owner else place.line.stray(inner.path)
-    opened = Place(place.session, inner, me, parent=place, line=line)
-    opened.stop = place.stop
-    token = current.set_place(opened)
-    try:
+def scope(label: str, *, was: str | None = None) -> Iterator[None]:
+    """Calls in this block are counted under a name of their own: `[label]/write#1`.
+
+    The label belongs to the task, thread or branch that opens it first: it may open it again, any other is refused.
+    `was` is the label it had before; with `was=""` its calls were made in the scope around it.
+    """
+    with lines.entered(lines.opened(current.require_branch("scope"), str(label), None if was is None else str(was))):
         yield
-    finally:
-        current.reset(token)
-        inner.user = before
 
 
-def gather(*thunks: Callable[[], Any]) -> list[Any]:
-    """Run functions without arguments side by side, each in a branch of its own. Results in order."""
+def gather(*thunks: Callable[[], Any], was: str | None = None) -> list[Any]:
+    """Run functions without arguments side by side, each in a branch of its own. Results in order.
+
+    `was=""` says that their calls were made one after the other before, in the scope around it.
+    """
     place = _branching("gather")
     for thunk in thunks:
         if not callable(thunk):
@@ -158,7 +151,7 @@ def gather(*thunks: Callable[[], Any]) -> list[Any]:
                     "sf.gather takes functions: sf.gather(lambda: a(1), lambda: b(2)); in async code use surefoot.aio"
                 )
             )
-    scopes = branches.gather_scopes(place, len(thunks))
+    scopes = branches.gather_scopes(place, len(thunks), was)
     ends = _side_by_side(place, list(thunks), scopes, len(thunks))
     ends.raise_first()
     return ends.values
@@ -172,6 +165,7 @@ def map(  # noqa: A001 - the settled public name
     key: Callable[[T], object] | None = ...,
     concurrency: int | None = ...,
     on_error: Literal["raise"] = ...,
+    was: branches.Was = ...,
 ) -> list[R]: ...
 @overload
 def map(  # noqa: A001 - the settled public name
@@ -181,6 +175,7 @@ def map(  # noqa: A001 - the settled public name
     key: Callable[[T], object] | None = ...,
     concurrency: int | None = ...,
     on_error: Literal["collect"],
+    was: branches.Was = ...,
 ) -> MapResult[R]: ...
 def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], R],
@@ -189,13 +184,18 @@ def map(  # noqa: A001 - the settled public name
     key: Callable[[T], object] | None = None,
     concurrency: int | None = None,
     on_error: Literal["raise", "collect"] = "raise",
+    was: branches.Was = None,
 ) -> list[R] | MapResult[R]:
-    """Call `fn` for each item, some side by side, each in a branch of its own. Results in order."""
+    """Call `fn` for each item, some side by side, each in a branch of its own. Results in order.
+
+    `was` is the key function it had before, or `""` where the items were gone through in a plain loop.
+    """
     place = _branching("map")
     width = branches.checked_width(concurrency, on_error)
     todo = list(items)
-    scopes, names = branches.map_scopes(place, todo, key)
-    ends = _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width)  # type: ignore[misc]
+    scopes, names = branches.map_scopes(place, todo, key, was)
+    tally = Tally(place.session, len(todo))
+    ends = _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width, tally)  # type: ignore[misc]
     return branches.collected(ends, names, on_error)  # type: ignore[no-any-return]
 
 
@@ -205,16 +205,17 @@ def _branching(verb: str) -> Place:
     return place
 
 
-def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Scope], width: int) -> Ends:
+def _side_by_side(
+    place: Place, thunks: list[Callable[[], Any]], scopes: list[Scope], width: int, tally: Tally | None = None
+) -> Ends:
     ends = Ends(len(thunks))
-    lines = [place.line.fork() for _ in thunks]
+    forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
+    place.session.branch_opens([scope_.path for scope_ in scopes])
 
     def branch(index: int) -> None:
-        scope_ = scopes[index]
-        scope_.user = threading.get_ident()
-        opened = Place(place.session, scope_, threading.get_ident(), line=lines[index])
+        opened = Place(place.session, scopes[index], threading.get_ident(), line=forks[index])
         token = current.set_place(opened)
         try:
             ends.values[index] = thunks[index]()
@@ -222,8 +223,10 @@ def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Sc
             ends.errors[index] = error
         finally:
             ends.overrule(index, opened)
+            place.session.branch_ends(scopes[index].path, ends.errors[index])
             current.reset(token)
-            scope_.user = None
+            if tally is not None:
+                tally.ended(ends.errors[index])
 
     def work() -> None:
         while True:
@@ -237,7 +240,11 @@ def _side_by_side(place: Place, thunks: list[Callable[[], Any]], scopes: list[Sc
         threading.Thread(target=contextvars.copy_context().run, args=(work,), name="surefoot-branch", daemon=True)
         for _ in range(min(width, len(thunks)))
     ]
-    _run_all(place.session, threads)
+    try:
+        _run_all(place.session, threads)
+    finally:
+        if tally is not None:
+            tally.close()
     place.line.join()
     ends.join(place)
     return ends
@@ -421,9 +428,9 @@ def approve(
     on_timeout: str = "deny",
 ) -> Decision:
     """Ask a person for a yes or a no. The run stands still until then; the process may end."""
+    people.checked_on_timeout(on_timeout)
     current.require_blocking("approve")
     place, address, asked = asked_for("approve", question, details, by, timeout)
-    people.checked_on_timeout(on_timeout)
     past = perform_wait(place, people.asking(place, address, asked))
     return people.decision(place.session, past, on_timeout, address)
 

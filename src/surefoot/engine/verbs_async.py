@@ -10,19 +10,35 @@ from typing import Any, Literal, TypeVar, overload
 from surefoot.core.address import Scope
 from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.timer import Duration, after, seconds, until
-from surefoot.engine import branches, current, drive_async, events, handle, people, rehearsal, verbs, worldview
+from surefoot.engine import (
+    branches,
+    cancellations,
+    current,
+    drive_async,
+    events,
+    handle,
+    limits,
+    people,
+    rehearsal,
+    verbs,
+    worldview,
+)
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
 from surefoot.engine.people import Decision
 from surefoot.engine.spec import CallSpec
+from surefoot.engine.tallying import Tally
 from surefoot.errors import UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def gather(*awaitables: Awaitable[Any]) -> list[Any]:
-    """Await side by side, each in a branch of its own. Results in order."""
+async def gather(*awaitables: Awaitable[Any], was: str | None = None) -> list[Any]:
+    """Await side by side, each in a branch of its own. Results in order.
+
+    `was=""` says that their calls were made one after the other before, in the scope around it.
+    """
     place = _async_place("gather")
     for awaitable in awaitables:
         if isinstance(awaitable, asyncio.Future):
@@ -32,7 +48,7 @@ async def gather(*awaitables: Awaitable[Any]) -> list[Any]:
                     "Give it the coroutines themselves: sf.gather(a(), b())"
                 )
             )
-    scopes = branches.gather_scopes(place, len(awaitables))
+    scopes = branches.gather_scopes(place, len(awaitables), was)
     ends = await _side_by_side(place, [lambda one=one: one for one in awaitables], scopes, len(awaitables))  # type: ignore[misc]
     ends.raise_first()
     return ends.values
@@ -46,6 +62,7 @@ async def map(  # noqa: A001 - the settled public name
     key: Callable[[T], object] | None = ...,
     concurrency: int | None = ...,
     on_error: Literal["raise"] = ...,
+    was: branches.Was = ...,
 ) -> list[R]: ...
 @overload
 async def map(  # noqa: A001 - the settled public name
@@ -55,6 +72,7 @@ async def map(  # noqa: A001 - the settled public name
     key: Callable[[T], object] | None = ...,
     concurrency: int | None = ...,
     on_error: Literal["collect"],
+    was: branches.Was = ...,
 ) -> MapResult[R]: ...
 async def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], Awaitable[R]],
@@ -63,13 +81,18 @@ async def map(  # noqa: A001 - the settled public name
     key: Callable[[T], object] | None = None,
     concurrency: int | None = None,
     on_error: Literal["raise", "collect"] = "raise",
+    was: branches.Was = None,
 ) -> list[R] | MapResult[R]:
-    """Await `fn(item)` for each item, some side by side, each in a branch of its own. Results in order."""
+    """Await `fn(item)` for each item, some side by side, each in a branch of its own. Results in order.
+
+    `was` is the key function it had before, or `""` where the items were gone through in a plain loop.
+    """
     place = _async_place("map")
     width = branches.checked_width(concurrency, on_error)
     todo = list(items)
-    scopes, names = branches.map_scopes(place, todo, key)
-    ends = await _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width)  # type: ignore[misc]
+    scopes, names = branches.map_scopes(place, todo, key, was)
+    tally = Tally(place.session, len(todo))
+    ends = await _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width, tally)  # type: ignore[misc]
     return branches.collected(ends, names, on_error)  # type: ignore[no-any-return]
 
 
@@ -87,16 +110,20 @@ def _async_place(verb: str) -> Place:
 
 
 async def _side_by_side(
-    place: Place, thunks: list[Callable[[], Awaitable[Any]]], scopes: list[Scope], width: int
+    place: Place,
+    thunks: list[Callable[[], Awaitable[Any]]],
+    scopes: list[Scope],
+    width: int,
+    tally: Tally | None = None,
 ) -> Ends:
     ends = Ends(len(thunks))
-    lines = [place.line.fork() for _ in thunks]
+    forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
+    place.session.branch_opens([scope.path for scope in scopes])
 
     async def branch(index: int) -> None:
         me = asyncio.current_task()
-        scopes[index].user = me
-        opened = Place(place.session, scopes[index], me, line=lines[index])
+        opened = Place(place.session, scopes[index], me, line=forks[index])
         token = current.set_place(opened)
         try:
             ends.values[index] = await thunks[index]()
@@ -104,8 +131,10 @@ async def _side_by_side(
             ends.errors[index] = error
         finally:
             ends.overrule(index, opened)
+            place.session.branch_ends(scopes[index].path, ends.errors[index])
             current.reset(token)
-            scopes[index].user = None
+            if tally is not None:
+                tally.ended(ends.errors[index])
 
     async def work() -> None:
         for index in numbers:
@@ -118,6 +147,8 @@ async def _side_by_side(
     try:
         await _join(tasks)
     finally:
+        if tally is not None:
+            tally.close()
         place.line.join()  # Also if we are cancelled: what the branches did is done.
     ends.join(place)
     return ends
@@ -126,21 +157,28 @@ async def _side_by_side(
 async def _join(tasks: list[asyncio.Task[None]]) -> None:
     """Wait for all. Cancelled: cancel the branches, and let effects in flight finish first."""
     cancelled: asyncio.CancelledError | None = None
-    pending = set(tasks)
-    while pending:
+    while pending := [task for task in tasks if not task.done()]:  # anyio may cancel us in every turn of the loop
         try:
-            _, pending = await asyncio.wait(pending)
+            await asyncio.wait(pending)
         except asyncio.CancelledError as error:
             cancelled = error
-            for task in tasks:
-                task.cancel()
+            for task in pending:
+                task.cancel(*error.args)
     if cancelled is not None:
         raise cancelled
 
 
-async def _perform(place: Place, program: verbs.Wait) -> Any:
-    """Drive a waiting verb in a task."""
+async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = "") -> Any:
+    """Drive a waiting verb in a task. `address`: if it has taken one already."""
     session = place.session
+    taken, address = bool(address), address or place.scope.coming(verb)
+    cancellations.entering(place, address)
+    if (cut := cancellations.recorded(place, address)) is not None:
+        if not taken:
+            place.scope.take(verb)
+        await cancellations.again(place, address, cut)
+    if session.limits:
+        await limits.held(place, session.state.calls.get(address))
     answer: Any = None
     try:
         while True:
@@ -154,26 +192,31 @@ async def _perform(place: Place, program: verbs.Wait) -> Any:
                 answer = await drive_async.verify(session)
     except StopIteration as end:
         return end.value
+    except drive_async.CancelledAgain:
+        raise
+    except asyncio.CancelledError:
+        cancellations.cut_off(place, address)
+        raise
 
 
 async def sleep(duration: Duration) -> None:
     """Sleep; the deadline is recorded, so a crash does not start the wait again."""
     wait_seconds = seconds(duration)
     place = _async_place("sleep")
-    await _perform(place, verbs.sleeping(place, lambda session: after(session.now(), wait_seconds)))
+    await _perform(place, "sleep", verbs.sleeping(place, lambda session: after(session.now(), wait_seconds)))
 
 
 async def sleep_until(moment: datetime) -> None:
     """Sleep until a moment of the wall clock."""
     wall = verbs.wall_micros(moment)
     place = _async_place("sleep_until")
-    await _perform(place, verbs.sleeping(place, lambda session: until(session.now(), wall)))
+    await _perform(place, "sleep", verbs.sleeping(place, lambda session: until(session.now(), wall)))
 
 
 async def wait_event(name: str, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - recorded, survives a crash
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
     place = _async_place("wait_event")
-    return place.session.decoded(await _perform(place, verbs.waiting_for_event(place, name, timeout)))
+    return place.session.decoded(await _perform(place, "wait_event", verbs.waiting_for_event(place, name, timeout)))
 
 
 async def approve(
@@ -188,7 +231,7 @@ async def approve(
     people.checked_on_timeout(on_timeout)
     _async_place("approve")
     place, address, asked = verbs.asked_for("approve", question, details, by, timeout)
-    past = await _perform(place, people.asking(place, address, asked))
+    past = await _perform(place, "approve", people.asking(place, address, asked), address)
     return people.decision(place.session, past, on_timeout, address)
 
 
@@ -203,7 +246,7 @@ async def ask(
     """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
     _async_place("ask")
     place, address, asked = verbs.asked_for("ask", question, details, by, timeout, type)
-    past = await _perform(place, people.asking(place, address, asked, type))
+    past = await _perform(place, "ask", people.asking(place, address, asked, type), address)
     return people.taken(place.session, past, type, address)
 
 
@@ -237,7 +280,7 @@ async def _deliver(run_id: str, name: str, value: Any, store: str | None = None)
 
 _SEND = CallSpec(
     _deliver, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
-    on_crash="retry",
+    on_crash="retry", not_done=UsageError,
 )  # fmt: skip
 
 

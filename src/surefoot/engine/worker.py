@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from surefoot.core.state import QUEUED
+from surefoot.core.entry import RunCreated
+from surefoot.core.state import QUEUED, STOPPED
 from surefoot.core.timer import MICROS, Duration, seconds
 from surefoot.core.visible import shorten
-from surefoot.engine import config, fallback, journal, queues, start
-from surefoot.engine.registry import Definition, registry
+from surefoot.engine import code, config, deploying, fallback, journal, queues, start
+from surefoot.engine.registry import Definition, another, owning, registry, several
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.signals import Suspended
 from surefoot.errors import (
@@ -36,7 +37,8 @@ from surefoot.errors import (
     StoreUnavailable,
     UsageError,
 )
-from surefoot.store.contract import Reserved, RunQuery, Stored, Wanted
+from surefoot.store.contract import Reserved, RunQuery, Serving, Stored, Wanted
+from surefoot.store.rules import serves
 
 if TYPE_CHECKING:
     import asyncio
@@ -62,6 +64,10 @@ QUIET: Final = frozenset({"done", "suspended", "cancelled", PASSED_BY})
 """Ends that need nobody."""
 OVER: Final = frozenset({"done", "cancelled", "failed"})
 """Ends after which a run waits for nothing."""
+LEFT_SECONDS: Final = 15.0
+"""So long a run that is left to workers with other code is not looked at again."""
+MOST_FOREIGN: Final = 100_000
+"""Of so many runs a worker remembers that they are not its own; of any other it finds out again."""
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_GRACE: Final = "30s"
 
@@ -88,9 +94,18 @@ class Worker:
         self.concurrency = concurrency
         self.queues = (queue,) if isinstance(queue, str) else tuple(map(str, queue or ()))
         self.grace_seconds = seconds(grace)
-        self._only = None if workflows is None else tuple(_name(workflow) for workflow in workflows)
+        self._only = None if workflows is None else [_definition(workflow) for workflow in workflows]
         self._store_url = store
         self._runs: set[str] = set()
+        self._said: tuple[Runtime, Serving] | None = None
+        """What others were told about this worker, and where."""
+        self._again: list[str] = []
+        """Runs that stand still because of their code: what they met there may be mended in the code at hand."""
+        self._left: dict[str, float] = {}
+        """Runs that are left to workers with other code -> until when they are not looked at here."""
+        self._foreign: dict[str, None] = {}
+        """Runs that belong to workflows of the same name in other modules: not ours."""
+        self._told_of: set[tuple[str, str]] = set()
         self._taken: SimpleQueue[Sequence[str] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -112,14 +127,10 @@ class Worker:
 
     def run(self) -> None:
         """Work in this thread until `stop` is called."""
-        if not self._known():
-            raise UsageError("this worker knows no workflow: import the modules that define them first")
-        for name, where in registry.ambiguous().items():
-            log.warning(
-                "worker: several workflows are called %r (%s): it drives none of them. Give each a name= of its own.",
-                name, ", ".join(where),
-            )  # fmt: skip
+        self._require_distinct()
+        self._survive(self._announce)
         self._survive(self._doubt_queues)
+        self._survive(self._find_stopped)
         openers = [threading.Thread(target=self._open_runs, daemon=True) for _ in range(OPENERS)]
         try:
             for opener in openers:
@@ -130,6 +141,8 @@ class Worker:
             self._stopping.set()
             self._hand_back()
             self._end_loop()
+            with contextlib.suppress(StoreUnavailable):
+                self.runtime.store.serve(None)
             for _ in openers:
                 self._taken.put(None)
 
@@ -192,15 +205,45 @@ class Worker:
                     "Declared are: %s.", name, name, ", ".join(sorted(queues.declared())) or "none",
                 )  # fmt: skip
 
+    def _announce(self) -> None:
+        """Say what this worker serves, and with which code; again whenever that has changed."""
+        runtime = self.runtime
+        serving = Serving(tuple(sorted(self._known())), self.queues, code.digest())
+        if self._said != (runtime, serving):
+            runtime.store.serve(serving)
+            self._said = runtime, serving
+
+    def _find_stopped(self) -> None:
+        """Runs that were stopped for their code are tried once by every worker that starts: a mended deploy goes on."""
+        query = RunQuery(status=STOPPED, limit=LOOKED_AT)
+        rows = (one.row for one in self.runtime.store.runs(query) if one.row is not None)
+        self._again = [
+            row.run
+            for row in rows
+            if row.reason in deploying.CODE_STOPS and serves(self._wanted(1), row.workflow, row.queue)
+        ]
+
     def _round(self) -> None:
         self._sweep()
+        self._announce()
         store, room = self.runtime.store, self.concurrency - len(self._runs)
         self._more = True
         reserved = store.reserve(self._wanted(room)) if room > 0 else Reserved([])
         self._more = len(reserved.runs) >= room or bool(queues.limits())
-        self._take(reserved.runs)
-        if not reserved.runs or len(reserved.runs) == room:
+        ours = [run for run in reserved.runs if run not in self._foreign and not self._is_left(run)]
+        self._take(ours)
+        if spare := min(room - len(ours), len(self._again)):
+            self._take(self._again[:spare])
+            del self._again[:spare]
+        if not reserved.runs or len(ours) == room:
             store.listen(self._pause(reserved.next_wake))
+
+    def _is_left(self, run: str) -> bool:
+        with self._lock:
+            if self._left.get(run, 0.0) > time.monotonic():
+                return True
+            self._left.pop(run, None)
+            return False
 
     def _wanted(self, room: int) -> Wanted:
         runtime = self.runtime
@@ -208,8 +251,24 @@ class Worker:
             runtime.store.worker, self._known(), room, runtime.clock.now(), self.queues, self._driven(), queues.limits()
         )
 
+    def _served(self) -> list[Definition]:
+        return self._only if self._only is not None else registry.all()
+
     def _known(self) -> tuple[str, ...]:
-        return self._only if self._only is not None else registry.names()
+        """Every name under which runs of its workflows may be on record."""
+        return tuple(dict.fromkeys(name for each in self._served() for name in each.identity.names))
+
+    def _require_distinct(self) -> None:
+        """Two workflows of one name would take each other's runs for their own."""
+        served = self._served()
+        if not served:
+            raise UsageError("this worker knows no workflow: import the modules that define them first")
+        by_name: dict[str, dict[str, Definition]] = {}
+        for each in served:
+            by_name.setdefault(each.name, {})[each.origin] = each
+        for name, found in by_name.items():
+            if len(found) > 1:
+                raise several(name, found.values())
 
     def _driven(self) -> tuple[str, ...]:
         """Everything this process drives, this worker's or not."""
@@ -281,7 +340,22 @@ class Worker:
             raise
         if found is None or found[0].created is None:
             raise start.not_found(run, runtime.store.url)
-        return registry.find(found[0].created.workflow), found
+        return self._owner(run, found[0].created), found
+
+    def _owner(self, run: str, created: RunCreated) -> Definition:
+        owners = owning(self._served(), created)
+        if len(owners) == 1:
+            return owners[0]
+        if len(owners) > 1:
+            raise several(created.workflow, owners)
+        while len(self._foreign) >= MOST_FOREIGN:
+            del self._foreign[next(iter(self._foreign))]
+        self._foreign[run] = None
+        if (created.workflow, created.module) not in self._told_of:
+            self._told_of.add((created.workflow, created.module))
+            named = [each for each in self._served() if created.workflow in each.identity.names]
+            log.warning("worker: run %s and others like it are left to others: %s", run, another(created, named))
+        raise start.PassedBy
 
     def _step_back(self, runtime: Runtime, run: str, error: JournalCorrupt) -> None:
         """To what is valid of it, if its workflow allows that; then it is ready to be taken up again."""
@@ -289,7 +363,8 @@ class Worker:
         try:
             created = fallback.survey(runtime.store, run).state.created
             workflow = created.workflow if created is not None else ""
-            self.runtime = start.step_back(runtime, registry.find(workflow).resume_plan(), run, error)
+            owner = registry.find(workflow) if created is None else self._owner(run, created)
+            self.runtime = start.step_back(runtime, owner.resume_plan(), run, error)
         except JournalCorrupt:
             fallback.shelve(runtime.store, run, workflow, type(error).__name__)
 
@@ -309,6 +384,8 @@ class Worker:
         if error is not None and how not in QUIET:
             _tell(run, how, error)
         with self._lock:
+            if isinstance(error, start.LeftToOthers):
+                self._left[run] = time.monotonic() + LEFT_SECONDS
             self._runs.discard(run)
             self.ended[how] = self.ended.get(how, 0) + 1
             self._idle.notify_all()
@@ -414,8 +491,8 @@ def _how(error: BaseException | None) -> str:
             return "trouble"
 
 
-def _name(workflow: Any) -> str:
-    name = getattr(workflow, "name", None)
-    if not isinstance(name, str):
+def _definition(workflow: Any) -> Definition:
+    definition = getattr(workflow, "definition", None)
+    if not isinstance(definition, Definition):
         raise UsageError(f"sf.Worker(workflows=[…]): {workflow!r:.100} is not a workflow")
-    return name
+    return definition

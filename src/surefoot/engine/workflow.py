@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
+from surefoot.core.choice import one_of
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration, after, seconds
 from surefoot.engine import config, current, drive, journal, rehearsal, start
 from surefoot.engine.handle import Run
 from surefoot.engine.registry import Definition, is_async, registry
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.spec import ON_CRASH, CallSpec
 from surefoot.engine.start import Options, Plan
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import UsageError
@@ -42,6 +43,9 @@ def step(
     timeout: Duration | None = ...,
     retry_on: Exceptions | None = ...,
     ignore: str | tuple[str, ...] = ...,
+    noted: str | tuple[str, ...] = ...,
+    on_change: str | None = ...,
+    was: str | tuple[str, ...] | None = ...,
 ) -> Callable[[F], F]: ...
 def step(
     fn: Callable[..., Any] | None = None,
@@ -53,8 +57,16 @@ def step(
     timeout: Duration | None = None,
     retry_on: Exceptions | None = None,
     ignore: str | tuple[str, ...] = (),
+    noted: str | tuple[str, ...] = (),
+    on_change: str | None = None,
+    was: str | tuple[str, ...] | None = (),
 ) -> Any:
-    """A call that may be repeated freely: a read, a computation, a model call. Recorded once it returned."""
+    """A call that may be repeated freely: a read, a computation, a model call. Recorded once it returned.
+
+    `noted` names parameters that are recorded and shown, and not compared: a prompt, a model. `on_change` says what
+    happens when the code asks with other arguments than are on record: `"auto"`, `"keep"`, `"rerun"` or `"stop"`. `was`
+    names what it was called before: calls on record under these names are its own.
+    """
 
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
         return _wrap(
@@ -67,6 +79,9 @@ def step(
                 timeout=timeout,
                 retry_on=retry_on,
                 ignore=ignore,
+                noted=noted,
+                on_change=on_change,
+                was=was,
             )
         )
 
@@ -109,12 +124,15 @@ def effect(
     retries: int | None = ...,
     backoff: Backoff | None = ...,
     timeout: Duration | None = ...,
-    retry_on: Exceptions | None = ...,
-    unsure: Exceptions = ...,
     ignore: str | tuple[str, ...] = ...,
     touches: Sequence[Any] = ...,
     key_ttl: Duration | None = ...,
     approve: bool = ...,
+    not_done: Exceptions | None = ...,
+    in_flight: Duration | None = ...,
+    noted: str | tuple[str, ...] = ...,
+    on_change: str | None = ...,
+    was: str | tuple[str, ...] | None = ...,
 ) -> EffectDecorator: ...
 def effect(
     fn: Callable[..., Any] | None = None,
@@ -126,11 +144,15 @@ def effect(
     backoff: Backoff | None = None,
     timeout: Duration | None = None,
     retry_on: Exceptions | None = None,
-    unsure: Exceptions = (),
     ignore: str | tuple[str, ...] = (),
     touches: Sequence[Any] = (),
     key_ttl: Duration | None = None,
     approve: bool = False,
+    not_done: Exceptions | None = None,
+    in_flight: Duration | None = None,
+    noted: str | tuple[str, ...] = (),
+    on_change: str | None = None,
+    was: str | tuple[str, ...] | None = (),
 ) -> Any:
     """A call that changes the outside world. Its intent is durable before it runs, its outcome after.
 
@@ -138,6 +160,13 @@ def effect(
     the world with the function decorated by `.check`, or `"fail"` the call. `touches` names the witnesses of what it
     changes (or functions of its arguments that give one). After `key_ttl`, a retry is no longer considered safe.
     With `approve=True` a person has to agree before it runs.
+
+    `not_done` names exceptions which prove that nothing was done, besides what is known of common clients and what its
+    own first lines raise; after any other the effect is in doubt, and `on_crash` decides. `not_done=()`: none does but
+    `sf.NotDone` and the like. `retries` tries again what was not done.
+
+    `in_flight` says for how long a call that was cut off may still be on its way. `noted`, `on_change` and `was` as for
+    a step; `was=None` says that it is new: no effect on record is this one.
     """
 
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -152,10 +181,14 @@ def effect(
                 retry_on=retry_on,
                 ignore=ignore,
                 on_crash=on_crash,
-                unsure=unsure,
                 touches=touches,
                 key_ttl=key_ttl,
                 approve=approve,
+                not_done=not_done,
+                in_flight=in_flight,
+                noted=noted,
+                on_change=on_change,
+                was=was,
             )
         )
 
@@ -170,6 +203,9 @@ def _effect(spec: CallSpec) -> Callable[..., Any]:
         return fn
 
     def undo(fn: Callable[..., Any] | None = None, /, *, on_crash: str | None = None) -> Any:
+        if on_crash is not None:
+            one_of(on_crash, ON_CRASH, f"effect {spec.name}.undo: on_crash")
+
         def decorate(fn: F) -> F:
             spec.set_undo(fn, on_crash)
             return fn
@@ -183,7 +219,7 @@ def _effect(spec: CallSpec) -> Callable[..., Any]:
         return fn
 
     undo.check = check_undo  # type: ignore[attr-defined]
-    call.check, call.undo, call.spec = check, undo, spec
+    call.check, call.undo = check, undo
     return call  # type: ignore[no-any-return]
 
 
@@ -197,6 +233,7 @@ def _wrap(spec: CallSpec) -> Callable[..., Any]:
         async def async_call(*args: Any, **kwargs: Any) -> Any:
             return await call_async(spec, args, kwargs)
 
+        async_call.spec = spec  # type: ignore[attr-defined]
         return async_call
 
     call = drive.call
@@ -205,6 +242,7 @@ def _wrap(spec: CallSpec) -> Callable[..., Any]:
     def blocking_call(*args: Any, **kwargs: Any) -> Any:
         return call(spec, args, kwargs)
 
+    blocking_call.spec = spec  # type: ignore[attr-defined]
     return blocking_call
 
 
@@ -305,6 +343,7 @@ class BlockingStarter(_Starter[P, R]):
 class AsyncStarter(_Starter[P, R]):
     async def run(self, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
         """Start, or resume, or return the recorded result; waits if a living process drives the run."""
+        current.require_asyncio(f"{self._definition.name}.run")
         from surefoot.engine import drive_async, start_async
 
         if (place := current.get()) is not None:
@@ -314,6 +353,7 @@ class AsyncStarter(_Starter[P, R]):
 
     async def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> AsyncRun:
         """Queue the run for a worker, or for whoever resumes it. Gives the handle of async code."""
+        current.require_asyncio(f"{self._definition.name}.start")
         from surefoot.engine import drive_async, verbs_async
 
         rehearsal.would_do("run", run_id)  # here, where the context is the caller's
@@ -334,6 +374,8 @@ def workflow(
     on_drift: OnDrift = ...,
     on_corruption: str | None = ...,
     approve: str = ...,
+    was: str | tuple[str, ...] = ...,
+    on_failure: str = ...,
 ) -> _WorkflowDecorator: ...
 def workflow(
     fn: Callable[..., Any] | None = None,
@@ -345,6 +387,8 @@ def workflow(
     on_drift: OnDrift = "stop",
     on_corruption: str | None = None,
     approve: str = "declared",
+    was: str | tuple[str, ...] = (),
+    on_failure: str = "fail",
 ) -> Any:
     """A function whose progress is recorded and which is replayed from its journal after a crash.
 
@@ -354,12 +398,24 @@ def workflow(
     `watch` names the witnesses of what the run relies on; they are observed before its first call and again before
     every resume. `on_drift` says what to do if they no longer match: `"stop"`, `"warn"`, `"accept"`, or a function that
     is given the list of differences and answers with one of these. `approve` says which effects need a person's yes:
-    `"declared"` ones, `"every"` effect, or `"never"` any.
+    `"declared"` ones, `"every"` effect, or `"never"` any. `was` names what the workflow was called before (`"old"`, or
+    `"old_module:old"` where it has moved). With `on_failure="stop"` an exception that it lets out stops the run, and
+    `surefoot runs retry` opens it again; else the run has failed.
     """
 
     def decorate(fn: Callable[..., Any]) -> Any:
         return _workflow(
-            Definition(fn, name, version, watch=watch, on_drift=on_drift, on_corruption=on_corruption, approve=approve)
+            Definition(
+                fn,
+                name,
+                version,
+                watch=watch,
+                on_drift=on_drift,
+                on_corruption=on_corruption,
+                approve=approve,
+                was=was,
+                on_failure=on_failure,
+            )
         )
 
     return decorate if fn is None else decorate(fn)

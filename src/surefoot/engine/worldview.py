@@ -9,7 +9,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from surefoot.core.choice import one_of
 from surefoot.core.command import Verify
 from surefoot.core.entry import Sight, Stop
 from surefoot.core.expectation import UNSEEN, Drift, Expectation, Unseen
@@ -28,6 +30,7 @@ SHOWN: Final = 20
 LONG_WAIT_SECONDS: Final = 60.0
 """After a longer wait the world is looked at again."""
 
+LOOKED_AGAIN: Final = "It stopped when it looked again; what it did before is done."
 CODE_NEEDED: Final = "only the code that watched it can look; name it in watch= of the workflow"
 
 OnDrift = str | Callable[[list[Drift]], str]
@@ -144,9 +147,9 @@ def verdict(drift: list[Drift], on_drift: OnDrift) -> str:
 def checked_on_drift(on_drift: OnDrift) -> OnDrift:
     if inspect.iscoroutinefunction(on_drift):
         raise UsageError("on_drift= takes a plain function, not an async one")
-    if callable(on_drift) or on_drift in VERDICTS:
+    if callable(on_drift):
         return on_drift
-    raise UsageError(f"on_drift={on_drift!r}: must be one of {', '.join(map(repr, VERDICTS))}, or a function")
+    return one_of(on_drift, VERDICTS, "@sf.workflow: on_drift", more=", nor a function")
 
 
 def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
@@ -172,9 +175,15 @@ def here() -> str:
         return ""
 
 
+def before_effect(stop: Stop, address: str) -> Stop:
+    """The same stop, met by an effect right before it runs."""
+    message = stop.message.replace(LOOKED_AGAIN, f"{address} was not executed; what was done before it is done.", 1)
+    return replace(stop, message=message)
+
+
 def drifted(run: str, drift: Sequence[Drift], folder: str = "", *, resuming: bool = True) -> Stop:
     """The stop: what was expected, what was found, and which call had recorded it. `folder`: where that was."""
-    so_far = "Nothing was executed." if resuming else "It stopped when it looked again; what it did before is done."
+    so_far = "Nothing was executed." if resuming else LOOKED_AGAIN
     lines = [found.line() for found in drift]
     more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     moved = [f"relative paths: recorded in {folder}, looked for in {here()}"] if folder not in ("", here()) else []

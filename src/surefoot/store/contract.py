@@ -156,6 +156,31 @@ class Reserved(Struct, frozen=True):
     """When the next one that this worker could drive becomes ready by itself, if any does."""
 
 
+class Serving(Struct, frozen=True):
+    """What a worker says of itself."""
+
+    workflows: tuple[str, ...] = ()
+    """Those whose code it has."""
+    queues: tuple[str, ...] = ()
+    """Empty: all."""
+    code: str = ""
+    """A digest of the code it runs; empty: unknown."""
+
+
+class WorkerSeen(Struct, frozen=True):
+    """A process that is known to be alive, as far as a store can tell."""
+
+    worker: str
+    host: str
+    pid: int
+    since: int
+    """When it joined, microseconds since 1970."""
+    heard: int | None = None
+    """Its last sign of life; None: it has a lock, which proves that it lives now."""
+    serving: Serving | None = None
+    """None: it is no worker; it drives runs of its own."""
+
+
 class Store(Protocol):
     """Blocking, thread-safe, small. See the module's first lines for the promises."""
 
@@ -211,6 +236,12 @@ class Store(Protocol):
 
     # --- workers -------------------------------------------------------------------------------------
 
+    def serve(self, serving: Serving | None) -> None:
+        """From here on `workers` says this of the present process. None: it takes up no runs any more."""
+
+    def workers(self) -> list[WorkerSeen]:
+        """The processes that live, the longest known first; this one too, if it has joined."""
+
     def alive(self, worker: str) -> bool:
         """Whether that worker's process lives, by its lock; or, with many hosts, whether its lease runs."""
 
@@ -218,6 +249,14 @@ class Store(Protocol):
         """Until when that worker counts as alive though it may be dead: the end of its lease, microseconds since 1970.
         None: what `alive` says is certain.
         """
+
+    def proven_dead(self, worker: str) -> bool:
+        """Whether that worker's process is certain to have ended: its lock can be had. A lease that has run out proves
+        nothing; a store that knows of leases only always says False.
+        """
+
+    def last_heard(self, worker: str) -> int | None:
+        """When that worker last gave a sign of life, microseconds since 1970. None: nobody knows."""
 
     def holds(self) -> bool:
         """Whether others are sure to see this process as alive right now. Costs nothing: asked before every effect."""

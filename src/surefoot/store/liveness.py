@@ -6,10 +6,12 @@ its lock can be had. Process ids are no evidence (containers, reuse), nor are ti
 The lock is `flock`, which belongs to the opened file, and not a POSIX lock, which belongs to the process: closing
 *any* descriptor of a file drops all POSIX locks the process has on it, and code that reads every file of the working
 folder, which is where the store lies, would make a living process look dead. (Linux makes `flock` a lock of the server
-on NFS, of the opened file all the same; macOS has it too.) Two things follow:
+on NFS, of the opened file all the same; macOS has it too.) Three things follow:
 
 - A forked child has a copy of the opened file, which would keep the lock after its parent is dead. It closes that at
   once, and no fork happens between opening and noting. A program that is started (exec) does not inherit it.
+- What is in the file says who it is and what it serves: for people, and for workers that look for others. It is no proof
+  of anything; the lock is.
 - The two kinds do not see each other on a local disk. A process of surefoot from before 0.1.0, which took a POSIX lock,
   counts as dead here: end those first.
 """
@@ -22,14 +24,19 @@ import os
 import re
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from surefoot.errors import StoreUnavailable
-from surefoot.store.contract import Store
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-_NAME: Final = re.compile(r"[0-9a-f]{16}\Z")
+from surefoot.errors import StoreUnavailable
+from surefoot.store.contract import Serving, Store
+
+_NAME: Final = re.compile(r"(?:[0-9a-f]{16}){1,2}\Z")
 _FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS: Final[dict[str, int]] = {}
 """The worker files this process holds locks on, and their descriptors."""
@@ -82,21 +89,78 @@ def remember(worker: str) -> None:
     _NAMES.add(worker)
 
 
+class Card(Struct, frozen=True):
+    """What a worker's file says about it."""
+
+    host: str
+    pid: int
+    since: int
+    boot: str = ""
+    """Which boot of the machine it belongs to, and which space of processes there."""
+    serving: Serving | None = None
+
+
 class Liveness:
     """This process's sign of life in one store, and a look at the others'."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, keep_seconds: float = 0.0) -> None:
+        """`keep_seconds`: so long what a dead worker leaves behind stays, as a proof that it is dead."""
         self._folder = folder
         self._name: str | None = None
+        self._keep_seconds = keep_seconds
+        self._card = Card("", 0, 0)
 
-    def join(self) -> str:
+    def join(self, name: str = "") -> str:
         """The identity under which others see that this process lives. The file is made at the first call."""
         if self._name is None:
             with _joining, _explained(self._folder):
                 if self._name is None:
-                    self._name = self._enter()
+                    self._name = self._enter(name)
                     _NAMES.add(self._name)
         return self._name
+
+    def serve(self, serving: Serving | None) -> None:
+        with _explained(self._folder):
+            path = os.path.join(self._folder, self.join())
+            self._card = replace(self._card, serving=serving)
+            self._write(_OURS[path])
+
+    def living(self) -> list[tuple[str, Card]]:
+        """Those that live, the longest known first, with what they say about themselves."""
+        with _explained(self._folder):
+            names = [name for name in _listed(self._folder) if _NAME.match(name) and self.alive(name)]
+            found = [(name, card) for name in names if (card := self.card(name)) is not None]
+        return sorted(found, key=lambda one: (one[1].since, one[0]))
+
+    def gone(self) -> list[str]:
+        """Those of this boot whose lock can be had: they are dead for certain."""
+        names = [name for name in _listed(self._folder) if _NAME.match(name)]
+        return [name for name in names if self.is_gone(name)]
+
+    def is_gone(self, worker: str) -> bool:
+        """Whether the process that had this name here, on this machine, in this boot, has ended."""
+        if not _NAME.match(worker) or is_ours(worker):
+            return False
+        path = os.path.join(self._folder, worker)
+        try:
+            card = self.card(worker)
+            is_dead = card is not None and bool(card.boot) and card.boot == boot() and _dead(path)
+            # One that gives its name up removes its file first: then the lock can be had, and the process lives.
+            return is_dead and os.path.exists(path)
+        except OSError:
+            return False
+
+    def card(self, worker: str) -> Card | None:
+        try:
+            with open(os.path.join(self._folder, worker), "rb") as file:
+                return msgspec.json.decode(file.read(), type=Card)
+        except (OSError, msgspec.DecodeError):
+            return None  # gone meanwhile, being written, or of a version that wrote none
+
+    def _write(self, fd: int) -> None:
+        said = msgspec.json.encode(self._card)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, said, 0)
 
     def alive(self, worker: str) -> bool:
         if not _NAME.match(worker):
@@ -114,13 +178,13 @@ class Liveness:
         if name is not None:
             _give_back(os.path.join(self._folder, name))
 
-    def _enter(self) -> str:
+    def _enter(self, wanted: str) -> str:
         with contextlib.suppress(FileExistsError):
             os.mkdir(self._folder, 0o700)
             os.chmod(self._folder, 0o700)
         self._sweep()
         while True:
-            name = secrets.token_hex(8)
+            name = wanted or secrets.token_hex(8)
             path = os.path.join(self._folder, name)
             fd = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
             _OURS[path] = fd
@@ -129,6 +193,8 @@ class Liveness:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Between making and locking, a sweeping process may have taken the file for a dead one's.
                 if os.fstat(fd).st_nlink:
+                    self._card = Card(os.uname().nodename, os.getpid(), time.time_ns() // 1000, boot())
+                    self._write(fd)
                     return name
             except BlockingIOError:
                 pass  # somebody looks at it this moment: another name is quicker than waiting
@@ -143,7 +209,24 @@ class Liveness:
             path = os.path.join(self._folder, name)
             if _NAME.match(name):
                 with contextlib.suppress(OSError):  # another user's file: not ours to tidy
-                    _dead(path, remove=True)
+                    if time.time() - os.stat(path).st_mtime >= self._keep_seconds:
+                        _dead(path, remove=True)
+
+
+def boot() -> str:
+    """This boot of this machine, and this space of processes in it. Empty: the system does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
 
 
 def _give_back(path: str) -> None:

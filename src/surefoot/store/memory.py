@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import time
 import weakref
 from collections import Counter
 from collections.abc import Sequence
@@ -25,8 +26,10 @@ from surefoot.store.contract import (
     Reserved,
     Rewrite,
     RunQuery,
+    Serving,
     Stored,
     Wanted,
+    WorkerSeen,
 )
 from surefoot.store.rules import (
     ALWAYS,
@@ -51,6 +54,8 @@ class MemoryStore:
         self.id = secrets.token_bytes(16)
         self.url = url
         self._worker = secrets.token_hex(8)
+        self._since = time.time_ns() // 1000
+        self._serving: Serving | None = None
         self._journals: dict[str, list[Record]] = {}
         self._rows: dict[str, IndexRow] = {}
         self._parts: dict[bytes, Part] = {}
@@ -152,11 +157,25 @@ class MemoryStore:
                 self._parts.pop(name, None)
             return True
 
+    def serve(self, serving: Serving | None) -> None:
+        self._refuse_unless_usable()
+        self._serving = serving
+
+    def workers(self) -> list[WorkerSeen]:
+        self._refuse_unless_usable()
+        return [WorkerSeen(self._worker, os.uname().nodename, os.getpid(), self._since, None, self._serving)]
+
     def alive(self, worker: str) -> bool:
         self._refuse_unless_usable()
         return worker == self._worker
 
     def alive_until(self, worker: str) -> int | None:
+        return None
+
+    def proven_dead(self, worker: str) -> bool:
+        return not self.alive(worker)  # It ended with the store it was a worker of.
+
+    def last_heard(self, worker: str) -> int | None:
         return None
 
     def holds(self) -> bool:

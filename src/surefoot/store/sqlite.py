@@ -45,8 +45,10 @@ from surefoot.store.contract import (
     Reserved,
     Rewrite,
     RunQuery,
+    Serving,
     Stored,
     Wanted,
+    WorkerSeen,
 )
 from surefoot.store.liveness import Liveness
 from surefoot.store.rules import check_positions, check_records, is_run, matches
@@ -265,6 +267,23 @@ class SqliteStore:
         return None
 
     # --- workers ---------------------------------------------------------------------------------------
+
+    def serve(self, serving: Serving | None) -> None:
+        self._refuse_unless_usable()
+        self._liveness.serve(serving)
+
+    def workers(self) -> list[WorkerSeen]:
+        self._refuse_unless_usable()
+        return [
+            WorkerSeen(name, card.host, card.pid, card.since, None, card.serving)
+            for name, card in self._liveness.living()
+        ]
+
+    def proven_dead(self, worker: str) -> bool:
+        return not self.alive(worker)  # a lock, and no guess
+
+    def last_heard(self, worker: str) -> int | None:
+        return None
 
     def holds(self) -> bool:
         return self.usable  # the lock is held until the process ends, whatever it does

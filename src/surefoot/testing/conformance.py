@@ -13,6 +13,8 @@ disks) it must test itself.
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +35,11 @@ from surefoot.store.contract import (
     Limit,
     Rewrite,
     RunQuery,
+    Serving,
     Store,
     Stored,
     Wanted,
+    WorkerSeen,
 )
 
 ODD_RUN_IDS = (
@@ -171,6 +175,26 @@ class StoreContract:
         """A run whose claimant is gone must not wait for ever; and a name from a journal is not a path."""
         for name in ("", "0123456789abcdef", "../../etc/passwd", "nobody", "\0"):
             assert not store.alive(name)
+
+    def test_living_process_is_not_proven_dead(self, store: Store) -> None:
+        """A call of it may be under way: what is not there yet may still come."""
+        assert not store.proven_dead(store.worker)
+        for name in ("", "../../etc/passwd", "\0"):
+            store.proven_dead(name)  # a name from a journal is not a path
+        assert store.last_heard("nobody") is None
+
+    def test_worker_is_listed_with_what_it_serves(self, store: Store) -> None:
+        """Who rolls out new code asks which workers run the old."""
+        serving = Serving(("refactor", "größer"), ("mail",), "digest")
+        store.serve(serving)
+
+        (seen,) = _seen(store, lambda one: one.worker == store.worker and one.serving == serving)
+
+        assert (seen.pid, seen.host) == (os.getpid(), socket.gethostname())
+        assert 0 < seen.since < _FAR_OFF
+        assert seen.heard is None or 0 < seen.heard < _FAR_OFF
+        store.serve(None)
+        assert _seen(store, lambda one: one.worker == store.worker and one.serving is None)
 
     def test_durability_is_said_in_words(self, store: Store) -> None:
         """`doctor` prints it."""
@@ -965,3 +989,11 @@ def _in_threads(work: Callable[[int], None]) -> None:
         thread.join()
     if failures:
         raise failures[0]
+
+
+def _seen(store: Store, wanted: Callable[[WorkerSeen], bool]) -> list[WorkerSeen]:
+    """The workers of which this holds, as soon as there are any: a store may take a moment to tell."""
+    until = time.monotonic() + 10
+    while not (found := [one for one in store.workers() if wanted(one)]) and time.monotonic() < until:
+        time.sleep(0.01)
+    return found

@@ -32,6 +32,12 @@ SECONDS = 60.0
 @click.option("--at", metavar="BOUNDARY", help="Only there, as the report names it.")
 @click.option("--answer", "given", multiple=True, metavar="NAME=JSON", help="What a person answers; may be repeated.")
 @click.option(
+    "--exclude",
+    multiple=True,
+    metavar="GLOB",
+    help="Files that are not compared: '*.csv', 'cache'; may be repeated. A *.log that no call opens is noted only.",
+)
+@click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=SECONDS,
@@ -47,6 +53,7 @@ def crashtest(
     damage: bool,
     at: str | None,
     given: tuple[str, ...],
+    exclude: tuple[str, ...],
     seconds: float,
 ) -> int:
     """Prove that a workflow survives a crash at every point.
@@ -72,8 +79,9 @@ def crashtest(
     with driving.answers_only():
         workflow = code.load_workflow(target)
     positional, named = code.arguments(workflow, args)
-    task = Task(workflow, tuple(positional), named, observed(None), _answers(given), seconds=seconds)
+    task = Task(workflow, tuple(positional), named, observed(None, exclude), _answers(given), seconds=seconds)
     options = [word for one in given for word in ("--answer", one)]
+    options += [word for one in exclude for word in ("--exclude", one)]
     options += [] if seconds == SECONDS else ["--seconds", str(seconds)]
 
     def again(at: str) -> str:

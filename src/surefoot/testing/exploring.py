@@ -271,10 +271,8 @@ def _standing(stop: Stopped) -> Leg:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether it began in a line of surefoot's own. A run's failure is raised anew, with the first one as its cause."""
-    first = error.__cause__
-    raised = error if first is None or first.__traceback__ is None else first
-    *_, (frame, _) = traceback.walk_tb(raised.__traceback__)
+    """Whether it began in a line of surefoot's own. A run's failure is raised anew, with the lines of the first one."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return str(frame.f_globals.get("__name__", "")).startswith(_OURS)
 
 
@@ -339,7 +337,7 @@ def _leg_of(ended: Ended) -> Leg:
 
 def differences(task: Task, right: Seen, found: Seen) -> list[Difference]:
     """What of the world is not as after an uninterrupted run."""
-    told = file_differences(right.folder, found.folder) if task.world.files else []
+    told = file_differences(right.folder, found.folder, task.world.exclude) if task.world.files else []
     return told + line_differences(right.ledger, found.ledger) + look_differences(right.leg.look, found.leg.look)
 
 

@@ -118,6 +118,7 @@ def crash_matrix(
     damage: bool = False,
     at: str | None = None,
     seconds: float = 60.0,
+    exclude: str | Sequence[str] = (),
 ) -> Report:
     """Run the workflow once to find every boundary, then kill it at each, resume, and compare.
 
@@ -125,7 +126,8 @@ def crash_matrix(
     uninterrupted run: by default all files of the working folder (each scenario works in a copy of it); or another
     folder, a `Ledger`, a `World`, a function that looks at your world, or an object with `reset()` and `snapshot()`.
     `answers` are those of people, by a question's address or text; approvals are given unless you say otherwise.
-    With `damage`, the store of each killed run is damaged as well. `at` tries one boundary only.
+    With `damage`, the store of each killed run is damaged as well. `at` tries one boundary only. Files whose names fit one
+    of `exclude` (`"*.csv"`, `"cache"`) are not compared; a `*.log` that no step or effect opens is noted, and not blamed.
 
     Raises `NotHeld` with everything that is wrong; `UsageError` if there is nothing to explore: the workflow fails, does
     not end within `seconds`, does something else each time, or never comes to the boundary it is to be killed at.
@@ -136,7 +138,7 @@ def crash_matrix(
         raise UsageError(f"crash_matrix(workflow, {args!r}): arguments are a sequence or a mapping: ({args!r},)")
     if not hasattr(workflow, "definition"):
         raise UsageError(f"crash_matrix({workflow!r:.100}): that is no workflow. Decorate it with @sf.workflow.")
-    task = Task(workflow, given, named, observed(world), dict(answers or {}), seconds=seconds)
+    task = Task(workflow, given, named, observed(world, exclude), dict(answers or {}), seconds=seconds)
     report = explore(task, damage=damage, at=at, again=lambda at: f"crash_matrix({workflow.name}, ..., at={at!r})")
     if not report.held:
         raise NotHeld(report)
@@ -313,9 +315,10 @@ class _Matrix:
     def _right(self) -> Seen:
         """Two uninterrupted runs that agree."""
         outside = self._task.world.folder
-        before = files(outside) if self._task.world.files else {}
+        exclude = self._task.world.exclude
+        before = files(outside, exclude) if self._task.world.files else {}
         right = self._stage.uninterrupted("right")
-        if self._task.world.files and (after := files(outside)) != before:
+        if self._task.world.files and (after := files(outside, exclude)) != before:
             changed = few([name for name in sorted(before | after) if before.get(name) != after.get(name)])
             raise UsageError(
                 f"{self._task.workflow.name} changes {outside} itself ({', '.join(changed)}), not the copy it was started in, "

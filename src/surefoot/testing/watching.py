@@ -26,6 +26,7 @@ from msgspec import Struct
 from surefoot.core.command import Outcome, Raised, Returned
 from surefoot.core.entry import (
     KINDS,
+    CallCancelled,
     EffectDone,
     EffectIntended,
     EffectRaised,
@@ -87,7 +88,9 @@ _ARGUMENTS: Final[dict[str, list[tuple[int, int | None]]]] = {
 """Which arguments of an event are paths, and which ones say to what folder they are relative."""
 _FOLLOWING: Final = frozenset({"open", "sqlite3.connect", "os.truncate"})
 """These mean what a link leads to, the others the link."""
-_LAZY: Final = frozenset({StepStarted, ValueNoted, Progressed, Published, TimerFired, EventTaken, RunCreated})
+_LAZY: Final = frozenset(
+    {StepStarted, ValueNoted, Progressed, Published, TimerFired, EventTaken, RunCreated, CallCancelled}
+)
 """Entries that ride with the next one: no write of their own, no boundary of their own."""
 DONE: Final = frozenset(kind.__name__ for kind in (StepDone, EffectDone, EffectRecovered, EffectSettled))
 INTENDED: Final = EffectIntended.__name__

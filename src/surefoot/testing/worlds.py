@@ -13,7 +13,8 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
@@ -31,6 +32,7 @@ MARKS: Final = ("pyvenv.cfg", "CACHEDIR.TAG")
 MOST_FILES: Final = 5_000
 MOST_BYTES: Final = 64 << 20
 LEDGER: Final = "the ledger"
+LOG: Final = ".log"
 _MAGIC: Final = b"SQLite format 3\0"
 _LOGS: Final = ("-wal", "-shm", "-journal")
 _NOBODYS_CONCERN: Final = frozenset({TABLE, "sqlite_sequence"})
@@ -108,6 +110,8 @@ class Observed:
     ledger: Ledger | None = None
     look: Callable[[], Any] | None = None
     reset: Callable[[], object] | None = None
+    exclude: tuple[str, ...] = ()
+    """Patterns of files that nobody compares."""
 
     def begin(self, ledger: Path, *, first: bool) -> None:
         """In a child, before anything runs there."""
@@ -121,7 +125,13 @@ class Observed:
         return "" if self.look is None else values.encode(self.look()).decode()
 
 
-def observed(world: object) -> Observed:
+def observed(world: object, exclude: str | Iterable[str] = ()) -> Observed:
+    """`exclude`: patterns (`*.log`, `cache/*`) of files that are not compared."""
+    patterns = (exclude,) if isinstance(exclude, str) else tuple(exclude)
+    return replace(_observed(world), exclude=patterns) if patterns else _observed(world)
+
+
+def _observed(world: object) -> Observed:
     here = Path.cwd()
     match world:
         case None:
@@ -188,9 +198,17 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def files(folder: Path) -> dict[str, str]:
+def files(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
     """A fingerprint of every file below the folder, by its name there; of its bytes, whatever it is."""
-    return {str(path.relative_to(folder)): _fingerprint(path) for path in _walk(folder)}
+    named = ((str(path.relative_to(folder)), path) for path in _walk(folder))
+    return {name: _fingerprint(path) for name, path in named if not _is_excluded(name, exclude)}
+
+
+def _is_excluded(name: str, patterns: Iterable[str]) -> bool:
+    """By its name there, by its last name alone, or with a folder around it."""
+    path = Path(name)
+    names = [name, path.name, *map(str, path.parents)]
+    return any(fnmatchcase(one, pattern.rstrip("/")) for pattern in patterns for one in names)
 
 
 def _meanings(folder: Path) -> dict[str, str]:
@@ -283,12 +301,25 @@ class Difference:
     """It should not be there at all."""
     reordered: bool = False
     """The same lines, or rows, in another order."""
+    log: bool = False
+    """A text by the name of `*.log` that has grown, or says it in other words: as a log does that is written twice."""
 
 
-def file_differences(right: Path, found: Path) -> list[Difference]:
+def file_differences(right: Path, found: Path, exclude: Iterable[str] = ()) -> list[Difference]:
     wanted, seen = _right_meanings(right), _meanings(found)
     names = [name for name in sorted(wanted | seen) if wanted.get(name) != seen.get(name)]
-    return [_about(name, right / name, found / name) for name in names]
+    return [_about_file(name, right / name, found / name) for name in names if not _is_excluded(name, exclude)]
+
+
+def _about_file(name: str, right: Path, found: Path) -> Difference:
+    told = _about(name, right, found)
+    return replace(told, log=True) if name.endswith(LOG) and _has_grown(right, found) else told
+
+
+def _has_grown(right: Path, found: Path) -> bool:
+    before = _lines(right) if os.path.lexists(right) else []
+    now = _lines(found) if os.path.lexists(found) else None
+    return before is not None and now is not None and len(now) >= len(before)
 
 
 def _about(name: str, right: Path, found: Path) -> Difference:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from msgspec import Raw
 
 from surefoot.core import values
-from surefoot.core.entry import Kept, RunRewound, Value
+from surefoot.core.doubt import called_with
+from surefoot.core.entry import NOTHING, CallsReopened, EffectLandedLate, Kept, RunRewound, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import CANCELLED, DONE, ENDED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
@@ -22,6 +24,7 @@ Whole = Callable[[Value], Raw]
 
 CALL_WIDTH = 60
 VALUE_WIDTH = 400
+NAMED_CALLS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,10 @@ class CallLine:
     args: str
     result: str
     learned_by: str
+    cleared_by: str
+    """Who said that it had not happened, before it ran again."""
     raw_args: str
+    raw_defaults: str
     raw_result: str
     error: str
     key: str
@@ -71,6 +77,10 @@ class Page:
     """`p before pay#2`; empty: it is no fork."""
     rewinds: tuple[str, ...]
     """Where people sent it back to, and who."""
+    landed_late: tuple[str, ...]
+    """Effects that a process executed after it had lost its claim, and what that means."""
+    retries: tuple[str, ...]
+    """What people had tried again, and who."""
     reasons: tuple[Reason, ...]
     cures: tuple[Cure, ...]
     calls: tuple[CallLine, ...]
@@ -78,10 +88,14 @@ class Page:
     published: dict[str, str]
     """Name -> JSON as recorded."""
     args: str
+    defaults: str
+    """JSON of those that were in force, by name; empty: none is on record."""
     result: str
     """JSON as recorded; empty while there is none."""
     error: tuple[str, str] | None
     """Type and message of the failure that ended the run."""
+    left: tuple[str, ...]
+    """Effects that it has left in doubt or undone at its end."""
 
 
 def page(
@@ -115,28 +129,34 @@ def page(
         child_of=created.child_of if created else "",
         forked_from=f"{created.parent} before {created.at}" if created and created.parent else "",
         rewinds=tuple(_rewind(entry) for entry in state.rewinds),
+        landed_late=tuple(_late(state, entry) for entry in state.landed_late),
+        retries=tuple(_retry(entry) for entry in state.reopenings),
         reasons=standing.reasons(how.stops, where, _asked(state, whole), app),
         cures=standing.what_helps(state.run, how, where, app),
         calls=calls,
         processes=tuple(processes),
         published={name: _json(raw, whole) for name, raw in state.published.items()},
         args=_json(state.args, whole),
+        defaults=_defaults(state.defaults, whole),
         result=_json(state.value, whole) if state.status == DONE else "",
         error=None if how.failure is None else (how.failure.type, how.failure.message),
+        left=how.left,
     )
 
 
 _HEADLINES = {
-    standing.ABANDONED: "cut off: its process is gone, and everything it recorded is safe",
-    QUEUED: "ready to go on; nobody drives it",
+    standing.ABANDONED: "cut off: its process is gone, everything it recorded is safe, and it is ready to go on",
+    standing.READY: "ready to go on; nobody drives it",
+    QUEUED: "queued: waits for a worker or a resume",
     STOPPED: "stopped: needs a person",
     WAITING: "waiting for an answer",
 }
 
 
 def _headline(state: RunState, how: Stands) -> str:
+    behind = f"; {standing.left_in_words(how.left)}" if how.left else ""
     if how.failure is not None:
-        return text.shorten(f"failed: {how.failure}", VALUE_WIDTH)
+        return text.shorten(f"failed: {how.failure}", VALUE_WIDTH - len(behind)) + behind
     if state.pruned is not None:
         return f"pruned {text.clock_time(state.pruned_at)}: it had ended {state.status}, and what it recorded is gone"
     asked = ", asked to cancel" if state.cancel is not None and state.status not in ENDED else ""
@@ -145,7 +165,8 @@ def _headline(state: RunState, how: Stands) -> str:
     doubts = len(state.in_doubt()) if state.status == CANCELLED else 0
     left = f"; what became of {doubts} effect{'s' if doubts > 1 else ''} is not known" if doubts else ""
     told = _HEADLINES.get(how.status, how.status) if how.wait is None else str(how.wait)
-    return text.shorten(told + asked + left + fell, VALUE_WIDTH)
+    told += f", parked: {how.parked}" if how.parked else ""
+    return text.shorten(told + asked + left + behind + fell, VALUE_WIDTH)
 
 
 def _asked(state: RunState, whole: Whole | None) -> dict[str, Asked]:
@@ -166,6 +187,21 @@ def _asked(state: RunState, whole: Whole | None) -> dict[str, Asked]:
 
 def _rewind(entry: RunRewound) -> str:
     return f"to before {entry.address} by {entry.by}" + (f": {entry.note}" if entry.note else "")
+
+
+def _late(state: RunState, entry: EffectLandedLate) -> str:
+    who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
+    past = state.calls.get(entry.address)
+    is_again = past is not None and past.key == entry.key and past.attempt > entry.attempt
+    twice = "; it was begun again, so that it may have been done TWICE" if is_again else ""
+    return text.visible(f"{entry.address} (attempt {entry.attempt}) by {who}: {entry.outcome}{twice}")
+
+
+def _retry(entry: CallsReopened) -> str:
+    named = ", ".join(entry.addresses[:NAMED_CALLS])
+    more = len(entry.addresses) - NAMED_CALLS
+    what = named + (f" and {more} more" if more > 0 else "") or "the workflow itself"
+    return f"{what}, says {entry.by}" + (f": {entry.note}" if entry.note else "")
 
 
 def _cancelled_by(state: RunState) -> str:
@@ -201,15 +237,29 @@ def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> Ca
         ended=past.ended,
         took=text.took(past.ended - past.at) if past.ended else "",
         process=_numbered(past.claimant, processes),
-        args=text.shorten(_json(past.args), CALL_WIDTH),
-        result=text.shorten(error or _outcome(past), CALL_WIDTH),
+        args=text.shorten(_json(called_with(past.args, past.defaults)), CALL_WIDTH),
+        result=text.shorten("; ".join(filter(None, [error, _landing(past, status)])) or _outcome(past), CALL_WIDTH),
         learned_by=text.visible(past.learned_by),
+        cleared_by=text.visible(past.cleared_by),
         raw_args=_json(past.args),
+        raw_defaults=_defaults(past.defaults),
         raw_result=_json(past.value) if past.state is PastState.DONE else "",
         error=error,
         key=past.key,
         on_crash=past.policy,
     )
+
+
+def _landing(past: Past, status: str) -> str:
+    """Until when a check that does not find it is not believed."""
+    until = past.deadline or past.lands
+    if status != "in doubt" or past.policy != "check" or until is None:
+        return ""
+    return f"may be on its way until {datetime.fromtimestamp(until.at / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _defaults(value: Value | None, whole: Whole | None = None) -> str:
+    return "" if value is None or value == NOTHING else _json(value, whole)
 
 
 def _outcome(past: Past) -> str:

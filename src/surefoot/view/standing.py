@@ -13,8 +13,9 @@ from typing import Final
 
 from surefoot.core import values
 from surefoot.core.doubt import open_questions, unanswered
-from surefoot.core.entry import RunAdopted, RunStopped, Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.entry import Due, RunAdopted, RunStopped, Stop
+from surefoot.core.parking import why_parked
+from surefoot.core.reopening import failed_calls, undone_around, undone_at_last
 from surefoot.core.state import (
     DRIVEN,
     ENDED,
@@ -23,7 +24,6 @@ from surefoot.core.state import (
     STOPPED,
     WAITING,
     RunState,
-    reversed_since,
     status_after,
 )
 from surefoot.view import text
@@ -31,9 +31,12 @@ from surefoot.view import text
 DAMAGED: Final = "damaged"
 ABANDONED: Final = "cut off"
 """Running or sleeping by its journal, but its process is gone."""
+READY: Final = "ready"
+"""Begun, and let go of: whoever resumes it gets further. One that nobody has begun yet is queued."""
+PRUNED: Final = "pruned"
 
-ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, QUEUED)
-"""What needs a person comes first, in this order; everything else follows, newest first."""
+ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, READY, QUEUED)
+"""What needs a person comes first, in this order; then what has left something behind; then the rest, newest first."""
 UNKNOWN_APP: Final = "MODULE"
 """What stands in a command for the module with the code, where nobody has named one."""
 NAMED_RUNS: Final = 3
@@ -87,11 +90,15 @@ class Wait:
     runs: tuple[str, ...] = ()
     begins: bool = False
     """Whether nothing of it was executed yet."""
+    parked: str = ""
+    """What is away that it needs; empty: it waits by its own wish."""
 
     def __str__(self) -> str:
         if self.runs:
             named, more = ", ".join(self.runs[:NAMED_RUNS]), len(self.runs) - NAMED_RUNS
             return f"waiting for {'run' if len(self.runs) == 1 else 'runs'} {named}{f' and {more} more' * (more > 0)}"
+        if self.parked:
+            return f"parked: {self.parked}; looks again at {text.clock_time(self.until)}"
         return f"{'starts at' if self.begins else 'sleeping until'} {text.clock_time(self.until)}"
 
 
@@ -101,8 +108,8 @@ class Failure:
 
     type: str
     message: str
-    back_to: str = ""
-    """The call to send it back to once the cause is mended; empty: there is none."""
+    can_be_retried: bool = True
+    """Whether it can go on where it failed, once the cause is mended."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
@@ -118,6 +125,10 @@ class Stands:
     damage: str = ""
     """Why its journal cannot be read."""
     failure: Failure | None = None
+    left: tuple[str, ...] = ()
+    """Effects that it has left in doubt or undone at its end: somebody should look at them."""
+    parked: str = ""
+    """What is away that it needs, while a process drives it."""
 
     @property
     def needs_a_person(self) -> bool:
@@ -125,7 +136,7 @@ class Stands:
 
     @property
     def rank(self) -> int:
-        return ORDER.index(self.status) if self.needs_a_person else len(ORDER)
+        return ORDER.index(self.status) if self.needs_a_person else len(ORDER) + (not self.left)
 
     @property
     def brief(self) -> str:
@@ -134,12 +145,27 @@ class Stands:
             return str(self.wait)
         if self.status in _BRIEF:
             return _BRIEF[self.status]
+        if self.left:
+            return (
+                f"{left_in_words(self.left)}; {self.failure}" if self.failure is not None else left_in_words(self.left)
+            )
         if self.failure is not None:
             return str(self.failure)
+        if self.parked:
+            return f"parked: {self.parked}"
         return self.damage or ", ".join(map(_in_brief, self.stops))
 
 
-_BRIEF: Final = {ABANDONED: "its process is gone", QUEUED: "ready to go on"}
+def left_in_words(left: tuple[str, ...]) -> str:
+    named, more = ", ".join(left[:NAMED_RUNS]), len(left) - NAMED_RUNS
+    return f"left in doubt or undone: {named}{f' and {more} more' * (more > 0)}"
+
+
+_BRIEF: Final = {
+    ABANDONED: "its process is gone; ready to go on",
+    READY: "ready to go on",
+    QUEUED: "waits for a worker or a resume",
+}
 
 
 def _in_brief(stop: Stop) -> str:
@@ -150,41 +176,48 @@ def _in_brief(stop: Stop) -> str:
 
 
 def stands(state: RunState, *, driven: bool, now: int) -> Stands:
+    if state.pruned is not None:
+        return Stands(f"{state.status}, {PRUNED}")  # What it recorded is gone: it is not simply done.
     stops = needs(state, driven=driven)
     if stops and (state.status in DRIVEN or state.status == QUEUED):
         return Stands(status_after(RunStopped(stops)), stops)
     if driven or stops or state.status in ENDED:
-        return Stands(state.status, stops, failure=_failure(state))
+        left = state.left if state.status in ENDED else ()
+        parked = why_parked(state) if state.status in DRIVEN and not stops else ""
+        return Stands(state.status, stops, failure=_failure(state), left=left, parked=parked)
     begins = state.status == QUEUED
     due = state.due if not begins else state.created.due if state.created else None
     children = () if begins else state.children
     if state.claimant is not None or (due is None and not children):
-        return Stands(ABANDONED if state.status in DRIVEN else state.status)
+        return Stands(ABANDONED if state.status in DRIVEN else _let_go(state))
     # A worker has let go of it, or none has taken it up yet. Whatever has woken it moved the time.
     woken = state.standing.wake is not None and state.standing.wake <= state.newest_at
     if woken or (due is not None and due.at <= now):
-        return Stands(QUEUED)
-    return Stands(state.status, wait=Wait(0 if due is None else due.at, children, begins=begins))
+        return Stands(_waits(state))
+    return Stands(state.status, wait=_waiting(due, children, begins=begins, parked=why_parked(state)))
+
+
+def _waiting(due: Due | None, children: tuple[str, ...], *, begins: bool, parked: str) -> Wait:
+    return Wait(0 if due is None else due.at, children, begins=begins, parked="" if begins else parked)
+
+
+def _let_go(state: RunState) -> str:
+    return _waits(state) if state.status == QUEUED else state.status
+
+
+def _waits(state: RunState) -> str:
+    """Nothing holds it up. Where a queue is named, a worker takes it up by itself."""
+    in_queue = state.created is not None and bool(state.created.queue)
+    return READY if state.epoch and not in_queue else QUEUED
 
 
 def _failure(state: RunState) -> Failure | None:
     if state.status != FAILED or state.error is None:
         return None
-    told = values.error_summary(state.error)
-    # What a saga has undone would count as done again if the run went back to after it.
-    past = None if reversed_since(state.calls.values()) else _failed_call(state, told)
-    return Failure(*told, past.address if past is not None else "")
-
-
-def _failed_call(state: RunState, told: tuple[str, str]) -> Past | None:
-    """The call whose failure ended the run; where that was the workflow's own code, the last one it made."""
-    calls = [past for past in state.calls.values() if past.kind != "note"]
-    guilty = [past for past in calls if past.state is PastState.FAILED and _told(past) == told]
-    return max(guilty or calls, key=lambda past: past.first, default=None)
-
-
-def _told(past: Past) -> tuple[str, str] | None:
-    return None if past.error is None else values.error_summary(past.error)
+    # What a saga has undone would count as done again if the run went on after it.
+    failed = failed_calls(state)
+    undone = undone_around(state, failed) if failed else undone_at_last(state)
+    return Failure(*values.error_summary(state.error), undone is None)
 
 
 def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
@@ -216,7 +249,7 @@ def what_helps(run: str, how: Stands, where: str = "", app: str = UNKNOWN_APP) -
     """What to do about a run that has failed, or stands still without an open question."""
     if how.failure is not None:
         return (Cure("mended?", _located(_another_try(run, how.failure), where, app)),)
-    if how.status not in (ABANDONED, QUEUED) or how.wait is not None:
+    if how.status not in (ABANDONED, READY, QUEUED) or how.wait is not None:
         return ()
     return (
         Cure("go on with:", _located(f"surefoot runs resume {shlex.quote(run)} --app {UNKNOWN_APP}", where, app)),
@@ -226,9 +259,9 @@ def what_helps(run: str, how: Stands, where: str = "", app: str = UNKNOWN_APP) -
 
 
 def _another_try(run: str, failure: Failure) -> str:
-    if not failure.back_to:
+    if not failure.can_be_retried:
         return "start it anew, under another id: this one stays failed"
-    return f"surefoot runs rewind {shlex.quote(run)} --at {shlex.quote(failure.back_to)}"
+    return f"surefoot runs retry {shlex.quote(run)} --failed"
 
 
 def _located(command: str, where: str, app: str) -> str:

@@ -72,7 +72,7 @@ def _created(data: Data) -> str:
     forked = f", forked from {data['parent']} before {data.get('at')}" if data.get("parent") else ""
     parent = f", child of {data['child_of']}" if data.get("child_of") else ""
     begins = f", starts at {text.clock_time(int(data['due']['at']))}" if data.get("due") else ""
-    return f"workflow {data.get('workflow')} with {_json(data.get('args'))}{forked}{parent}{begins}"
+    return f"workflow {data.get('workflow')} with {_json(data.get('args'))}{_defaults(data)}{forked}{parent}{begins}"
 
 
 def _adopted(data: Data) -> str:
@@ -88,7 +88,16 @@ def _value(data: Data) -> str:
 
 
 def _args(data: Data) -> str:
-    return _json(data.get("args")) + _attempt(data)
+    return _json(data.get("args")) + _defaults(data) + _attempt(data)
+
+
+def _defaults(data: Data) -> str:
+    return f", by default {_json(data['defaults'])}" if data.get("defaults") else ""
+
+
+def _done(data: Data) -> str:
+    parts = ", ".join(part for sight in data.get("found", ()) for part in sight.get("parts", ()))
+    return _value(data) + (f"; somebody else has changed it right after: {parts}" if parts else "")
 
 
 def _attempt(data: Data) -> str:
@@ -98,7 +107,7 @@ def _attempt(data: Data) -> str:
 def _error(data: Data) -> str:
     recorded: Data = data.get("error") or {}
     error: Data = recorded.get("$error", recorded)
-    again = ", will be tried again" if data.get("due") else ""
+    again = ", parked" if data.get("parked") else ", will be tried again" if data.get("due") else ""
     return f"{error.get('type')}: {error.get('message')}{again}{_attempt(data)}"
 
 
@@ -107,7 +116,8 @@ def _by(data: Data) -> str:
 
 
 def _settled(data: Data) -> str:
-    outcome = f"happened, value {_json(data.get('value'))}" if data.get("happened") else "did not happen"
+    not_happened = "did not happen, and fails" if data.get("failed") else "did not happen"
+    outcome = f"happened, value {_json(data.get('value'))}" if data.get("happened") else not_happened
     return f"{outcome}; said {_by(data)}"
 
 
@@ -117,6 +127,8 @@ def _due(data: Data) -> str:
 
 
 def _suspended(data: Data) -> str:
+    if data.get("why"):
+        return f"parked {_due(data)}: {data['why']}"
     children = ", ".join(map(str, data.get("children", ())))
     return f"until one of these has ended: {children}" if children else _due(data)
 
@@ -164,6 +176,19 @@ def _addresses(data: Data) -> str:
     return ", ".join(map(str, data.get("addresses", ())))
 
 
+def _reopened(data: Data) -> str:
+    return f"{_addresses(data) or 'the workflow itself'}; {_by(data)}"
+
+
+def _matched(data: Data) -> str:
+    other = f" {data['other']}" if data.get("other") else ""
+    return f"{data.get('how', '')}{other} {_by(data)}".strip()
+
+
+def _landed_late(data: Data) -> str:
+    return f"{data.get('outcome', '')} in worker {data.get('worker', '')[:8]} on host {data.get('host', '')}"
+
+
 _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "RunCreated": ("run created", _created),
     "RunAdopted": ("claimed", _adopted),
@@ -176,6 +201,11 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "CancelRequested": ("cancel asked", _by),
     "RunCancelled": ("run cancelled", _nothing),
     "RunContinued": ("continued as new", _args),
+    "CallsReopened": ("to be tried again", _reopened),
+    "CallKept": ("kept", lambda data: str(data.get("why", ""))),
+    "CodeMatched": ("matched", _matched),
+    "CallCancelled": ("cancelled from inside", _nothing),
+    "EffectLandedLate": ("EXECUTED TOO LATE", _landed_late),
     "FellBack": ("FELL BACK", _fell_back),
     "RunPruned": ("run pruned", lambda data: f"had ended {data.get('status')}; {_by(data)}"),
     "RunRewound": ("sent back", _rewound),
@@ -184,7 +214,7 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "StepDone": ("step done", _value),
     "StepRaised": ("step raised", _error),
     "EffectIntended": ("effect intended", _args),
-    "EffectDone": ("effect done", _value),
+    "EffectDone": ("effect done", _done),
     "EffectRaised": ("effect raised", _error),
     "EffectDoubted": ("effect IN DOUBT", _error),
     "SagaCancelled": ("saga cancelled", lambda _: "what was done in it is undone"),
@@ -219,6 +249,7 @@ _LOUD: Final = frozenset(
         "FellBack",
         "EffectSuspected",
         "RunRewound",
+        "CallsReopened",
         "StoreAdopted",
     }
 )

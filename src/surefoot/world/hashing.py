@@ -17,6 +17,7 @@ import errno
 import fcntl
 import os
 import queue
+import re
 import stat
 import threading
 from collections.abc import Iterable, Iterator
@@ -45,6 +46,9 @@ _KINDS: Final = (
     (stat.S_ISBLK, "block device"),
 )
 
+_PLAIN: Final = re.compile(r"[0-9a-f]{64} \(\d+ bytes((?:, [^)]*)?)\)((?:, link to .*)?)", re.DOTALL)
+_DANGLING: Final = re.compile(r"nothing(, link to .*)", re.DOTALL)
+
 Held = dict[tuple[int, int], int]
 """Files this process has open for reading: device and inode -> descriptor."""
 _ours: Final[set[int]] = set()
@@ -58,6 +62,20 @@ class _Unrest(Exception):
 def of_content(content: bytes, *, mode: int = 0o644) -> str:
     """What a plain file with this content is."""
     return _text(sha256(content).hexdigest(), len(content), mode)
+
+
+def written(before: str, content: bytes, found: str) -> str:
+    """What is there once this content was written into what was there `before`: permissions and links stay.
+
+    Of a file that is new, its permissions are taken from what is `found`, if that has the content.
+    """
+    mine = sha256(content).hexdigest()
+    plain = _PLAIN.fullmatch(before)
+    if plain is not None:
+        return f"{mine} ({len(content)} bytes{plain[1]}){plain[2]}"
+    is_mine = found.startswith(f"{mine} ({len(content)} bytes")
+    dangling = _DANGLING.fullmatch(before)
+    return found if is_mine else of_content(content) + (dangling[1] if dangling is not None else "")
 
 
 def of_file(path: str, pulse: Pulse, held: Held | None = None) -> str:

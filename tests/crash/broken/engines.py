@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
-from surefoot.core import blindness, seal, state, tagging, values
+from surefoot.core import blindness, matching, seal, state, tagging, values
 from surefoot.core.command import Append
 from surefoot.core.entry import (
     EffectDone,
@@ -26,6 +26,7 @@ from surefoot.core.entry import (
     EffectSettled,
     EventSent,
     RunPruned,
+    RunRewound,
     StepDone,
     TimerSet,
 )
@@ -491,7 +492,7 @@ def doubt_is_done() -> None:
 
 @engine
 def replay_without_comparison() -> None:
-    session.mismatch = lambda *_: None
+    matching.Matcher.same = lambda *_: True
 
 
 @engine
@@ -501,7 +502,7 @@ def settled_answer_reused() -> None:
 
     def doubted(this: Any, entry: Any, record: Any) -> None:
         real(this, entry, record)
-        if (past := this.calls[entry.address]).learned_by:
+        if (past := this.calls[entry.address]).cleared_by:
             past.state = PastState.CLEARED
 
     state._HANDLERS[EffectDoubted] = doubted
@@ -543,17 +544,25 @@ def second_answer_taken() -> None:
 
 @engine
 def approval_reusable() -> None:
-    session.Session.needs_approval = lambda self, spec, past: self._supervises(spec) and past is None
+    """A yes from before the run was sent back is good for a second execution."""
+    real = state._HANDLERS[RunRewound]
+
+    def rewound(this: Any, entry: Any, record: Any) -> None:
+        given = {address: past for address, past in this.calls.items() if address.endswith(".approval")}
+        real(this, entry, record)
+        this.calls.update(given)
+
+    state._HANDLERS[RunRewound] = rewound
 
 
 @engine
 def no_approval_after_a_crash() -> None:
-    real = session.Session.needs_approval
+    real = session.Session._supervises
 
-    def needs(self: Any, spec: Any, past: Any) -> bool:
-        return bool(real(self, spec, past)) and self.state.epoch < 2
+    def supervises(self: Any, spec: Any) -> bool:
+        return bool(real(self, spec)) and self.state.epoch < 2
 
-    session.Session.needs_approval = needs
+    session.Session._supervises = supervises
 
 
 @engine
@@ -676,15 +685,16 @@ def lost_acknowledgement_retried() -> None:
 
 def _begun_with(change: Callable[[Any, str, Any], None]) -> None:
     """What a session knows of a call is changed before it is begun."""
-    real = session.Session.begin_at
+    real = session.Session.begin
 
-    def begin_at(self: Any, place: Any, address: str, spec: Any, *more: Any) -> Any:
+    def begin(self: Any, place: Any, spec: Any, *more: Any) -> Any:
+        address = f"{place.scope.path}{spec.name}#{place.scope.count(spec.name) + 1}"
         past = self.state.calls.get(address)
         if past is not None:
             change(self, address, past)
-        return real(self, place, address, spec, *more)
+        return real(self, place, spec, *more)
 
-    session.Session.begin_at = begin_at
+    session.Session.begin = begin
 
 
 @engine
@@ -711,7 +721,7 @@ def failure_forgotten() -> None:
 
     def change(self: Any, address: str, past: Any) -> None:
         if past.state is PastState.FAILED:
-            del self.state.calls[address]
+            past.state = PastState.CLEARED if past.kind == "effect" else PastState.STARTED
 
     _begun_with(change)
 

@@ -46,6 +46,7 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str 
         run,
         {"run": run_id, "cancelled": ended, "left_done": left, "by": who, "note": note},
         f"recorded: run {run_id} {how}, said by {who}",
+        app=app,
     )
     return 0
 

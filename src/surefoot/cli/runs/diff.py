@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import acting, output, paint
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, common, told_app_option
 from surefoot.core.entry import Kept, Value
 from surefoot.core.history import Past
 from surefoot.view import text
@@ -25,9 +25,10 @@ HEADINGS = ("CALL", "KIND", "VERDICT", "A", "B")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @click.option("--all", "everything", is_flag=True, help="Also list the calls that are the same.")
+@told_app_option
 @common
 @click.pass_obj
-def diff(settings: Settings, a: str, b: str, everything: bool) -> None:
+def diff(settings: Settings, a: str, b: str, everything: bool, app: str | None) -> None:
     """Compare two runs call by call: same, differs (arguments, outcome, result), only in A, only in B.
 
     Calls are matched by address. Times, attempts, processes and keys are not compared. The exit code is 0 either way.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import acting, asking, output
-from surefoot.cli.options import Settings, common, operator
+from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.view import text
 
 if TYPE_CHECKING:
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 @click.option("--at", "address", metavar="ADDR", required=True, help="The call before which the fork begins.")
 @click.option("--id", "new_id", metavar="NEW", required=True, help="The id of the new run.")
 @asking.yes_option
+@told_app_option
 @operator
 @common
 @click.pass_obj
-def fork(settings: Settings, run_id: str, address: str, new_id: str, yes: bool, by: str | None, note: str) -> int:
+def fork(
+    settings: Settings, run_id: str, address: str, new_id: str, yes: bool, app: str | None, by: str | None, note: str
+) -> int:
     """Make a new run that reuses what a run had recorded before a call, and goes on by itself.
 
     The run itself is only read. Effects from that call on are executed again by the fork, with keys of its own: they
@@ -48,7 +51,8 @@ def fork(settings: Settings, run_id: str, address: str, new_id: str, yes: bool, 
         "by": who,
         "note": note,
     }
-    acting.report(settings, found.run, recorded, f"recorded: run {new_id}, forked from {run_id} before {found.at}")
+    said = f"recorded: run {new_id}, forked from {run_id} before {found.at}"
+    acting.report(settings, found.run, recorded, said, app=app)
     return 0
 
 

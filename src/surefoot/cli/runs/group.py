@@ -14,6 +14,7 @@ VERBS = {
     "resume": ("surefoot.cli.runs.resume:resume", "Go on with a run in this process."),
     "fork": ("surefoot.cli.runs.fork:fork", "A new run that goes on from a point of another."),
     "diff": ("surefoot.cli.runs.diff:diff", "Compare two runs call by call."),
+    "retry": ("surefoot.cli.runs.retry:retry", "Have the calls of a run that failed tried again."),
     "rewind": ("surefoot.cli.runs.rewind:rewind", "Send a run back to before a call."),
     "release": ("surefoot.cli.runs.release:release", "Let a quarantined run be tried again."),
     "cancel": ("surefoot.cli.runs.cancel:cancel", "Ask a run to end."),

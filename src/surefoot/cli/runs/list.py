@@ -1,4 +1,4 @@
-"""`surefoot runs [list]`: what needs a person first, however old it is; then the rest, newest first."""
+"""`surefoot runs [list]`: what needs a person first, however old it is; what has left something behind; then the rest."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common, pairs
+from surefoot.core.standing import LEFT_BEHIND
 from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.errors import Damaged
 from surefoot.view import listing, standing, text
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from surefoot.engine.handle import Run
 
 MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
+
+TOMBSTONE = 1
+"""A journal of so few entries has not ended by itself: it is new, or what pruning left."""
 
 
 @click.command("list")
@@ -61,9 +65,10 @@ def _all_seen(statuses: list[str | None], query: dict[str, Any]) -> list[listing
 
 
 def _seen(run: Run) -> listing.Seen:
-    """The cached line; for runs that are not over, or that failed, the journal itself: only it knows why."""
+    """The cached line; for runs that are not over, failed, or were perhaps pruned, the journal itself: only it knows."""
     row = run.row
-    if row is not None and row.status not in (*MAY_NEED_A_PERSON, FAILED):
+    over = row is not None and row.status not in (*MAY_NEED_A_PERSON, FAILED) and row.reason != LEFT_BEHIND
+    if row is not None and over and row.seq > TOMBSTONE:
         return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels, Stands(row.status))
     try:
         state, driven = acting.look(run)
@@ -90,6 +95,7 @@ def _facts(seen: listing.Seen) -> dict[str, Any]:
         "stands": seen.stands.status,
         "needs_a_person": seen.stands.needs_a_person,
         "why": seen.stands.brief,
+        "left": list(seen.stands.left),
         "created": text.moment(seen.created) if seen.created else None,
         "labels": seen.labels,
     }

@@ -28,21 +28,20 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
 
     with driving.answers_only():
         code.load_app(app)
-        found = acting.open_run(settings, run_id).plan()
-    cures = acting.after_failure(settings, run_id)
+        run = acting.open_run(settings, run_id)
+        found = run.plan()
+    cures, seen = acting.after_failure(settings, run_id), acting.page_of(settings, run, app)
     if settings.json:
-        output.say_json(facts(found) | {"cures": [{"when": cure.when, "do": cure.do} for cure in cures]})
+        told = {"cures": [{"when": cure.when, "do": cure.do} for cure in cures]}
+        output.say_json(facts(found) | {"stands": seen.stands, "headline": seen.headline} | told)
     else:
-        for line in (*lines(found), *(text.visible(f"  {cure.when:<10} {cure.do}") for cure in cures)):
+        for line in (*lines(found, seen.headline), *(text.visible(f"  {cure.when:<10} {cure.do}") for cure in cures)):
             output.say(line)
 
 
-def lines(found: ResumePlan) -> list[str]:
+def lines(found: ResumePlan, headline: str) -> list[str]:
     """The plan in words."""
-    told = [
-        f"run {found.run_id}: {found.status} by its journal",
-        f"  replayed   {len(found.replayed)} recorded call{'' if len(found.replayed) == 1 else 's'}, none runs again",
-    ]
+    told = [f"run {found.run_id}: {headline}", _replayed(found)]
     told += [f"  in doubt   {address}: a resume would {what}" for address, what in found.in_doubt]
     told += [f"  question   {address}: {question}" for address, question in found.questions]
     told += _drift(found)
@@ -56,6 +55,17 @@ def lines(found: ResumePlan) -> list[str]:
         told += ["  next       nothing: the workflow would return"]
     told += _unasked(found)
     return [text.visible(line) for line in told]
+
+
+def _replayed(found: ResumePlan) -> str:
+    """What is really replayed: up to where the resume stops or goes on, as far as the code at hand tells."""
+    calls = "1 recorded call" if found.recorded == 1 else f"{found.recorded} recorded calls"
+    if found.next is None and found.status not in _OVER:
+        return f"  recorded   {calls.replace('recorded ', '')}; which of them the code asks for is not known"
+    if len(found.replayed) == found.recorded:
+        return f"  replayed   {calls}, none runs again"
+    where = "before the stop" if found.stops else "up to what is next"
+    return f"  replayed   {len(found.replayed)} of {calls} {where}"
 
 
 def _unasked(found: ResumePlan) -> list[str]:
@@ -101,6 +111,7 @@ def facts(found: ResumePlan) -> dict[str, Any]:
         "run": found.run_id,
         "status": found.status,
         "replayed": found.replayed,
+        "recorded": found.recorded,
         "in_doubt": [{"address": address, "resume_would": what} for address, what in found.in_doubt],
         "next": None if found.next is None else [{"kind": kind, "address": address} for kind, address in upcoming],
         "effects": [address for kind, address in upcoming if kind == "effect"],

@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from surefoot.cli import acting
-from surefoot.cli.options import Settings, common, operator
+from surefoot.cli.options import Settings, common, operator, told_app_option
 
 
 @click.command()
 @click.argument("run_id", metavar="ID")
+@told_app_option
 @operator
 @common
 @click.pass_obj
-def release(settings: Settings, run_id: str, by: str | None, note: str) -> None:
+def release(settings: Settings, run_id: str, app: str | None, by: str | None, note: str) -> None:
     """Let workers take up a run again that was quarantined: taken up five times, and each time its process ended
     before anything new was recorded.
 
@@ -29,4 +30,5 @@ def release(settings: Settings, run_id: str, by: str | None, note: str) -> None:
         run,
         {"run": run_id, "released": True, "by": who, "note": note},
         f"recorded: run {run_id} may be taken up again, said by {who}",
+        app=app,
     )

@@ -33,21 +33,22 @@ def resume(settings: Settings, run_id: str, app: str | None, yes: bool, progress
     with driving.answers_only():
         code.load_app(app)
     run = acting.open_run(settings, run_id)
-    if run.status not in ENDED and not _agreed(run, app, yes=yes):
+    if run.status not in ENDED and not _agreed(settings, run, app, yes=yes):
         return asking.DECLINED
     return driving.drive(settings, run_id, run.resume, show_progress=progress)
 
 
-def _agreed(run: Run, app: str, *, yes: bool) -> bool:
+def _agreed(settings: Settings, run: Run, app: str, *, yes: bool) -> bool:
     from surefoot.cli import driving
     from surefoot.cli.runs import plan
     from surefoot.engine.registry import registry
 
     with driving.answers_only():
         try:
-            registry.find(run.workflow)
+            registry.find_for(run.state().created)
         except UsageError as error:
             raise UsageError(f"run {run.id} belongs to workflow {run.workflow!r}; --app {app}: {error}") from None
         found = run.plan()
-    output.tell(*plan.lines(found))
+        seen = acting.page_of(settings, run, app)
+    output.tell(*plan.lines(found, seen.headline))
     return asking.agreed("go on?", yes=yes)

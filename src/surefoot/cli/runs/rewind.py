@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import acting, asking, output
-from surefoot.cli.options import Settings, common, operator
+from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.core.address import as_recorded
 from surefoot.core.doubt import on_resume
 from surefoot.core.state import reversed_since
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 @click.argument("run_id", metavar="ID")
 @click.option("--at", "address", metavar="ADDR", required=True, help="The first call that is to be made again.")
 @asking.yes_option
+@told_app_option
 @operator
 @common
 @click.pass_obj
-def rewind(settings: Settings, run_id: str, address: str, yes: bool, by: str | None, note: str) -> int:
+def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | None, by: str | None, note: str) -> int:
     """Send a run back to before a call. Lists the effects that would be in doubt, and asks first.
 
     What was recorded from there on is set aside and kept in the journal; steps run again. Effects that were executed stay
@@ -43,6 +44,7 @@ def rewind(settings: Settings, run_id: str, address: str, yes: bool, by: str | N
         run,
         {"run": run_id, "at": address, "in_doubt": doubtful, "by": who, "note": note},
         f"recorded: run {run_id} goes back to before {address}, said by {who}",
+        app=app,
     )
     return 0
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from surefoot.cli import acting, output, paint
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, common, told_app_option
 from surefoot.view import page, text
 from surefoot.view.page import CallLine, Page
 from surefoot.view.standing import Asked, Cure
@@ -20,16 +20,12 @@ HEADINGS = ("CALL", "KIND", "STATUS", "TRIES", "TOOK", "BY", "ARGUMENTS", "RESUL
 
 @click.command()
 @click.argument("run_id", metavar="ID")
+@told_app_option
 @common
 @click.pass_obj
-def show(settings: Settings, run_id: str) -> None:
+def show(settings: Settings, run_id: str, app: str | None) -> None:
     """Show one run: how it stands, why it stopped, what helps, and every call it made."""
-    run = acting.open_run(settings, run_id)
-    state, driven = acting.look(run)
-    seen = page.page(
-        state, driven=driven, now=run.runtime.clock.now(), where=acting.where(settings), app=acting.app_named(),
-        whole=run.whole,
-    )  # fmt: skip
+    seen = acting.page_of(settings, acting.open_run(settings, run_id), app)
     if settings.json:
         output.say_json(facts(seen))
     else:
@@ -118,7 +114,10 @@ def _particulars(seen: Page, now: int) -> list[tuple[str, str]]:
         ("child of", seen.child_of),
         ("forked", f"from {seen.forked_from}" if seen.forked_from else ""),
         *(("sent back", rewind) for rewind in seen.rewinds),
+        *(("TOO LATE", late) for late in seen.landed_late),
+        *(("tried anew", retried) for retried in seen.retries),
         ("arguments", text.shorten(seen.args, page.VALUE_WIDTH)),
+        ("defaults", text.shorten(seen.defaults, page.VALUE_WIDTH)),
         *((f"· {name}", text.shorten(value, page.VALUE_WIDTH)) for name, value in seen.published.items()),
         ("result", text.shorten(seen.result, page.VALUE_WIDTH)),
     ]
@@ -126,7 +125,6 @@ def _particulars(seen: Page, now: int) -> list[tuple[str, str]]:
 
 
 def _row(call: CallLine) -> tuple[str, ...]:
-    said_by = f" (said by {call.learned_by.removeprefix('person ')})" if call.learned_by else ""
     return (
         call.address,
         call.kind,
@@ -135,8 +133,22 @@ def _row(call: CallLine) -> tuple[str, ...]:
         call.took,
         str(call.process or ""),
         call.args,
-        call.result + said_by,
+        call.result + _according_to(call),
     )
+
+
+def _according_to(call: CallLine) -> str:
+    """Whose word the result is; one that was cleared and then ran has its own."""
+    if call.learned_by:
+        return f" (said by {_teller(call.learned_by)})"
+    if call.cleared_by:
+        then = f"; then run by process {call.process}" if call.process else "; then run"
+        return f" ({_teller(call.cleared_by)} said: not happened{then})"
+    return ""
+
+
+def _teller(learned_by: str) -> str:
+    return learned_by.removeprefix("person ")
 
 
 def facts(seen: Page) -> dict[str, Any]:
@@ -160,6 +172,8 @@ def facts(seen: Page) -> dict[str, Any]:
         "child_of": seen.child_of,
         "forked_from": seen.forked_from,
         "rewinds": list(seen.rewinds),
+        "landed_late": list(seen.landed_late),
+        "retries": list(seen.retries),
         "stops": [
             {
                 "type": one.type,
@@ -173,7 +187,9 @@ def facts(seen: Page) -> dict[str, Any]:
         ],
         "cures": _cure_facts(seen.cures),
         "args": _parsed(seen.args),
+        "defaults": _parsed(seen.defaults),
         "result": _parsed(seen.result),
+        "left": list(seen.left),
         "error": None if seen.error is None else {"type": seen.error[0], "message": seen.error[1]},
         "published": {name: _parsed(value) for name, value in seen.published.items()},
         "calls": [_call_facts(call, seen) for call in seen.calls],
@@ -207,11 +223,13 @@ def _call_facts(call: CallLine, seen: Page) -> dict[str, Any]:
         "ended": text.moment(call.ended) if call.ended else None,
         "by": seen.processes[call.process - 1] if call.process else "",
         "args": _parsed(call.raw_args),
+        "defaults": _parsed(call.raw_defaults),
         "result": _parsed(call.raw_result),
         "error": call.error,
         "key": call.key,
         "on_crash": call.on_crash,
         "learned_by": call.learned_by,
+        "cleared_by": call.cleared_by,
     }
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import acting, output, paint
-from surefoot.cli.options import Settings, common
-from surefoot.view import timeline
+from surefoot.cli.options import Settings, common, told_app_option
+from surefoot.core.state import ENDED
+from surefoot.view import text, timeline
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import JournalEntry, Run
@@ -24,39 +25,62 @@ SHARE = 5
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.option(
-    "--follow/--no-follow", default=True, help="Go on until the run ends (the default), or show what there is."
+    "--follow/--no-follow",
+    default=None,
+    help="Go on until the run has ended, or only show what there is. Default: go on while a living process drives it.",
 )
 @click.option("-n", "--last", type=click.IntRange(0), metavar="N", help="Begin with the last N entries. Default: all.")
+@told_app_option
 @common
 @click.pass_obj
-def tail(settings: Settings, run_id: str, follow: bool, last: int | None) -> None:
-    """Show the journal of a run, entry by entry, until the run ends. Ctrl-C ends the looking, not the run."""
+def tail(settings: Settings, run_id: str, follow: bool | None, last: int | None, app: str | None) -> None:
+    """Show the journal of a run, entry by entry, while somebody drives it. Ctrl-C ends the looking, not the run.
+
+    Where nobody does, because it stopped, waits, or its process is gone, that is said on standard error, with exit code
+    0; --follow waits for whoever takes it up, until the run has ended.
+    """
     run = acting.open_run(settings, run_id)
     entries = run.entries()
     shown = entries if last is None else entries[max(len(entries) - last, 0) :]
     show = _as_json if settings.json else _printer()
     for entry in shown:
         show(entry)
-    if follow and not any(entry.kind in ENDS for entry in entries):
-        _follow(run, entries[-1].seq, show)
+    if follow is False or run.state().status in ENDED:
+        return
+    if _follow(run, entries[-1].seq, show, wait=bool(follow)):
+        return
+    seen = acting.page_of(settings, run, app)
+    output.tell(text.visible(f"run {run_id}: {seen.headline}. Nobody drives it; wait for more with --follow."))
 
 
-def _follow(run: Run, seq: int, show: Any) -> None:
-    """Every look verifies the whole journal again, so it is looked at only when the store has changed."""
+def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
+    """Whether the run has ended; else nobody drives it, and nobody shall be waited for.
+
+    Every look verifies the whole journal again, so it is looked at only when the store has changed.
+    """
+    from surefoot.engine.start import driven_elsewhere
+
     pause, nap = threading.Event(), PAUSE_SECONDS
     before = -1
     store = run.runtime.store
+    state, driven = acting.look(run)
     while True:
-        changes = store.changes()
+        changes, started = store.changes(), time.monotonic()
         if changes != before:
-            before, started = changes, time.monotonic()
+            before = changes
+            state, driven = acting.look(run)  # Before reading: what was written until it was let go is read below.
             for entry in run.entries():
                 if entry.seq > seq:
                     seq = entry.seq
                     show(entry)
                     if entry.kind in ENDS:
-                        return
+                        return True
             nap = max(PAUSE_SECONDS, SHARE * (time.monotonic() - started))
+        elif driven and not driven_elsewhere(run.runtime, state):
+            before = -1
+            continue
+        if not (driven or wait):
+            return False
         pause.wait(nap)
 
 

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from msgspec import Raw, Struct
 
-from surefoot.core import doubt, values
+from surefoot.core import doubt, parking, values
 from surefoot.core.command import (
     After,
     Append,
@@ -21,7 +21,8 @@ from surefoot.core.command import (
     Execute,
     Failed,
     Halted,
-    Look,
+    Hold,
+    Left,
     Observe,
     Pause,
     Program,
@@ -33,6 +34,7 @@ from surefoot.core.command import (
     Wish,
 )
 from surefoot.core.entry import (
+    NOTHING,
     Due,
     EffectDone,
     EffectDoubted,
@@ -46,14 +48,21 @@ from surefoot.core.entry import (
     StepDone,
     StepRaised,
     Stop,
+    Value,
     WorldSeen,
 )
 from surefoot.core.history import Past, PastState
-from surefoot.core.retry import RetryPolicy, after_doubt, next_try, proves_nothing_happened
+from surefoot.core.programs.landing import Landing
+from surefoot.core.proof import NotDoneTypes, proves_not_done
+from surefoot.core.retry import RetryPolicy, after_doubt, next_try
 from surefoot.core.timer import Moment, remaining
-from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
+from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown, Verdict
 
 Part = Generator[Wish, Any, Ending | None]
+
+
+Consent = Callable[[tuple[Sight, ...], bool], Generator[Wish, Any, tuple[Ending | None, bool]]]
+"""What it touches as it is now, and whether it was begun before -> how it ends without a yes; whether that took time."""
 
 
 class Call(Struct, frozen=True):
@@ -67,31 +76,48 @@ class Call(Struct, frozen=True):
     timeout: float | None = None
     key: str = ""
     policy: str = ""
-    unsure: tuple[type[BaseException], ...] = ()
+    not_done: NotDoneTypes = None
     touches: bool = False
     """Whether it names what it touches."""
     checkable: bool = False
     undoable: bool = False
+    in_flight: float = 0.0
+    """For how many seconds an attempt that was cut off may still be on its way, where `timeout` does not say."""
+    once_by_key: bool = False
+    """Whether its key keeps it from being done twice, whoever does it: then what is on its way does no harm."""
     key_ttl: float | None = None
     """For how many seconds after its first use a retry under its key is safe; None: for ever."""
-    consent: Callable[[], Part] | None = None
-    """Asks a person for a yes, where one is needed after the doubt is cleared and before it runs again."""
+    consent: Consent | None = None
+    """Asks a person for a yes to run it, where one is needed."""
+    defaults: Raw = NOTHING
+    """What the parameters that were not passed have as defaults, by name."""
+
+    @property
+    def shown(self) -> Value | None:
+        """What it is called with, for people: what was passed, and what was not."""
+        return doubt.called_with(self.args, self.defaults)
 
 
 def step(call: Call, past: Past | None) -> Program:
     """Run until it returns, or until no further attempt is due."""
-    attempt = 0
+    attempt = parks = 0
     if past is not None:
-        attempt = past.attempt
+        attempt, parks = past.attempt, past.parks
         if past.due is not None:
-            yield Pause(past.due)
+            yield Pause(past.due, parking.recorded(past))
     while True:
         attempt += 1
         outcome = yield Execute(attempt)
         if type(outcome) is Returned:
             yield Append(StepDone(call.address, call.digest, call.args, outcome.raw, outcome.started, attempt))
             return Done(outcome.raw)
-        wait = next_try(call.retry, outcome.error, attempt, harmless=True)
+        if (away := parking.unavailable(outcome.error)) is not None:
+            parks += 1
+            due = yield After(parking.seconds_until(away, parks))
+            yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, parked=True))
+            yield Pause(due, parking.told(call.address, away))
+            continue
+        wait = next_try(call.retry, outcome.error, attempt - parks)
         due = None if wait is None else (yield After(wait.seconds, wait.jitter))
         yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due))
         if due is None:
@@ -102,13 +128,13 @@ def step(call: Call, past: Past | None) -> Program:
 def effect(call: Call, past: Past | None) -> Program:
     """Run at most once by our own decision, unless a retry is declared harmless."""
     attempt, failures, expires = (0, 0, None) if past is None else (past.attempt, past.failures, past.expires)
+    parks = 0 if past is None else past.parks
     if past is not None:
         ending = yield from _take_up(call, past)
-        if ending is None and call.consent is not None:
-            ending = yield from call.consent()
         if ending is not None:
             return ending
     unproven = None if past is None else _Unproven.by(call, past)
+    begun = past is not None and not (past.rewound or past.reopened or past.suspected)
     while True:
         if unproven is not None and (yield from _is_stale(call, expires)):
             ending = yield from _too_late(call, unproven, attempt)
@@ -116,56 +142,105 @@ def effect(call: Call, past: Past | None) -> Program:
                 return ending
             unproven = None
         attempt += 1
+        before: tuple[Sight, ...] = ()
+        if call.touches or call.consent is not None:
+            # One in doubt that is retried under its key was agreed to as it is.
+            ending, before = yield from _ready(call, asks=unproven is None or not begun, begun=begun)
+            if ending is not None:
+                return ending
         deadline = None if call.timeout is None else (yield After(call.timeout))
-        before, unseen = (yield Observe()) if call.touches else ((), ())
-        if unseen:
-            return Halted(unobservable(call, unseen))
+        lands = (yield After(call.in_flight)) if call.checkable and call.in_flight and deadline is None else None
         if expires is None and call.key_ttl is not None:
             expires = yield After(call.key_ttl)
         # Durable before the call: if the process dies in between, the effect is known to be in doubt.
         yield Append(
             EffectIntended(
-                call.address, call.digest, call.args, call.key, call.policy, attempt, deadline, before, expires
+                call.address,
+                call.digest,
+                call.args,
+                call.key,
+                call.policy,
+                attempt,
+                deadline,
+                before,
+                expires,
+                call.defaults,
+                lands,
             )
         )
+        begun = True
         outcome = yield Execute(attempt)
+        if isinstance(outcome, Raised) and (away := parking.unavailable(outcome.error)) is not None:
+            parks += 1
+            due = yield After(parking.seconds_until(away, parks))
+            yield from _left_behind(call, before, "which did nothing")
+            yield Append(EffectRaised(call.address, outcome.raw, attempt, due, parked=True))
+            if unproven is not None:
+                unproven = _Unproven(
+                    doubt.did_nothing(call.run, call.address, _told(outcome.raw), call.shown), outcome.raw
+                )
+            yield Pause(due, parking.told(call.address, away))
+            continue
         match outcome:
             case Returned(raw, _):
                 # What cannot be observed now is taken as it is found next: the outcome has to be recorded first.
-                after, _ = (yield Observe()) if call.touches else ((), ())
-                yield Append(EffectDone(call.address, raw, attempt, after))
+                after, found = (yield Left()) if call.touches else ((), ())
+                yield Append(EffectDone(call.address, raw, attempt, after, found))
                 return Done(raw)
             case Unstorable(why):
                 yield Append(EffectUnstorable(call.address, why, attempt))
-                return Halted(doubt.unstorable(call.run, call.address, why, call.args))
-            case Raised(error, raw) if proves_nothing_happened(error, call.retry, call.unsure):
+                return Halted(doubt.unstorable(call.run, call.address, why, call.shown))
+            case Raised(error, raw) if proves_not_done(error, call.not_done, guarded=outcome.proven):
                 failures += 1
-                wait = next_try(call.retry, error, failures, harmless=call.policy in ("retry", "check"))
+                wait = next_try(call.retry, error, failures)
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
                 if due is None and unproven is not None:
                     # This attempt did nothing; an earlier one may have. To call that failed would be a guess.
                     yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in))
-                    question = doubt.did_nothing(call.run, call.address, error, call.args)
+                    question = doubt.did_nothing(call.run, call.address, _told(raw), call.shown)
                     return Halted(question.stop("it is not tried again"))
                 yield from _left_behind(call, before, "which failed")
                 yield Append(EffectRaised(call.address, raw, attempt, due))
                 if due is None:
                     return Failed(raw, error)
                 if unproven is not None:
-                    unproven = _Unproven(doubt.did_nothing(call.run, call.address, error, call.args), raw)
+                    unproven = _Unproven(doubt.did_nothing(call.run, call.address, _told(raw), call.shown), raw)
                 yield Pause(due)
             case Raised(error, raw):
                 failures += 1
                 wait = after_doubt(call.retry, failures) if _retries(call) else None
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
                 yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in, due))
-                question = doubt.raised(call.run, call.address, error, call.args)
-                ending = yield from _in_doubt(call, question, attempt, failures, outcome, due)
+                question = doubt.raised(call.run, call.address, _told(raw), call.shown)
+                landing = Landing(call.address, deadline or lands, deadline is not None)
+                ending = yield from _in_doubt(call, question, attempt, failures, outcome, due, landing)
                 if ending is not None:
                     return ending
                 unproven = _Unproven(question) if _retries(call) else None
             case _:
                 assert_never(outcome)
+
+
+def _ready(call: Call, *, asks: bool, begun: bool) -> Generator[Wish, Any, tuple[Ending | None, tuple[Sight, ...]]]:
+    """Right before it runs: what it touches is as the run expects it, and as a person was shown who said yes.
+
+    It is one look that is held against both and goes on record with the intent. Whatever changes while a person is
+    waited for is found by the next.
+    """
+    while True:
+        before, unseen = (yield Observe()) if call.touches else ((), ())
+        if unseen:
+            return Halted(unobservable(call, unseen)), ()
+        stop = (yield Hold(before)) if before else None
+        if stop is True:
+            continue
+        if stop is not None:
+            return Halted(stop), ()
+        if call.consent is None or not asks:
+            return None, before
+        ending, waited = yield from call.consent(before, begun)
+        if ending is not None or not (waited and call.touches):
+            return ending, before
 
 
 class _Unproven(Struct, frozen=True):
@@ -174,18 +249,24 @@ class _Unproven(Struct, frozen=True):
     question: doubt.Question
     failure: Raw | None = None
     """The last one is on record as having done nothing; an earlier one may have."""
-    deadline: Due | None = None
-    """Until when it may still be on its way."""
+    landing: Landing | None = None
+    """For how long it may still be on its way."""
 
     @classmethod
     def by(cls, call: Call, past: Past) -> _Unproven | None:
         """What earlier processes left behind, once the policy has let it pass."""
         if past.state is PastState.IN_DOUBT:
-            return cls(doubt.recorded(call.run, past), None, past.deadline) if _retries(call) else None
+            landing = _landing(call, past)
+            return cls(doubt.recorded(call.run, past), None, landing) if _retries(call) else None
         if not past.unproven or past.error is None:
             return None
-        kind, text = values.error_summary(past.error)
-        return cls(doubt.did_nothing(call.run, call.address, f"{kind}: {text}", call.args), past.error)
+        return cls(doubt.did_nothing(call.run, call.address, _told(past.error), call.shown), past.error)
+
+
+def _told(failure: Raw) -> str:
+    """As it is recorded: the exception itself may tell a secret."""
+    kind, text = values.error_summary(failure)
+    return f"{kind}: {text}"
 
 
 def _retries(call: Call) -> bool:
@@ -210,34 +291,31 @@ def _too_late(call: Call, last: _Unproven, attempt: int) -> Part:
         yield Append(EffectDoubted(call.address, last.failure, attempt))
     if not call.checkable:
         return Halted(question.stop("it has no check"))
-    if last.deadline is not None:
-        yield _not_yet(call, last.deadline)
-    return (yield from _looked(call, question, attempt, 0, None))
-
-
-def _not_yet(call: Call, deadline: Due) -> Pause:
-    """A call that was given this long may still be on its way: "not happened" is believed only then."""
-    return Pause(deadline, f"{call.address} was given until then, and may still be on its way")
+    return (yield from _looked(call, question, attempt, 0, None, last.landing or Landing(call.address)))
 
 
 def recovered(call: Call, value: Raw, attempt: int) -> Program:
     """Reached after a fallback, and an intact record proves that it was executed."""
-    yield Append(EffectRecovered(call.address, call.digest, call.args, call.key, call.policy, value, attempt))
+    yield Append(
+        EffectRecovered(call.address, call.digest, call.args, call.key, call.policy, value, attempt, call.defaults)
+    )
     return Done(value)
 
 
 def suspected(call: Call, attempt: int) -> Program:
     """Reached after a fallback, and it may be one of the calls whose record was lost: in doubt, before anything runs."""
-    yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt))
+    yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt, call.defaults))
     past = Past(call.address, "effect", PastState.IN_DOUBT, 0)
     past.attempt, past.suspected = attempt, True
+    past.lands = (yield After(call.in_flight)) if call.checkable and call.in_flight else None
     return (yield from effect(call, past))
 
 
 def called_off(call: Call, past: Past) -> Program:
     """The run was cancelled while this was in doubt. It does not run again; but if it happened, it can be undone."""
     if past.state is PastState.IN_DOUBT and call.checkable:
-        ending = yield from _looked(call, doubt.recorded(call.run, past), past.attempt, 0, None)
+        verdict = yield from _landing(call, past).looked(patient=False)
+        ending = yield from _judged(call, doubt.recorded(call.run, past), past.attempt, 0, None, verdict)
         if isinstance(ending, Done):
             return ending
     return CalledOff()
@@ -247,21 +325,23 @@ def _take_up(call: Call, past: Past) -> Part:
     """Go on with an effect that was begun before. None: run it (again)."""
     match past.state:
         case PastState.RETRYING if past.due is not None:
-            yield Pause(past.due)
+            yield Pause(past.due, parking.recorded(past))
         case PastState.UNSTORABLE:
-            return Halted(doubt.unstorable(call.run, call.address, past.why, call.args))
+            return Halted(doubt.unstorable(call.run, call.address, past.why, call.shown))
         case PastState.IN_DOUBT:
             question = doubt.recorded(call.run, past)
-            if past.deadline is not None and call.policy == "check":
-                yield _not_yet(call, past.deadline)
             if call.policy == "retry" and past.rewound and not _is_same(call, past):
                 # The key stands for what was asked then: with it, something else would be done, or not be done.
                 return Halted(question.stop("to run it now would be no retry: other arguments, or another run's key"))
             if call.policy == "retry" and past.spent and not (yield from _is_stale(call, past.expires)):
                 return (yield from _spent(call, question, past))
+            if call.policy == "fail" and past.reopened:
+                # It has failed for that very reason, and a person wants it tried again: only a person can tell.
+                return Halted(question.stop("it is not tried again before somebody knows"))
             crashed = past.error is None
             failures = 0 if crashed else past.failures
-            return (yield from _in_doubt(call, question, past.attempt, failures, None, past.due))
+            landing = _landing(call, past)
+            return (yield from _in_doubt(call, question, past.attempt, failures, None, past.due, landing))
         case PastState.CLEARED:
             pass
         case _:
@@ -274,12 +354,18 @@ def _is_same(call: Call, past: Past) -> bool:
     return past.executed_with in ("", call.digest) and past.key in ("", call.key)
 
 
+def _landing(call: Call, past: Past) -> Landing:
+    return Landing(call.address, past.deadline) if call.once_by_key else Landing.of(past, call.in_flight)
+
+
 def _in_doubt(
-    call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None, due: Due | None
-) -> Part:
+    call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None, due: Due | None,
+    landing: Landing,
+) -> Part:  # fmt: skip
     """The declared policy decides. None: it is safe to run the effect again, with the same key.
 
     `failed`: how it ended, if it did so in this process; else it was cut off. `due`: when it may be tried again.
+    `landing`: for how long it may still be on its way.
     """
     match call.policy:
         case "retry":
@@ -294,7 +380,7 @@ def _in_doubt(
             yield from _left_behind(call, (), "whose outcome is not known")
             return Failed(raw)
         case "check":
-            return (yield from _looked(call, question, attempt, failures, failed))
+            return (yield from _looked(call, question, attempt, failures, failed, landing))
         case _:
             return Halted(question.stop("it has no check"))
 
@@ -302,9 +388,7 @@ def _in_doubt(
 def _spent(call: Call, question: doubt.Question, past: Past) -> Part:
     """Its key was used, and what it did was reversed. The other side would answer as it did then, and do nothing."""
     if call.checkable:
-        if past.deadline is not None:
-            yield _not_yet(call, past.deadline)
-        verdict = yield Look()
+        verdict = yield from _landing(call, past).looked()
         if isinstance(verdict, Happened):
             return (yield from _found(call, past.attempt, verdict.value))
         question = question.because("its check does not find it")
@@ -313,16 +397,24 @@ def _spent(call: Call, question: doubt.Question, past: Past) -> Part:
 
 def _found(call: Call, attempt: int, raw: Raw) -> Part:
     """A check says that it happened."""
-    after, _ = (yield Observe()) if call.touches else ((), ())
+    after, _ = (yield Left()) if call.touches else ((), ())
     yield Append(EffectSettled(call.address, True, attempt, raw, "check"))
     if after:
         yield Append(WorldSeen(after, why=f"{call.address}, found by its check"))
     return Done(raw)
 
 
-def _looked(call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None) -> Part:
+def _looked(
+    call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None, landing: Landing
+) -> Part:
     """A check looks at the world. What it learns is on record before anything is done about it."""
-    verdict = yield Look()
+    verdict = yield from landing.looked()
+    return (yield from _judged(call, question, attempt, failures, failed, verdict))
+
+
+def _judged(
+    call: Call, question: doubt.Question, attempt: int, failures: int, failed: Raised | None, verdict: Verdict
+) -> Part:
     match verdict:
         case Happened(raw):
             return (yield from _found(call, attempt, raw))
@@ -371,7 +463,7 @@ def _try_again(call: Call, attempt: int, failures: int, failed: Raised | None) -
     """It did not happen. After a crash it runs; after a failure, as often as retries are allowed."""
     if failed is None:
         return None
-    wait = next_try(call.retry, failed.error, failures, harmless=True)
+    wait = next_try(call.retry, failed.error, failures)
     due = None if wait is None else (yield After(wait.seconds, wait.jitter))
     yield Append(EffectRaised(call.address, failed.raw, attempt, due))
     if due is None:

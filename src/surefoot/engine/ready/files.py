@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from surefoot.core import values
-from surefoot.core.entry import ValueNoted
+from surefoot.core.entry import ABSENT, ValueNoted
 from surefoot.core.history import Past
 from surefoot.core.verdict import Verdict, happened, not_happened
 from surefoot.engine import current
@@ -28,13 +28,15 @@ from surefoot.engine.workflow import effect
 from surefoot.errors import Fatal, UsageError
 from surefoot.world.base import NotObservable, Witness
 from surefoot.world.files import file
-from surefoot.world.paths import as_written, shown, temporary_name
+from surefoot.world.hashing import of_content, written
+from surefoot.world.paths import as_written, file_part, shown, temporary_name
 from surefoot.world.stores import refuse_store
 
 KEPT_BYTES: Final = 1024 * 1024
 """What was there before is kept for the undo up to this size."""
 
 Path = str | PathLike[str]
+Parts = dict[str, str]
 
 
 class Before(Struct, frozen=True):
@@ -77,7 +79,7 @@ def _witness(path: Path, *_: Any) -> Witness:
     return file(path)
 
 
-@effect(name="write_file", touches=[_witness], unsure=(OSError,), ignore="before")
+@effect(name="write_file", touches=[_witness], not_done=ValueError, ignore="before", in_flight="0s")
 def _write_file(path: Path, content: str | bytes, before: Before) -> str:
     target, raw = _target(path), _bytes(content)
     if _content(target) == raw:
@@ -113,7 +115,7 @@ def _(path: Path, content: str | bytes, before: Before, result: str) -> Verdict:
     return _back(_target(path), before)
 
 
-@effect(name="delete_file", touches=[_witness], unsure=(OSError,), ignore="before")
+@effect(name="delete_file", touches=[_witness], not_done=ValueError, ignore="before", in_flight="0s")
 def _delete_file(path: Path, before: Before) -> bool:
     place = os.fspath(path)
     with suppress(FileNotFoundError):
@@ -144,9 +146,30 @@ def _(path: Path, before: Before, result: bool) -> Verdict:
     return _back(os.fspath(path), before)
 
 
+# -- how they leave the file: whatever else is found there is somebody else's doing --------------------
+
+
+def _left_by_write(before: Parts, found: Parts, path: Path, content: str | bytes, *_: Any) -> Parts:
+    part = file_part(os.fspath(path))
+    return {part: written(before.get(part, ABSENT), _bytes(content), found.get(part, ABSENT))}
+
+
+def _left_by_delete(before: Parts, found: Parts, path: Path, *_: Any) -> Parts:
+    return {file_part(os.fspath(path)): ABSENT}
+
+
+def _left_by_undo(before: Parts, found: Parts, path: Path, *rest: Any) -> Parts:
+    """What it brings back, where that is known to the letter: of a link, what it leads to is not."""
+    part, there = file_part(os.fspath(path)), rest[-2]
+    if there.kind == "file" and not os.path.islink(path):
+        return {part: of_content(there.content, mode=there.mode)}
+    return {part: ABSENT} if there.kind == "absent" and not os.path.islink(path) else {}
+
+
 _inner: Any
-for _public, _inner in ((write_file, _write_file), (delete_file, _delete_file)):
+for _public, _inner, _left in ((write_file, _write_file, _left_by_write), (delete_file, _delete_file, _left_by_delete)):
     vars(_public).update(spec=_inner.spec)  # Undone by the name it is called by: sf.undo(write_file).
+    _inner.spec.leaves, _inner.spec.undo.leaves = _left, _left_by_undo
 
 
 # -- what was there before ----------------------------------------------------------------------------

@@ -186,7 +186,7 @@ def _sender(policy: str, honours_key: bool, timeout_seconds: float) -> Callable[
             f"{method} {_shown(url)}", answer, range(200, 300) if ok is None else ok, honours_key=honours_key
         )
 
-    made = effect(on_crash=policy, unsure=(HttpUnsure,), timeout=timeout_seconds + GRACE_SECONDS)(http_request)
+    made = effect(on_crash=policy, not_done=(HttpError,), timeout=timeout_seconds + GRACE_SECONDS)(http_request)
     if policy == "check":
 
         @made.check

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from surefoot.engine.databases.contract import Database
+from surefoot.engine import current
+from surefoot.engine.databases.contract import Database, Work
 from surefoot.engine.databases.opening import database_of
 from surefoot.engine.workflow import effect
 from surefoot.errors import UsageError
@@ -39,9 +40,13 @@ def upsert(url: str, table: str, key: str | Sequence[str], row: Mapping[str, Any
 @effect(name="upsert", on_crash="retry", ignore="database")
 def _upsert(url: str, table: str, key: list[str], row: dict[str, Any], database: Database) -> None:
     statement = _statement(table, key, list(row), "%s" if not url.startswith("sqlite:") else "?")
-    work = database.begin(make=False)  # a row needs a table, which a new database would not have
+    work = _begun(database)
     try:
-        work.db.execute(statement, list(row.values()))
+        try:
+            work.db.execute(statement, list(row.values()))
+        except Exception as error:
+            current.rolled_back(error)
+            raise
         work.commit()
     except sqlite3.Error as error:
         error.args = (f"{url}: {error}",)  # SQLite does not say in which file
@@ -49,6 +54,14 @@ def _upsert(url: str, table: str, key: list[str], row: dict[str, Any], database:
     finally:
         work.rollback()
         work.close()
+
+
+def _begun(database: Database) -> Work:
+    try:
+        return database.begin(make=False)  # a row needs a table, which a new database would not have
+    except Exception as error:
+        current.rolled_back(error)
+        raise
 
 
 def _statement(table: str, key: list[str], columns: list[str], sign: str) -> str:

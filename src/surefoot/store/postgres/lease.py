@@ -22,6 +22,7 @@ from surefoot.store.liveness import remember
 from surefoot.store.postgres import wire
 from surefoot.store.postgres.connection import Connection, Lost, Rejected
 from surefoot.store.postgres.failure import explain, unreachable
+from surefoot.store.postgres.host import HostLock
 
 CLOCK_SECONDS: Final = 5.0
 """Clocks that differ by more are worth a warning."""
@@ -30,7 +31,9 @@ _MARGIN: Final = 0.1
 """Of the lease: so much earlier we count it as over than the server does."""
 _PAUSE_SECONDS: Final = 0.2
 _SWEEP_EVERY: Final = 100
-_RENEW: Final = b"SELECT surefoot.renew_1($1, $2, $3, $4)"
+_RENEW: Final = b"SELECT surefoot.renew_2($1, $2, $3, $4, $5)"
+_RENEW_FORMAT_1: Final = b"SELECT surefoot.renew_1($1, $2, $3, $4)"
+_NO_SUCH_FUNCTION: Final = "42883"
 _LEAVE: Final = b"DELETE FROM surefoot.workers WHERE worker = $1"
 _SWEEP: Final = b"DELETE FROM surefoot.workers WHERE expires < clock_timestamp() - interval '1 day'"
 
@@ -69,16 +72,24 @@ class ServerClock:
 
 
 class Lease:
-    def __init__(self, open_: Callable[[], Connection], where: str, clock: ServerClock, seconds: float) -> None:
+    def __init__(
+        self, open_: Callable[[], Connection], where: str, clock: ServerClock, seconds: float,
+        lock: Callable[[], HostLock],
+    ) -> None:  # fmt: skip
         self._open = open_
         self._where = where
         self._clock = clock
         self._seconds = seconds
+        self._lock = lock
         self._name = ""
+        self._about = ""
+        self._format = 2
         self._sent = 0.0
         self._connection: Connection | None = None
         self._joining = threading.Lock()
         self._over = threading.Event()
+        self._hurry = threading.Event()
+        """There is something to tell before the next renewal is due; or it is over."""
         self._thread: threading.Thread | None = None
         self.renewals = 0
         self.losses = 0
@@ -98,11 +109,14 @@ class Lease:
     def leave(self, *, in_good_order: bool) -> None:
         """Stop renewing; in good order, others see this worker as dead at once."""
         self._over.set()
+        self._hurry.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=self._seconds)
         connection, self._connection = self._connection, None
         if connection is None:
             return
+        if self._name:
+            self._lock().leave()
         if in_good_order and self._name:
             try:
                 connection.ask(_LEAVE, [wire.text(self._name)], (), silence=self._silence)
@@ -116,6 +130,7 @@ class Lease:
 
     def _enter(self) -> None:
         name = secrets.token_hex(16)
+        self._lock().join(name)
         try:
             self._renew(name)
         except Lost as error:
@@ -131,8 +146,7 @@ class Lease:
         if self._connection is None or self._connection.closed:
             self._connection = self._open()
         sent = boot_seconds()
-        params = [wire.text(name), wire.text(socket.gethostname()), wire.integer(os.getpid()), self.length]
-        ((now,),) = self._connection.ask(_RENEW, params, (wire.to_int,), silence=self._silence)
+        now = self._asked(self._connection, name)
         if self._name and sent > self._sent + self._seconds:
             self.losses += 1
         self._sent = sent
@@ -141,13 +155,37 @@ class Lease:
         if self.renewals % _SWEEP_EVERY == 0:
             self._connection.ask(_SWEEP, (), (), silence=self._silence)
 
+    def say(self, about: str) -> None:
+        """What others read about this worker, from the next renewal on, which is now."""
+        self._about = about
+        self.join()
+        self._hurry.set()
+
+    def _asked(self, connection: Connection, name: str) -> int:
+        params = [wire.text(name), wire.text(socket.gethostname()), wire.integer(os.getpid()), self.length]
+        if self._format == 2:
+            try:
+                about = wire.text(self._about)
+                ((now,),) = connection.ask(_RENEW, [*params, about], (wire.to_int,), silence=self._silence)
+                return int(now)
+            except Rejected as error:
+                if error.code != _NO_SUCH_FUNCTION:
+                    raise
+                self._format = 1  # Nobody has brought the store up to date: it works, and says less.
+        ((now,),) = connection.ask(_RENEW_FORMAT_1, params, (wire.to_int,), silence=self._silence)
+        return int(now)
+
     @property
     def length(self) -> wire.Param:
         return wire.interval(self._seconds)
 
     def _beat(self) -> None:
         pause = self._seconds / 3
-        while not self._over.wait(pause):
+        while not self._over.is_set():
+            if self._hurry.wait(pause):
+                self._hurry.clear()
+            if self._over.is_set():
+                return
             try:
                 self._renew(self._name)
                 pause = self._seconds / 3

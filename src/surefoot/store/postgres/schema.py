@@ -16,7 +16,7 @@ from surefoot.store.postgres import wire
 from surefoot.store.postgres.connection import Connection, Rejected
 from surefoot.store.postgres.failure import no_store
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 OLDEST: Final = 140_000
 """The first server version with everything we use."""
 

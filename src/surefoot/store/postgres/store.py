@@ -18,6 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -43,14 +44,17 @@ from surefoot.store.contract import (
     Reserved,
     Rewrite,
     RunQuery,
+    Serving,
     Stored,
     Wanted,
+    WorkerSeen,
 )
 from surefoot.store.postgres import schema, wire
 from surefoot.store.postgres.anchoring import Anchoring, anchors_folder
 from surefoot.store.postgres.channel import Channel, Waits
 from surefoot.store.postgres.connection import Connection, Decoder, Lost, Rejected, Rows
 from surefoot.store.postgres.failure import explain, unreachable
+from surefoot.store.postgres.host import HostLock
 from surefoot.store.postgres.lease import Lease, ServerClock
 from surefoot.store.postgres.listening import Listening
 from surefoot.store.postgres.place import Place
@@ -132,6 +136,15 @@ _ALIVE_UNTIL: Final = (  # after a restart of the server, nobody is dead before 
     b"SELECT (extract(epoch FROM CASE WHEN expires > clock_timestamp() THEN expires "
     b"ELSE pg_postmaster_start_time() + $2 END) * 1000000)::bigint FROM surefoot.workers WHERE worker = $1"
 )
+_WORKERS: Final = (  # by name, so that a store of format 1 has an answer
+    b"SELECT w.worker, w.host, w.pid, (extract(epoch FROM coalesce((to_jsonb(w) ->> 'since')::timestamptz, w.expires - $1)) "
+    b"* 1000000)::bigint AS since, (extract(epoch FROM w.expires - $1) * 1000000)::bigint, to_jsonb(w) ->> 'about' "
+    b"FROM surefoot.workers w WHERE w.worker IN (SELECT surefoot.living_1($1)) ORDER BY since, w.worker"
+)
+_BURY: Final = b"DELETE FROM surefoot.workers WHERE worker = ANY ($1)"
+_LAST_HEARD: Final = (
+    b"SELECT (extract(epoch FROM expires - $2) * 1000000)::bigint FROM surefoot.workers WHERE worker = $1"
+)
 _RESERVE: Final = b"SELECT * FROM surefoot.reserve_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 _NOTE_TIMELINE: Final = b"UPDATE surefoot.meta SET timeline = $1 WHERE timeline <> $1"
 _FOREIGN_XIDS: Final = b"UPDATE surefoot.entries SET xid = '1' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())"
@@ -164,13 +177,15 @@ class PostgresStore:
         self._over = threading.Event()
         self._clock = ServerClock(self.url)
         self._waits = waits
-        self.lease = Lease(self._dial_quickly, self.url, self._clock, waits.lease)
+        self.lease = Lease(self._dial_quickly, self.url, self._clock, waits.lease, lambda: self._host)
         self._writer = Channel(self._checked, self.url, waits, self._over)
         self._reader = Channel(self._checked, self.url, waits, self._over)
         self._listening = Listening(self._dial_quickly)
         self._writing = threading.RLock()
         self._anchors = anchors_folder()
         self._anchoring: Anchoring | None = None
+        self._buried: set[str] = set()
+        """Workers of this host that are dead, and need not be told of again."""
         self._sound: set[bytes] = set()
         self._swept = -1
         self._sightings = Sightings()
@@ -542,13 +557,46 @@ class PostgresStore:
 
     def alive(self, worker: str) -> bool:
         self._refuse_unless_usable()
-        if not _WORKER.match(worker):
-            return False  # no worker of such a store was ever called that
+        if not _WORKER.match(worker) or self._host.is_gone(worker):
+            return (
+                False  # no worker of such a store was ever called that; or it is proven dead, whatever its lease says
+            )
         return bool(self._look(_ALIVE, (text(worker), self.lease.length), (_truth,))[0][0])
 
     def alive_until(self, worker: str) -> int | None:
         with _storable():
             rows = self._look(_ALIVE_UNTIL, (text(worker), self.lease.length), (_number,))
+        return int(rows[0][0]) if rows else None
+
+    def serve(self, serving: Serving | None) -> None:
+        self._refuse_unless_usable()
+        with _storable():
+            self.lease.say("" if serving is None else msgspec.json.encode(serving).decode())
+
+    def workers(self) -> list[WorkerSeen]:
+        rows = self._look(_WORKERS, (self.lease.length,), (_words, _words, _number, _number, _number, _maybe))
+        return [
+            WorkerSeen(name, host, pid, since, heard, _serving(about))
+            for name, host, pid, since, heard, about in rows
+            if not self._host.is_gone(name)
+        ]
+
+    def proven_dead(self, worker: str) -> bool:
+        return self._host.is_gone(worker)
+
+    @cached_property
+    def _host(self) -> HostLock:
+        return HostLock(self.id)
+
+    def _bury(self) -> None:
+        """Those that died on this host need not be waited for: what they had claimed can be taken up at once."""
+        if gone := [name for name in self._host.gone() if name not in self._buried]:
+            self._look(_BURY, (texts(gone),), ())
+            self._buried.update(gone)
+
+    def last_heard(self, worker: str) -> int | None:
+        with _storable():
+            rows = self._look(_LAST_HEARD, (text(worker), self.lease.length), (_number,))
         return int(rows[0][0]) if rows else None
 
     def holds(self) -> bool:
@@ -558,6 +606,7 @@ class PostgresStore:
         return self._clock.now()
 
     def reserve(self, wanted: Wanted) -> Reserved:
+        self._bury()
         limits = wanted.limits
         with _storable():
             params = (
@@ -842,3 +891,11 @@ def _index_row(row: tuple[Any, ...]) -> IndexRow | None:
 def _none_of(ids: Iterable[bytes]) -> dict[bytes, Part]:
     """The server looks at what it has; here every part counts as missing that this handle has not sent."""
     return {}
+
+
+def _serving(about: str | None) -> Serving | None:
+    """What a worker says about itself, if it can be understood."""
+    try:
+        return msgspec.json.decode(about, type=Serving) if about else None
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,89 @@
+"""`surefoot match ID ADDR --is OLD | --new | --keep | --rerun`: how changed code and recorded calls belong together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefoot.cli import acting, output
+from surefoot.cli.options import Settings, app_option, common, operator
+from surefoot.errors import UsageError
+
+if TYPE_CHECKING:
+    from surefoot.engine.handle import Run
+
+
+@click.command()
+@click.argument("run_id", metavar="ID", required=False)
+@click.argument("address", metavar="ADDR", required=False)
+@click.option("--is", "is_", metavar="OLD", help="It is this recorded call, renamed or moved.")
+@click.option("--new", is_flag=True, help="It is new: no recorded effect is this one.")
+@click.option("--keep", is_flag=True, help="Its arguments have changed, and what is on record stands.")
+@click.option("--rerun", is_flag=True, help="Its arguments have changed, and the step runs again.")
+@click.option("--all", "every", is_flag=True, help="For every run that stands at the same stop; needs --workflow.")
+@click.option("--workflow", metavar="W", help="With --all: whose runs.")
+@app_option
+@operator
+@common
+@click.pass_obj
+def match(
+    settings: Settings,
+    run_id: str | None,
+    address: str | None,
+    is_: str | None,
+    new: bool,
+    keep: bool,
+    rerun: bool,
+    every: bool,
+    workflow: str | None,
+    app: str | None,
+    by: str | None,
+    note: str,
+) -> None:
+    """Say what a call of changed code is, for a run that stands at `CodeChanged`.
+
+    ADDR is the call as the code asks for it now, as the stop names it; * stands for any characters. With --all --workflow W
+    there is no ID: surefoot match --all --workflow W ADDR --is OLD. Recorded with your name and note; nothing is executed.
+    """
+    from surefoot.engine.handle import whoami
+
+    if every:
+        address, run_id = address or run_id, None
+    if address is None or every != (workflow is not None) or (run_id is None) != every:
+        raise UsageError("say surefoot match ID ADDR …, or surefoot match --all --workflow W ADDR …")
+    who = by or whoami()
+    said = {"is_": is_, "new": new, "keep": keep, "rerun": rerun, "by": who, "note": note}
+    how = f"is {is_}" if is_ is not None else "is new" if new else "is kept" if keep else "runs again"
+    if run_id is not None:
+        run = acting.open_run(settings, run_id)
+        run.match(address, **said)  # type: ignore[arg-type]
+        facts = {"run": run_id, "address": address, "how": how, "by": who, "note": note}
+        acting.report(settings, run, facts, f"recorded: run {run_id}, {address} {how}, said by {who}", app=app)
+        return
+    matched = [run.id for run in _standing(settings, workflow or "") if _could(run, address, said)]
+    if settings.json:
+        output.say_json({"matched": matched, "address": address, "how": how, "by": who, "note": note})
+    else:
+        output.say(f"recorded for {len(matched)} run{'' if len(matched) == 1 else 's'}: {address} {how}, said by {who}")
+        for one in matched:
+            output.say(f"  {one}")
+
+
+def _standing(settings: Settings, workflow: str) -> list[Run]:
+    """The runs of that workflow that stand at changed code."""
+    from surefoot.engine.handle import runs
+
+    found: list[Run] = []
+    while page := runs(status="stopped", workflow=workflow, limit=500, offset=len(found), store=settings.store):
+        found += page
+    return [run for run in found if any(stop.reason == "CodeChanged" for stop in run.state().stops)]
+
+
+def _could(run: Run, address: str, said: dict[str, Any]) -> bool:
+    """Whether it stands at such a call. One that does not is left alone."""
+    try:
+        run.match(address, **said)
+    except UsageError:
+        return False
+    return True

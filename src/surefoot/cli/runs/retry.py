@@ -1,0 +1,167 @@
+"""`surefoot runs retry ID --failed | --at ADDR`: what failed is tried again, after telling which effects that concerns."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefoot.cli import acting, asking, output
+from surefoot.cli.options import Settings, common, operator
+from surefoot.core.state import FAILED, STOPPED
+from surefoot.core.timer import MICROS, seconds
+from surefoot.errors import Stopped, UsageError
+from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.handle import Run
+    from surefoot.engine.retrying import Reopening
+
+LEFT = 1
+MOST_RUNS = 100_000
+
+
+@click.command()
+@click.argument("run_id", metavar="[ID]", required=False)
+@click.option("--failed", is_flag=True, help="All calls of the run that failed, also those whose failure was caught.")
+@click.option("--at", "addresses", metavar="ADDR", multiple=True, help="Only this call; may be given several times.")
+@click.option("--all-failed", is_flag=True, help="In place of an ID: every run that has failed.")
+@click.option("--workflow", metavar="NAME", help="With --all-failed: only runs of this workflow.")
+@click.option("--since", metavar="TIME", help="With --all-failed: only runs that failed in the last e.g. 2h.")
+@asking.yes_option
+@operator
+@common
+@click.pass_obj
+def retry(
+    settings: Settings, run_id: str | None, failed: bool, addresses: tuple[str, ...], all_failed: bool,
+    workflow: str | None, since: str | None, yes: bool, by: str | None, note: str,
+) -> int:  # fmt: skip
+    """Have the calls that failed tried again. Everything that succeeded stays. Lists what would run, and asks first.
+
+    Also in a run that is done or has failed; where the workflow itself had the bug, the run is opened again. Steps run
+    again, effects under their keys; an effect that failed because nobody knew whether it happened is in doubt. Child
+    runs that failed come first. Nothing is executed now: resume the run, or let a worker.
+    """
+    from surefoot.engine.handle import whoami
+
+    if all_failed:
+        _require(not (run_id or failed or addresses), "--all-failed takes no ID, no --failed and no --at.")
+        return _retry_all(settings, workflow, since, yes=yes, by=by or whoami(), note=note)
+    _require(workflow is None and since is None, "--workflow and --since belong to --all-failed.")
+    _require(failed != bool(addresses), "say either --failed or --at ADDR.")
+    if run_id is None:
+        raise UsageError("runs retry: name the run, or say --all-failed.")
+    run = acting.open_run(settings, run_id)
+    who, named = by or whoami(), addresses or ()
+    told = run.would_retry(failed=failed or None, at=named)
+    output.tell(*(text.visible(line) for one in told for line in _outlook(one)), *_waited_for(settings, run))
+    if not asking.agreed("try it again?", yes=yes):
+        return asking.DECLINED
+    reopened = run.retry(failed=failed or None, at=named, by=who, note=note)
+    what = ", ".join(reopened) or "the workflow"
+    acting.report(
+        settings,
+        run,
+        {"run": run_id, "reopened": reopened, "runs": [_facts(one) for one in told], "by": who, "note": note},
+        f"recorded: run {run_id}: {what} to be tried again, said by {who}",
+    )
+    return 0
+
+
+def _require(fits: bool, why: str) -> None:
+    if not fits:
+        raise UsageError(f"runs retry: {why}")
+
+
+def _outlook(one: Reopening) -> list[str]:
+    many = len(one.addresses)
+    what = "the workflow itself failed; it is opened again" if not many else f"{many} of its calls tried again"
+    told = [f"run {one.run} would be taken up again: {what}. What succeeded stays."]
+    told += [f"  step       {address} runs again" for address in one.steps]
+    told += [f"  effect     {address} did nothing, and runs under its key" for address in one.effects]
+    told += [
+        f"  in doubt   {address}: it happened or may have; a resume would stop and ask a person"
+        for address in one.in_doubt
+    ]
+    told += [f"  wait       {address} begins anew" for address in one.waits]
+    told += [f"  not named  {address}: its time was over, and that stays so; --at names it" for address in one.expired]
+    return told
+
+
+def _waited_for(settings: Settings, run: Run) -> list[str]:
+    """A parent that has recorded the failure of this run does not ask again by itself."""
+    from surefoot.engine.retrying import child_of_call
+
+    created = run.state().created
+    if created is None or not created.child_of:
+        return []
+    try:
+        parent = acting.open_run(settings, created.child_of)
+        failed = (past for past in parent.state().calls.values() if past.state.value == "failed")
+        if any(child_of_call(parent, past) == run.id for past in failed):
+            command = f"surefoot runs retry {shlex.quote(parent.id)} --failed{acting.where(settings)}"
+            return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {command}")]
+    except (Stopped, UsageError):
+        pass  # It is gone, or cannot be read: that is told by whoever looks at it.
+    return []
+
+
+# --- after an outage: many runs at once ------------------------------------------------------------------
+
+
+def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, yes: bool, by: str, note: str) -> int:
+    age = None if since is None else seconds(since)
+    going: list[tuple[Run, list[Reopening]]] = []
+    left: list[tuple[str, str]] = []
+    for run in _failed_runs(settings, workflow, age):
+        try:
+            going.append((run, run.would_retry(failed=True)))
+        except (UsageError, Stopped) as error:
+            left.append((run.id, str(error)))
+    covered = {one.run for run, told in going for one in told if one.run != run.id}
+    going = [(run, told) for run, told in going if run.id not in covered]  # Children go with their parents.
+    output.tell(*(text.visible(line) for _, told in going for one in told for line in _outlook(one)))
+    output.tell(*(text.visible(f"left as it is: {why}") for _, why in left))
+    if going and not asking.agreed(f"try {len(going)} runs again?" if len(going) > 1 else "try it again?", yes=yes):
+        return asking.DECLINED
+    done: list[dict[str, Any]] = []
+    for run, told in going:
+        try:
+            run.retry(failed=True, by=by, note=note)
+        except (UsageError, Stopped) as error:  # Somebody else was there meanwhile.
+            left.append((run.id, str(error)))
+            output.tell(text.visible(f"left as it is: {error}"))
+        else:
+            done += [_facts(one) for one in told]
+    if settings.json:
+        output.say_json({"reopened": done, "left": [{"run": run, "why": why} for run, why in left]})
+    else:
+        output.say(f"recorded: {len(done)} failed run{'s' * (len(done) != 1)} to be tried again, said by {by}")
+    return LEFT if left else 0
+
+
+def _failed_runs(settings: Settings, workflow: str | None, age: float | None) -> list[Run]:
+    """Those that ended so, and those that stand so (`on_failure="stop"`), oldest first."""
+    from surefoot.engine.handle import runs
+    from surefoot.engine.retrying import WORKFLOW_FAILED, is_failed
+
+    query: dict[str, Any] = {"workflow": workflow, "limit": MOST_RUNS, "store": settings.store}
+    stopped = (run for run in runs(status=STOPPED, **query) if run.row is None or run.row.reason == WORKFLOW_FAILED)
+    found = []
+    for run in (*runs(status=FAILED, **query), *stopped):
+        state = run.state()
+        newest = age is None or state.newest_at >= run.runtime.clock.now() - age * MICROS
+        if is_failed(state) and newest:
+            found.append(run)
+    return found[::-1]
+
+
+def _facts(one: Reopening) -> dict[str, Any]:
+    return {
+        "run": one.run,
+        "steps": one.steps,
+        "effects": one.effects,
+        "in_doubt": one.in_doubt,
+        "waits": one.waits,
+    }

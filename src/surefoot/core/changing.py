@@ -1,0 +1,167 @@
+"""What a person is told when code and journal no longer agree: what differs, that nothing was executed, what helps."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from surefoot.core.differing import changes, hints
+from surefoot.core.entry import Stop
+from surefoot.core.history import Past, cures
+from surefoot.core.matching import CHILD, Asked, split
+from surefoot.errors import UsageError
+
+MOST_NAMES = 5
+
+
+def names_of(pasts: Sequence[Past]) -> str:
+    shown = ", ".join(past.address for past in pasts[:MOST_NAMES])
+    return shown + (f" and {len(pasts) - MOST_NAMES} more" if len(pasts) > MOST_NAMES else "")
+
+
+def new_effect(run: str, asked: Asked, blocked: list[Past], *, alike: bool, nothing: bool) -> Stop:
+    """A new effect, while some on record were not asked for: it may be one of them."""
+    names = names_of(blocked)
+    many = len(blocked) > 1
+    were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike else ''} before"
+    doubtful = [past for past in blocked if past.state.value == "in doubt"]
+    if doubtful:
+        were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
+    what = "child run" if asked.name == CHILD else "effect"
+    message = (
+        f"run {run}: the code now asks for the {what} {asked.address}, which is not on record, and has not asked for "
+        f"{names}, which {were}. Renamed, moved, or new? {'Nothing' if nothing else asked.address + ': nothing'} "
+        "was executed."
+    )
+    facts = {"asked": asked.address, "recorded": names, "unasked": "\n".join(past.address for past in blocked)}
+    return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike=alike))
+
+
+def _cures_of_new(run: str, asked: Asked, blocked: list[Past], *, alike: bool) -> tuple[tuple[str, str], ...]:
+    quoted, address = shlex.quote(run), shlex.quote(asked.address)
+    path, old, _ = split(blocked[0].address)
+    told: list[tuple[str, str]] = []
+    if old != asked.name:
+        told.append(("the same, renamed?", f'@sf.effect(was="{old}") on {asked.name}'))
+    if path != asked.path:
+        told.append(("the same, moved?", f'was= on its scope: sf.scope("…", was="{_label(path)}")'))
+    told.append(
+        ("the same, this run only?", f"surefoot match {quoted} {address} --is {shlex.quote(blocked[0].address)}")
+    )
+    told.append(("new?", f"@sf.effect(was=None) on {asked.name}, or surefoot match {quoted} {address} --new"))
+    if not alike and old != asked.name:
+        told.append(("gone for good?", f'sf.removed("{old}") in the module'))
+    told.append(("keep the old way?", 'for runs in flight: if sf.patched("what-changed"): … else: …'))
+    told.append(("neither?", f"put the old code back and run {quoted} again"))
+    return tuple(told)
+
+
+def _label(path: str) -> str:
+    last = path.rstrip("/").rpartition("/")[2] if not path.endswith("]/") else path[path.rfind("[") :].rstrip("/")
+    return last.strip("[]")
+
+
+def other_arguments(
+    run: str, past: Past, address: str, name: str, recorded: bytes, asked: bytes, *, kind: str = ""
+) -> Stop:
+    """A recorded call that is asked for in another way than it was made."""
+    where = past.address if past.address == address else f"{address} (on record as {past.address})"
+    if kind and past.kind != kind:
+        message = (
+            f"run {run}, {where}: recorded as {_an(past.kind)}, and asked for as {_an(kind)} now. Nothing was executed."
+        )
+        return Stop(
+            "CodeChanged", message, past.address, {"recorded": past.kind, "asked": kind, "call": address}, cures(run)
+        )
+    done = "executed" if past.kind == "effect" else "recorded"
+    lines = [f"    {change.line()}" for change in changes(recorded, asked)]
+    lines += [f"  {hint}" for hint in hints(recorded, asked)]
+    message = "\n".join([f"run {run}, {where}: asked for with other arguments than it was {done} with:", *lines])
+    message += "\n  Nothing was executed."
+    facts = {"recorded": _short(recorded), "asked": _short(asked), "call": address}
+    parameter = next((change.path.split(".")[0].split("[")[0] for change in changes(recorded, asked)), "")
+    return Stop("CodeChanged", message, past.address, facts, _cures_of_other(run, past, address, name, parameter))
+
+
+def _cures_of_other(run: str, past: Past, address: str, name: str, parameter: str) -> tuple[tuple[str, str], ...]:
+    quoted, where = shlex.quote(run), shlex.quote(address)
+    told: list[tuple[str, str]] = []
+    if past.state.value in ("in doubt", "unstorable"):
+        told.append(
+            (
+                "in doubt: say first",
+                f"surefoot settle {quoted} {shlex.quote(past.address)} --happened 'JSON' | --not-happened",
+            )
+        )
+    else:
+        stands = "what was done stands?" if past.kind == "effect" else "what it gave stands?"
+        told.append((stands, f"surefoot match {quoted} {where} --keep"))
+    if past.kind != "effect":
+        told.append(("run it again?", f"surefoot match {quoted} {where} --rerun"))
+    if parameter:
+        told.append(("never compare it?", f'@sf.{past.kind}(noted=("{parameter}",)) on {name}'))
+    told.append(("another call, new?", f"surefoot match {quoted} {where} --new"))
+    return (*told, *cures(run))
+
+
+def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, asked: bytes) -> Stop:
+    difference = "; ".join(change.line() for change in changes(recorded, asked))
+    quoted = shlex.quote(run)
+    message = (
+        f"run {run}: {count} recorded steps are asked for with other arguments and would run again (more than "
+        f"{limit}); the first is {first.address}: {difference}. Nothing was executed."
+    )
+    told = (
+        ("run them again?", f"surefoot match {quoted} '*' --rerun"),
+        ("what they gave stands?", f"surefoot match {quoted} '*' --keep"),
+        ("for every run:", f'@sf.step(on_change="keep" or "rerun") on {split(first.address)[1]}, or noted=("…",)'),
+        *cures(run),
+    )
+    return Stop("CodeChanged", message, first.address, {"recorded": _short(recorded), "asked": _short(asked)}, told)
+
+
+def undecorated(run: str, name: str, module: str, pasts: list[Past]) -> Stop:
+    message = (
+        f"run {run}: {names_of(pasts)} {'were' if len(pasts) > 1 else 'was'} executed as an effect, and {name} in "
+        f"{module} is a plain function now: to replay the code would execute it, unrecorded. Nothing was executed."
+    )
+    told = (
+        ("by mistake?", f"put @sf.effect back on {name}"),
+        ("gone for good?", f'rename it, and sf.removed("{name}")'),
+    )
+    return Stop(
+        "CodeChanged", message, pasts[0].address, {"recorded": "effect", "asked": "a function"}, (*told, *cures(run))
+    )
+
+
+def still_in_use(run: str, name: str, old: str) -> UsageError:
+    return UsageError(
+        f"run {run}: {name} says was={old!r}, but the code still asks for {old} by itself, so that nobody can tell whose "
+        f"the recorded calls are. Take was={old!r} away, or rename what is still called {old}. Nothing was executed."
+    )
+
+
+def kept_notes(run: str, kept: Sequence[tuple[Past, bytes, bytes, str]]) -> list[str]:
+    """One line for all steps of one name with the same difference."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for past, recorded, asked, why in kept:
+        difference = "; ".join(change.line() for change in changes(recorded, asked)[:2])
+        groups.setdefault((split(past.address)[1], why, difference), []).append(past.address)
+    return [
+        f"run {run}: {_span(addresses)}: what {'they' if len(addresses) > 1 else 'it'} gave is kept ({why}), though "
+        f"{'their' if len(addresses) > 1 else 'its'} arguments have changed: {difference}"
+        for (_, why, difference), addresses in groups.items()
+    ]
+
+
+def _span(addresses: list[str]) -> str:
+    return addresses[0] if len(addresses) == 1 else f"{addresses[0]} … {addresses[-1]}"
+
+
+def _an(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _short(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"

@@ -1,0 +1,31 @@
+"""Options that take one of a few words. A word that is none of them is refused where it is given, with the nearest one.
+
+Found there it is a typing error on somebody's screen; found later it is a run that does something else at night.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surefoot.errors import UsageError
+
+
+def one_of(given: object, words: Sequence[str], what: str, *, more: str = "") -> str:
+    """The word, if it is one of these. `what` names the option as people write it: `effect pay: on_crash`."""
+    if isinstance(given, str) and given in words:
+        return given
+    raise UsageError(f"{what}={given!r:.100} is none of {', '.join(map(repr, words))}{more}.{_meant(given, words)}")
+
+
+def yes_or_no(given: object, what: str, *, hint: str = "") -> bool:
+    """A switch is on or off: any other word would count as on, whatever it says."""
+    if isinstance(given, bool):
+        return given
+    raise UsageError(f"{what}={given!r:.100}: must be True or False.{f' {hint}' if hint else ''}")
+
+
+def _meant(given: object, words: Sequence[str]) -> str:
+    from difflib import get_close_matches  # Here, since nobody needs it who spells well.
+
+    close = get_close_matches(given.lower(), words, n=1, cutoff=0.5) if isinstance(given, str) else []
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,145 @@
+"""Whether an exception comes from a guard clause: raised by the effect's own code before it could have done anything.
+
+A convenience, and never wrong: byte code that is not known here, a value that is not plain data, a name that is not a
+plain built-in all mean "no guard". The reasoning is a closed world. The parameters that were read are plain data, and
+only plain built-ins and exception classes are called; so whatever the code computed is plain data again, and no operator,
+attribute or method of it can run anybody else's code. Nothing is stored but in local variables.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import inspect
+from datetime import date, timedelta
+from decimal import Decimal
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, Final
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_FIXED: Final = frozenset({str, bytes, int, float, complex, bool, type(None), Decimal, date, timedelta})
+_MOST: Final = 10_000
+"""So many values are looked at to see whether an argument is plain data."""
+_BUILTINS: Final = frozenset(
+    id(getattr(builtins, name))
+    for name in _words(
+        "abs all any bool bytes chr complex dict divmod enumerate float frozenset int isinstance len list max min ord "
+        "range repr reversed round set sorted str sum tuple type zip"
+    )
+)
+_METHODS: Final = frozenset(
+    name
+    for cls in (str, bytes, int, float, tuple, frozenset, Decimal, date, timedelta)
+    for name in dir(cls)
+    if not name.startswith("_")
+) | _words("get keys values items")
+"""They change nothing in place."""
+_MARKS: Final = _words(
+    "__module__ __doc__ __qualname__ __dict__ __weakref__ __annotations__ __annotate__ __annotate_func__ "
+    "__annotations_cache__ __firstlineno__ __static_attributes__ __slots__ __init__ __str__ __repr__"
+)
+"""What an exception class may define besides names that plain data does not have."""
+_PLAIN_CODE: Final = _words(
+    # How Python 3.11 to 3.14 spell it. What is missing is not known, and no guard.
+    "RESUME RETURN_GENERATOR NOP CACHE EXTENDED_ARG PRECALL PUSH_NULL KW_NAMES NOT_TAKEN COPY SWAP POP_TOP TO_BOOL "
+    "COPY_FREE_VARS MAKE_CELL LOAD_CONST LOAD_CONST_IMMORTAL LOAD_SMALL_INT LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT "
+    "CALL CALL_KW COMPARE_OP CONTAINS_OP IS_OP UNARY_NOT UNARY_NEGATIVE UNARY_INVERT BINARY_SUBSCR BINARY_SLICE "
+    "BUILD_SLICE BUILD_STRING BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_MAP BUILD_CONST_KEY_MAP LIST_EXTEND FORMAT_VALUE "
+    "FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE RAISE_VARARGS RETURN_VALUE RETURN_CONST JUMP_FORWARD JUMP_BACKWARD "
+    "POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_FORWARD_IF_TRUE "
+    "POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_TRUE "
+    "POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE JUMP_IF_TRUE_OR_POP "
+    "JUMP_IF_FALSE_OR_POP GET_ITER FOR_ITER END_FOR POP_ITER"
+)
+
+
+def is_guard(error: BaseException, fn: Any, called_in: frozenset[str]) -> bool:
+    """`fn` was called in a function of one of these modules, and this is what it raised."""
+    code, frames = getattr(fn, "__code__", None), _frames(error)
+    if not isinstance(fn, FunctionType) or not isinstance(code, CodeType) or not frames:
+        return False
+    last = frames[-1]
+    if last.tb_frame.f_code is code:
+        return all(_is_plain_step(one, last.tb_frame) for one in _up_to(code, last.tb_lasti))
+    # The arguments did not fit: Python has raised before it made a frame for the function.
+    has_run = any(one.tb_frame.f_code is code for one in frames)
+    runs_when_called = not inspect.iscoroutinefunction(fn) or bool(code.co_flags & inspect.CO_COROUTINE)
+    outside = last.tb_frame.f_globals.get("__name__") in called_in
+    return type(error) is TypeError and outside and runs_when_called and not has_run
+
+
+def _frames(error: BaseException) -> list[TracebackType]:
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    return frames
+
+
+def _up_to(code: CodeType, last: int) -> list[dis.Instruction]:
+    """All that may have been executed: what comes before, and, where code further on jumps back, that too."""
+    steps = list(dis.get_instructions(code))
+    back = [(one.offset, one.argval) for one in steps if one.opcode in dis.hasjrel + dis.hasjabs]
+    while further := [source for source, target in back if source > last >= target]:
+        last = max(further)
+    return [one for one in steps if one.offset <= last]
+
+
+def _is_plain_step(step: dis.Instruction, frame: FrameType) -> bool:
+    code, names = frame.f_code, step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars]
+    match step.opname:
+        case (
+            "LOAD_FAST"
+            | "LOAD_FAST_CHECK"
+            | "LOAD_FAST_BORROW"
+            | "LOAD_FAST_LOAD_FAST"
+            | ("LOAD_FAST_BORROW_LOAD_FAST_BORROW")
+        ):
+            return all(name not in given or is_plain(frame.f_locals.get(name, ...)) for name in names)
+        case "STORE_FAST" | "STORE_FAST_STORE_FAST" | "STORE_FAST_LOAD_FAST":
+            return not set(given) & set(names)  # Else nobody knows any more what it was when it was read.
+        case "LOAD_GLOBAL":
+            scope = frame.f_globals if step.argval in frame.f_globals else frame.f_builtins
+            return _is_harmless(scope.get(step.argval, ...))
+        case "LOAD_DEREF":
+            return _is_harmless(frame.f_locals.get(step.argval, ...))
+        case "LOAD_ATTR" | "LOAD_METHOD":
+            return step.argval in _METHODS
+        case "BINARY_OP":
+            return not step.argrepr.endswith("=")  # In place: it may change what others see.
+        case name:
+            return name in _PLAIN_CODE
+
+
+def _is_harmless(value: Any) -> bool:
+    """A constant, a plain built-in, or an exception class."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return type(value) is type and all(map(_is_simple, value.__mro__))
+    return type(value) in _FIXED or id(value) in _BUILTINS
+
+
+def _is_simple(cls: type) -> bool:
+    """Whether nothing but to make one runs code of its class: no operators, no names that plain data has, too."""
+    own = vars(cls).keys() if cls.__module__ != "builtins" else ()
+    return not any(name in _METHODS or (name[:2] == "__" and name not in _MARKS) for name in own)
+
+
+def is_plain(value: Any) -> bool:
+    """Data of Python's own types all through."""
+    rest = [value]
+    for seen, one in enumerate(rest):
+        if type(one) is dict:
+            rest += [*one.keys(), *one.values()]
+        elif type(one) in (list, tuple, set, frozenset):
+            rest += one
+        elif type(one) not in _FIXED:
+            return False
+        if seen > _MOST or len(rest) > _MOST:
+            return False
+    return True

@@ -1,0 +1,195 @@
+"""A failure that cannot come back as itself comes back as a `StepFailed` that is also of its class: `except` matches.
+
+The class is looked up by recorded module and name among the modules that are loaded; nothing is imported, and no
+attribute hook of a module or a class is asked. The failure is made past every constructor of the user's, and what the
+user's class overrides (`__str__`, `__getattr__`, …) does not get in the way of what is recorded. Where no such class can
+be found or made, it is a plain `StepFailed`, the first time as well as on replay.
+"""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import re
+import sys
+import types
+from typing import Any, Final, NoReturn
+
+from surefoot.errors import Fenced, StepFailed, Stopped, StoreUnavailable, UsageError
+
+MAIN: Final = "__main__"
+_OF_THE_ENGINE: Final = (UsageError, Stopped, StoreUnavailable, Fenced)
+"""Let out of a workflow, these are no failure of the run. What a call has recorded as its failure is one."""
+_made: Final[dict[tuple[type, ...], type[StepFailed] | None]] = {}
+
+
+class _Recorded:
+    """Stands in front of the user's class: what is recorded is what is seen."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **_: object) -> None:
+        """The user's class does not hear of it: it may count its subclasses, or want arguments."""
+
+    __init__ = BaseException.__init__
+    __str__ = BaseException.__str__
+    __repr__ = BaseException.__repr__
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+    __getattribute__ = object.__getattribute__
+    __setattr__ = object.__setattr__
+    __delattr__ = object.__delattr__
+    args = BaseException.args
+    add_note = BaseException.add_note
+    with_traceback = BaseException.with_traceback
+    __traceback__ = BaseException.__traceback__
+    __cause__ = BaseException.__cause__
+    __context__ = BaseException.__context__
+    __suppress_context__ = BaseException.__suppress_context__
+    derive = BaseExceptionGroup.derive
+
+    def __getattr__(self, name: str) -> NoReturn:
+        kind = self.__dict__.get("type", "failure")
+        raise AttributeError(
+            f"{name!r} of this {kind} was not recorded with the failure: only attributes that can be stored, and are "
+            f"small, come back. sf.register({kind.rpartition('.')[2]}) says how the whole exception is stored.",
+            name=name,
+            obj=self,
+        )
+
+    @property
+    def __notes__(self) -> Any:
+        notes = self.__dict__.get("__notes__")
+        if notes is None:
+            raise AttributeError("__notes__", name="__notes__", obj=self)
+        return notes
+
+    @__notes__.setter
+    def __notes__(self, notes: Any) -> None:
+        self.__dict__["__notes__"] = notes
+
+    @property
+    def type(self) -> Any:
+        return self.__dict__["type"]
+
+    @property
+    def message(self) -> Any:
+        return self.__dict__["message"]
+
+    @property
+    def module(self) -> Any:
+        return self.__dict__["module"]
+
+
+def is_likeness(error: BaseException) -> bool:
+    """Whether it is a copy of a failure of another class, which is recorded as what it is a copy of."""
+    return issubclass(type(error), _Recorded) or (type(error) is StepFailed and bool(error.module))
+
+
+def import_name(module: str) -> str:
+    """What a module is called by whoever imports it: the program that was started has a name of its own."""
+    if module != MAIN:
+        return module
+    main = _contents(MAIN)
+    spec, file = main.get("__spec__"), main.get("__file__")
+    name = getattr(spec, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    if not isinstance(file, str) or not file:
+        return MAIN
+    return re.split(r"[/\\]", file)[-1].removesuffix(".py") or MAIN
+
+
+def home(cls: type) -> str:
+    """The module in which a class is found by its name, as it is recorded; empty if it is found in none."""
+    try:
+        recorded, name = import_name(cls.__module__), cls.__qualname__
+        return recorded if any(found is cls for found in find(recorded, name)) else ""
+    except Exception:  # noqa: BLE001 - a metaclass of the user's may say anything about its classes
+        return ""
+
+
+def find(module: str, name: str) -> tuple[type[Exception], ...]:
+    """The exception classes of that name: the module may be loaded twice, as the program itself and as a module."""
+    places = [module] if module == MAIN or import_name(MAIN) != module else [MAIN, module]
+    found: list[type[Exception]] = []
+    for place in places:
+        cls = _reached(_contents(place), name)
+        if _is_exception(cls) and cls not in found:
+            found.append(cls)
+    return tuple(found)
+
+
+def make(kind: str, text: str, module: str, *, state: dict[str, Any], errors: list[Exception] | None) -> StepFailed:
+    """The failure of a class of that name in that module."""
+    made = None
+    classes = find(module, kind) if module else ()
+    if classes:
+        cls = _made[classes] if classes in _made else _made.setdefault(classes, _class_of(classes))
+        made = None if cls is None else _made_past_constructors(cls, text, errors)
+    if made is None:
+        made = StepFailed(kind, text, module=module)
+    fields = made.__dict__
+    for name, value in state.items():
+        try:
+            object.__setattr__(made, name, value)
+        except (AttributeError, TypeError):
+            fields[name] = value
+    made.args = (f"{kind}: {text}" if text else kind,)
+    fields.update(type=kind, message=text)
+    if module:
+        fields["module"] = module
+    return made
+
+
+def _contents(module: str) -> dict[str, Any]:
+    """What a loaded module holds. One that loads itself when it is looked at is not loaded."""
+    loaded = sys.modules.get(module)
+    if not issubclass(type(loaded), types.ModuleType):
+        return {}
+    found: dict[str, Any] = object.__getattribute__(loaded, "__dict__")
+    return found
+
+
+def _reached(space: dict[str, Any], name: str) -> Any:
+    outer, dot, rest = name.partition(".")
+    found = space.get(outer)
+    if not dot:
+        return found
+    return _reached(type.__dict__["__dict__"].__get__(found), rest) if issubclass(type(found), type) else None
+
+
+def _is_exception(cls: Any) -> bool:
+    if not issubclass(type(cls), type):
+        return False
+    return issubclass(cls, Exception) and not any(issubclass(cls, base) for base in _OF_THE_ENGINE)
+
+
+def _class_of(classes: tuple[type, ...]) -> type[StepFailed] | None:
+    """Called as the class that was raised: whoever prints `type(error).__name__` sees what happened."""
+    name: str = type.__dict__["__name__"].__get__(classes[0])
+    ours = () if any(StepFailed in cls.__mro__ for cls in classes) else (StepFailed,)
+    space = {
+        "__module__": type.__dict__["__dict__"].__get__(classes[0]).get("__module__", "builtins"),
+        "__qualname__": name,
+        "__doc__": StepFailed.__doc__,
+    }
+    kind = type(classes[0])
+    try:
+        if kind is abc.ABCMeta:
+            return abc.ABCMeta(name, (_Recorded, *ours, *classes), space)  # type: ignore[return-value]
+        return type.__new__(kind, name, (_Recorded, *ours, *classes), space)  # past a metaclass of the user's
+    except Exception:  # noqa: BLE001 - layouts, metaclasses or orders of bases that do not go together
+        return None
+
+
+def _made_past_constructors(cls: Any, text: str, errors: list[Exception] | None) -> StepFailed | None:
+    base: Any = cls
+    while getattr(builtins, base.__name__, None) is not base:
+        base = base.__base__
+    inside = (text, errors) if issubclass(cls, BaseExceptionGroup) else ()
+    try:
+        made: StepFailed = base.__new__(cls, *inside)
+    except Exception:  # noqa: BLE001 - a group without its children, a base that is not a plain exception
+        return None
+    return made

@@ -1,0 +1,458 @@
+"""Which recorded call the code means when it asks for one now. The code may have changed since.
+
+A step's record belongs to its arguments first, to its number second: calls may be inserted, removed and swapped. An
+effect's record belongs to its address, or to the one that a declaration (`was=`) or a person (`surefoot match`) names;
+with other arguments it is a stop. A *new* effect does not begin while one on record that nobody has asked for may be
+it under another name or in another place: that is the fence. A child run counts as an effect here.
+
+Nothing is executed and nothing is written here: what comes out is one of the answers below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surefoot.core import values
+from surefoot.core.entry import CodeMatched, Value
+from surefoot.core.history import Past, PastState
+
+AUTO: Final = "auto"
+KEEP: Final = "keep"
+RERUN: Final = "rerun"
+STOP: Final = "stop"
+CHILD: Final = "child"
+_BELONGS: Final = re.compile(r"\.undo$|#\d+\.repair\d+$")
+"""Undos and repairs belong to their effect: nobody takes another call for one."""
+
+
+class Asked(Struct, frozen=True):
+    """A call as the code asks for it now."""
+
+    address: str
+    path: str
+    name: str
+    number: int
+    """The how-manieth of that name in that scope, counted from 1."""
+    kind: str
+    digest: str
+    """Of what is compared: all arguments but those that are only noted."""
+    args: bytes
+    """All arguments, as they would be recorded."""
+    names: tuple[str, ...] = ()
+    """What it was called before (`was=`)."""
+    also: tuple[tuple[str, bool], ...] = ()
+    """Where else its calls may be on record: (path, whether calls are counted there as they are here)."""
+    noted: frozenset[str] = frozenset()
+    """Parameters that are not compared, or not recorded."""
+    parameters: frozenset[str] = frozenset()
+    on_change: str = AUTO
+    is_new: bool = False
+
+    @property
+    def fenced(self) -> bool:
+        return self.kind == "effect" or self.name == CHILD
+
+
+class Same(Struct, frozen=True):
+    """It is this recorded call."""
+
+    past: Past
+
+
+class Kept(Struct, frozen=True):
+    """It is this recorded call, asked for with other arguments: what is on record stands, and that is noted."""
+
+    past: Past
+    why: str
+
+
+class Rerun(Struct, frozen=True):
+    """It is this recorded step, asked for with other arguments, and nothing was done because of it: it runs again."""
+
+    past: Past
+    counts: bool
+    """Whether a person is asked once there are many of these."""
+
+
+class New(Struct, frozen=True):
+    """No recorded call is this one."""
+
+    address: str
+    declared: bool = False
+    """A declaration or a person says so: it passes the fence."""
+
+
+class Changed(Struct, frozen=True):
+    """It is this recorded call, asked for in another way, and a person has to say what is right."""
+
+    past: Past
+
+
+class InUse(Struct, frozen=True):
+    """`was=` names a call that the code still asks for by itself."""
+
+    old: str
+
+
+Answer = Same | Kept | Rerun | New | Changed | InUse
+
+
+def split(address: str) -> tuple[str, str, int]:
+    """Scope, name and number of an address; the number is 0 for what belongs to another call."""
+    path, slash, last = address.rpartition("/")
+    name, _, number = last.rpartition("#")
+    return path + slash, name, int(number) if number.isdigit() else 0
+
+
+def is_child(past: Past) -> bool:
+    return past.kind == "step" and split(past.address)[1] == CHILD
+
+
+def may_have_happened(past: Past) -> bool:
+    """Of an effect or a child: whether something of it may be out there."""
+    if past.kind != "effect":
+        return is_child(past)
+    if past.state is PastState.FAILED:
+        return past.gave_up
+    return past.state in (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
+
+
+def on_one_line(path: str, other: str) -> bool:
+    """Whether two scopes are the same, or one is inside the other: then one call follows the other."""
+    return path.startswith(other) or other.startswith(path)
+
+
+class Learned(Struct, frozen=True):
+    """What a rehearsal has found out, for the next one and for the drive that follows."""
+
+    inserted: frozenset[tuple[str, str, int]] = frozenset()
+    """(scope, name, number) of steps that were put in front of recorded ones."""
+    asked: frozenset[str] = frozenset()
+    """Recorded effects that the code asks for, somewhere."""
+
+
+class Matcher:
+    """For one replay of one segment of a run."""
+
+    def __init__(
+        self,
+        calls: Mapping[str, Past],
+        matches: Iterable[CodeMatched],
+        read: Callable[[Value], bytes],
+        *,
+        learned: Learned | None = None,
+    ) -> None:
+        self._calls = calls
+        self._matches = tuple(matches)
+        self._read = read
+        self.learned = learned or Learned()
+        self.rehearsed = learned is not None
+        self.is_blank = not calls and not self._matches
+        """Nothing is on record: every call is new."""
+        self.is_plain = not self._matches
+        self._groups: dict[tuple[str, str, str], dict[int, Past]] | None = None
+        self._by_digest: dict[Any, dict[str, list[Past]]] = {}
+        self._compared: dict[tuple[str, frozenset[str]], str] = {}
+        self._taken: dict[str, tuple[str, str, int]] = {}
+        """Record -> who took it although its arguments are others."""
+        self._given: dict[tuple[str, str], int] = {}
+        """The highest number given to a new call."""
+        self._asked_names: set[str] = set()
+        self._aliased: dict[str, str] = {}
+        self._executed_before: list[Past] | None = None
+        self._all_asked = False
+        self.found_inserted: set[tuple[str, str, int]] = set()
+
+    def takes(self, past: Past, kind: str, digest: str) -> bool:
+        """The call that is on record under the very address: the same kind, the same arguments, asked for once."""
+        if past.digest != digest or past.kind != kind or past.asked or not self.is_plain:
+            return False
+        past.asked = True
+        if kind == "effect":
+            self._asked_names.add(split(past.address)[1])
+        return True
+
+    # -- which call it is ---------------------------------------------------------------------------
+
+    def find(self, asked: Asked) -> Answer:
+        """Which recorded call this is. The record is marked as asked for: branches ask one after the other."""
+        found = self._effect(asked) if asked.fenced else self._step(asked)
+        if isinstance(found, Same | Kept | Rerun | Changed):
+            found.past.asked = True
+        return found
+
+    def _step(self, asked: Asked) -> Answer:
+        person = self._said_of(asked.address)
+        if person is not None and person.how == "is" and (other := self._calls.get(_filled(person, asked.address))):
+            return self._as_recorded(asked, other, person)
+        here = self._at(asked, exact=True)
+        if here is not None and here.kind != asked.kind and not here.asked:
+            return Changed(here)
+        equal = self._equal(asked, here)
+        if equal is not None:
+            who = self._taken.get(equal.address)
+            if who is None:
+                return Same(equal)
+            self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
+        me = (asked.path, asked.name, asked.number)
+        if here is None or here.asked or me in self.learned.inserted or asked.is_new:
+            return New(self._free(asked), declared=asked.is_new)
+        self._taken[here.address] = me
+        return self._changed_step(asked, here, person)
+
+    def _changed_step(self, asked: Asked, here: Past, person: CodeMatched | None) -> Answer:
+        if here.state not in (PastState.DONE, PastState.FAILED):
+            return Rerun(here, counts=False)  # An attempt that was cut off just runs with what is asked for now.
+        if here.kept == asked.digest:
+            return Same(here)
+        how = asked.on_change if person is None else person.how
+        if how == STOP:
+            return Changed(here)
+        if how == KEEP:
+            return Kept(here, "on_change" if person is None else f"said by {person.by}")
+        if how == RERUN:
+            return Rerun(here, counts=False)
+        if self.acted_on(here) and not self._is_shifted(asked):
+            return Kept(here, "effects were executed after it")
+        if not self.rehearsed:
+            # Nobody knows yet whether a later call is the recorded one: this one takes a number of its own.
+            del self._taken[here.address]
+            return New(self._free(asked))
+        return Rerun(here, counts=True)
+
+    def _effect(self, asked: Asked) -> Answer:
+        self._asked_names.add(asked.name)
+        person = self._said_of(asked.address)
+        if person is not None and person.how == "is":
+            other = self._calls.get(_filled(person, asked.address))
+            if other is not None and (not other.asked or other.address == asked.address):
+                return self._as_recorded(asked, other, person)
+        if person is not None and person.how == "new":
+            return self._declared_new(asked)
+        if asked.name in self._aliased:
+            return InUse(asked.name)
+        here = self._at(asked, exact=False)
+        if here is None:
+            return self._new_effect(asked, declared=asked.is_new)
+        old = split(here.address)[1]
+        if old != asked.name and asked.kind == here.kind:
+            if old in self._asked_names:
+                return InUse(old)
+            self._aliased[old] = asked.name
+        return self._as_recorded(asked, here, person)
+
+    def _declared_new(self, asked: Asked) -> Answer:
+        """A person says that it is new, though its address may be taken."""
+        return self._new_effect(asked, declared=True)
+
+    def _new_effect(self, asked: Asked, *, declared: bool) -> Answer:
+        """Its own number; or, if that belongs to another call, one that is free: perhaps it has one from before."""
+        if asked.address in self._calls:
+            group = sorted(self._group(asked.kind, asked.path, asked.name).items())
+            later = [past for number, past in group if number > asked.number and not past.asked]
+            own = next((past for past in later if self.same(past, asked)), None)
+            if own is not None:
+                return Same(own)
+        return New(self._free(asked), declared=declared)
+
+    def _as_recorded(self, asked: Asked, past: Past, person: CodeMatched | None) -> Answer:
+        if past.kind != asked.kind:
+            return Changed(past)
+        if not past.digest or self.same(past, asked) or past.kept == asked.digest:
+            return Same(past)
+        if past.state is PastState.CLEARED:
+            return Same(past)  # It did not happen: it runs with what is asked for now.
+        how = asked.on_change if person is None or person.how == "is" else person.how
+        if how == KEEP and past.state in (PastState.DONE, PastState.FAILED):
+            return Kept(past, "on_change" if person is None else f"said by {person.by}")
+        return Changed(past)
+
+    def _at(self, asked: Asked, *, exact: bool) -> Past | None:
+        """The record that its number leads to: here, or where a declaration says that its calls are on record."""
+        direct = self._calls.get(asked.address)
+        if direct is not None and (not direct.asked or exact):
+            return direct
+        for path, name, counted in self._elsewhere(asked):
+            past = self._calls.get(f"{path}{name}#{asked.number}") if counted else self._around(asked, path, name)
+            if past is not None and not past.asked:
+                return past
+        return None
+
+    def _around(self, asked: Asked, path: str, name: str) -> Past | None:
+        """Calls that were counted together with others: the first with these arguments, else the first."""
+        left = [past for _, past in sorted(self._group(asked.kind, path, name).items()) if not past.asked]
+        return next((past for past in left if self.same(past, asked)), left[0] if left else None)
+
+    def _elsewhere(self, asked: Asked) -> Iterable[tuple[str, str, bool]]:
+        for name in asked.names:
+            yield asked.path, name, True
+        for path, counted in asked.also:
+            for name in (asked.name, *asked.names):
+                yield path, name, counted
+
+    def _equal(self, asked: Asked, here: Past | None) -> Past | None:
+        """A record with these arguments, wherever it is numbered: at its own number first."""
+        if here is not None and not here.asked and self.same(here, asked):
+            return here
+        places = [(asked.path, asked.name), *((path, name) for path, name, _ in self._elsewhere(asked))]
+        found: Past | None = None
+        for path, name in places:
+            for past in self._index(asked, path, name).get(asked.digest, ()):
+                if not past.asked:
+                    return past
+                if past.address in self._taken:
+                    found = found or past
+        return found
+
+    def _index(self, asked: Asked, path: str, name: str) -> dict[str, list[Past]]:
+        key = (path, name, asked.noted)
+        index = self._by_digest.get(key)
+        if index is None:
+            index = self._by_digest[key] = {}
+            for _, past in sorted(self._group("step", path, name).items()):
+                for digest in {past.digest, self._digest_today(past, asked.noted)} - {""}:
+                    index.setdefault(digest, []).append(past)
+        return index
+
+    def _group(self, kind: str, path: str, name: str) -> dict[int, Past]:
+        if self._groups is None:
+            self._groups = {}
+            for past in list(self._calls.values()):
+                if past.kind in ("step", "effect"):
+                    where, called, number = split(past.address)
+                    self._groups.setdefault((past.kind, where, called), {})[number] = past
+        return self._groups.get((kind, path, name), {})
+
+    def _free(self, asked: Asked) -> str:
+        """The next number that no record and no new call has."""
+        key = (asked.path, asked.name)
+        number = asked.number
+        highest = max([*self._group(asked.kind, *key), self._given.get(key, 0)], default=0)
+        if asked.address in self._calls or number <= self._given.get(key, 0):
+            number = highest + 1
+        self._given[key] = max(number, self._given.get(key, 0))
+        return f"{asked.path}{asked.name}#{number}"
+
+    def _is_shifted(self, asked: Asked) -> bool:
+        """Whether calls of that name were inserted, so that its number does not tell which one it is."""
+        return any(where == asked.path and name == asked.name for where, name, _ in self.learned.inserted)
+
+    # -- arguments ----------------------------------------------------------------------------------
+
+    def same(self, past: Past, asked: Asked) -> bool:
+        """Whether it was recorded with these arguments, as today's classes read them."""
+        if past.digest in (asked.digest, ""):
+            return True
+        if self._digest_today(past, asked.noted) == asked.digest:
+            return True
+        return self._is_renamed(past, asked)
+
+    def same_values(self, past: Past, asked: Asked) -> bool:
+        """Whether a call of another name was made with the same values, in the same order."""
+        if asked.digest in (past.digest, past.executed_with):
+            return True
+        recorded = self._recorded(past)
+        return recorded is not None and _values(recorded) == _values(values.again(asked.args))
+
+    def _digest_today(self, past: Past, noted: frozenset[str]) -> str:
+        key = (past.address, noted)
+        known = self._compared.get(key)
+        if known is None:
+            recorded = self._recorded(past)
+            known = ""
+            if recorded is not None:
+                known = values.digest({name: value for name, value in recorded.items() if name not in noted})
+            self._compared[key] = known
+        return known
+
+    def _recorded(self, past: Past) -> dict[str, Any] | None:
+        """The recorded arguments. None: today's classes cannot read them."""
+        from surefoot.errors import SchemaMismatch, ValueRejected
+
+        if past.args is None:
+            return None
+        try:
+            found = values.decode(self._read(past.args))
+        except (SchemaMismatch, ValueRejected):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _is_renamed(self, past: Past, asked: Asked) -> bool:
+        """Whether only a parameter has another name: the same values in the same order."""
+        recorded, now = self._recorded(past), values.again(asked.args)
+        if recorded is None or len(recorded) != len(now):
+            return False
+        for (old, before), (new, value) in zip(recorded.items(), now.items(), strict=True):
+            if old != new and (old in asked.parameters or new in recorded):
+                return False
+            if new not in asked.noted and values.digest(before) != values.digest(value):
+                return False
+        return True
+
+    # -- the fence ----------------------------------------------------------------------------------
+
+    def acted_on(self, past: Past) -> bool:
+        """Whether an effect or a child on its line was recorded after it."""
+        path = split(past.address)[0]
+        return any(other.first > past.seq and on_one_line(path, split(other.address)[0]) for other in self._executed())
+
+    def _executed(self) -> list[Past]:
+        if self._executed_before is None:
+            calls = list(self._calls.values())
+            self._executed_before = [past for past in calls if may_have_happened(past) and not _belongs(past)]
+        return self._executed_before
+
+    def unasked(self) -> list[Past]:
+        """Effects on record that the code has not asked for, and that no rehearsal has heard it ask for."""
+        if self._all_asked:
+            return []
+        left = [past for past in self._executed() if not past.asked and past.address not in self.learned.asked]
+        self._all_asked = not left  # Whatever is asked for stays so.
+        return [past for past in left if may_have_happened(past)]
+
+    def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[Past]:
+        """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""
+        return [past for past in self.unasked() if self._may_be(past, asked, may_still)]
+
+    def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
+        path = split(past.address)[0]
+        if past.rewound:
+            return self.same_values(past, asked)  # Whoever sent the run back may want another way.
+        if on_one_line(path, asked.path):
+            return True
+        return not may_still(past.address) or self.same_values(past, asked)
+
+    # -- what people have said ------------------------------------------------------------------------
+
+    def _said_of(self, address: str) -> CodeMatched | None:
+        """The newest word of a person about this call."""
+        return next((match for match in reversed(self._matches) if fits(match.address, address)), None)
+
+
+def fits(pattern: str, address: str) -> bool:
+    """`*` stands for any characters, also for none."""
+    return pattern == address or _starred(pattern).fullmatch(address) is not None
+
+
+def _starred(pattern: str) -> re.Pattern[str]:
+    return re.compile("(.*)".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def _filled(match: CodeMatched, address: str) -> str:
+    """The recorded call that is meant: what the stars of the pattern stand for is put in."""
+    found = _starred(match.address).fullmatch(address)
+    parts = match.other.split("*")
+    stars = list(found.groups()) if found is not None else []
+    return "".join(part + (stars[i] if i < min(len(stars), len(parts) - 1) else "") for i, part in enumerate(parts))
+
+
+def _belongs(past: Past) -> bool:
+    return _BELONGS.search(split(past.address)[1]) is not None or _BELONGS.search(past.address) is not None
+
+
+def _values(arguments: dict[str, Any]) -> list[str]:
+    return [values.digest(value) for value in arguments.values()]

@@ -1,0 +1,113 @@
+"""Trying again what failed: which calls that are, and what speaks against it.
+
+Everything that succeeded stays on record, so a call may be tried again only where what it builds on still stands. An
+effect that a saga has undone since does not: to go on as if it did would be wrong, and nobody would notice.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from surefoot.core.entry import Stop
+from surefoot.core.history import Past, PastState
+from surefoot.core.state import RunState
+
+_UNDO: Final = ".undo"
+_CALL: Final = re.compile(r"((?:.*/)?)([^/]*)#\d+")
+"""Scope and name of a call; not what is part of a call (`pay#1.repair1`)."""
+_HAPPENED: Final = (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
+_CALLS: Final = ("step", "effect")
+_WAITS: Final = ("question", "wait")
+
+
+class Undone(Struct, frozen=True):
+    """An effect that was done, and what took it back."""
+
+    effect: Past
+    undo: Past
+    scope: str
+    """Where it was undone."""
+
+
+def failed_calls(state: RunState) -> list[Past]:
+    """Steps and effects that failed, also those whose failure the code has caught, in the order they began."""
+    found = [past for past in state.calls.values() if past.kind in _CALLS and past.state is PastState.FAILED]
+    return sorted(found, key=lambda past: past.first)
+
+
+def expired(state: RunState) -> list[Past]:
+    """Questions and waits whose time was over. They may be named; by themselves they are no failure."""
+    return [past for past in state.calls.values() if past.kind in _WAITS and past.state is PastState.FAILED]
+
+
+def is_void(past: Past) -> bool:
+    """An effect that did nothing, and that was to be tried again: nobody misses it if the code no longer asks."""
+    return past.reopened and past.state is PastState.CLEARED
+
+
+def undone(calls: Iterable[Past]) -> list[Undone]:
+    """Which effects were undone, and by which calls. An undo takes back the newest of its name that still stands."""
+    standing: dict[str, list[Past]] = {}
+    found: list[Undone] = []
+    for past in sorted(calls, key=lambda past: past.first):
+        call = _CALL.fullmatch(past.address) if past.kind == "effect" and past.state in _HAPPENED else None
+        if call is None:
+            continue
+        scope, name = call.groups()
+        if not name.endswith(_UNDO):
+            standing.setdefault(name, []).append(past)
+            continue
+        earlier = standing.get(name.removesuffix(_UNDO), [])
+        newest = next((effect for effect in reversed(earlier) if effect.address.startswith(scope)), None)
+        if newest is not None:
+            earlier.remove(newest)
+            found.append(Undone(newest, past, scope))
+    return found
+
+
+def undone_around(state: RunState, failed: list[Past]) -> Undone | None:
+    """An effect that was done before one of these calls, on its line of control, and undone after it."""
+    for one in undone(state.calls.values()):
+        if any(one.effect.first < past.first < one.undo.first and _on_its_line(past.address, one) for past in failed):
+            return one
+    return None
+
+
+def undone_at_last(state: RunState) -> Undone | None:
+    """The last thing that the run did was to take something back: so it ended, and how is not on record."""
+    calls = [past for past in state.calls.values() if past.kind in _CALLS]
+    last = max(calls, key=lambda past: past.first, default=None)
+    return next((one for one in undone(calls) if one.undo is last), None)
+
+
+def undone_meanwhile(run: str, address: str, known: Iterable[Undone]) -> Stop | None:
+    """Why a call must not begin in a run that was opened again: the code takes for done what was undone since."""
+    for one in known:
+        if one.effect.asked and not one.undo.asked and _on_its_line(address, one):
+            message = f"run {run}, {address}: not begun, for {one.effect.address} no longer stands: " + why_not(one)
+            facts = {"recorded": one.undo.address, "asked": address}
+            return Stop("CodeChanged", message, address, facts, cures(run, one))
+    return None
+
+
+def why_not(one: Undone) -> str:
+    return f"it was done, and {one.undo.address} has undone it since. To go on as if it were done would be wrong."
+
+
+def cures(run: str, one: Undone) -> tuple[tuple[str, str], ...]:
+    at = shlex.quote(one.effect.address)
+    return (
+        ("do it once more, under new keys?", f"surefoot runs fork {shlex.quote(run)} --at {at} --id NEW"),
+        ("leave it undone?", f"surefoot runs cancel {shlex.quote(run)}"),
+    )
+
+
+def _on_its_line(address: str, one: Undone) -> bool:
+    call = _CALL.fullmatch(address)
+    scope = call[1] if call is not None else ""
+    return scope.startswith(one.scope) or one.scope.startswith(scope)

@@ -1,0 +1,152 @@
+"""The gate: before a run goes on, the code is replayed dry, and what must stop stops before anything is executed.
+
+A rehearsal is a session that only replays: recorded calls are answered by the journal, each branch ends at its first
+call without an outcome, no check and no witness looks, nothing is claimed and nothing is written. What it finds is
+judged at its end, when all branches were heard: a new effect that may be one on record under another name, recorded
+effects that nobody asks for, more steps that would run again than a person would want to pay for unasked.
+
+The code between calls runs once more by this. It had to bear being run again already.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from surefoot.core.changing import kept_notes, undecorated
+from surefoot.core.command import Returned
+from surefoot.core.entry import Stop
+from surefoot.core.history import Past, PastState
+from surefoot.core.matching import Learned, may_have_happened, split
+from surefoot.core.state import Event, RunState
+from surefoot.engine.config import settings
+from surefoot.engine.ending import conclude
+from surefoot.engine.rehearsal import rehearsing
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.session import Session
+from surefoot.engine.spec import decorated_as, is_decorated
+from surefoot.errors import Damaged, SchemaMismatch
+from surefoot.store.contract import Head
+
+MANY_STEPS: Final = 10
+"""A run with more recorded steps than this is rehearsed also if it has executed no effect."""
+MOST_REHEARSALS: Final = 5
+PATIENCE_SECONDS: Final = 10.0
+"""A rehearsal that takes longer is told of."""
+log = logging.getLogger("surefoot")
+
+
+class Rehearsal(Session):
+    """A dry session. Whatever it marks in the folded run is taken back when it is over."""
+
+    def __init__(self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None) -> None:
+        super().__init__(runtime, state, head, dry=True, learned=learned or Learned())
+        self.is_gate = self.sees_through_reruns = True
+
+    def take_event(self, name: str) -> Event | None:
+        """Seen, and left there for the drive."""
+        return self.state.event_for(name)
+
+    def judged(self, outcome: Returned | BaseException) -> list[Stop]:
+        """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
+        stops = [stop for stop in self.stops if stop.reason == "CodeChanged"]
+        if len(self.reruns) > settings.rerun_limit:
+            stops.append(self.too_many_reruns())
+        fenced = (self.fence(asked) for asked in sorted(self.met, key=lambda asked: asked.address))
+        stops += [stop for stop in fenced if stop is not None][:1]
+        if not (self.stops or stops or self.planned or self.trouble) and self.state.cancel is None:
+            stops += self._at_the_end(outcome)
+        return stops
+
+    def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
+        """The code came to its end without anything new. Nothing is appended: what a drive would write is dropped."""
+        program = conclude(self, outcome)
+        with suppress(StopIteration):
+            while True:
+                next(program)
+        return [stop for stop in self.stops if stop.reason == "CodeChanged"]
+
+    def learnt(self) -> Learned:
+        """What the next rehearsal, or the drive, has to know."""
+        asked = frozenset(past.address for past in self.state.calls.values() if past.asked and past.kind != "value")
+        return Learned(self.matcher.learned.inserted | self.matcher.found_inserted, asked)
+
+    def notes(self) -> list[str]:
+        kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in self.kept]
+        return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first))
+
+    def forget(self) -> None:
+        """As if nobody had asked: the drive replays the same folded run."""
+        for past in self.state.calls.values():
+            past.asked = False
+
+
+def is_needed(state: RunState) -> bool:
+    """Whether something may be done twice, or much may be paid for twice, if the code has changed."""
+    steps = 0
+    for past in state.calls.values():
+        if past.kind == "effect" or may_have_happened(past):
+            return True
+        steps += past.kind == "step" and past.state in (PastState.DONE, PastState.FAILED)
+    return steps > MANY_STEPS
+
+
+def plain_functions(state: RunState, fn: Any) -> Stop | None:
+    """A recorded effect that is a plain function in the workflow's module now: to replay would execute it."""
+    names: dict[str, list[Past]] = {}
+    for past in state.calls.values():
+        if past.kind == "effect" and may_have_happened(past):
+            names.setdefault(split(past.address)[1], []).append(past)
+    module = getattr(fn, "__globals__", {})
+    for name, pasts in names.items():
+        found = module.get(name)
+        if isinstance(found, types.FunctionType) and not is_decorated(found) and not decorated_as(name, found):
+            return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts)
+    return None
+
+
+def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
+    """A recorded value that today's classes cannot read stops the run; damage and misuse are told as they are."""
+    if not isinstance(trouble, SchemaMismatch) or isinstance(trouble, Damaged) or trouble.run_id != run:
+        return None
+    facts = {str(name): str(value) for name, value in trouble.facts.items()}
+    return Stop("SchemaMismatch", trouble.summary, trouble.address, facts, trouble.cures)
+
+
+@contextmanager
+def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
+    """What is called in here is not to happen; and whoever waits is told if it takes long."""
+    timer = threading.Timer(PATIENCE_SECONDS, _tell_where, (rehearsal.run, threading.get_ident()))
+    timer.daemon = True
+    timer.start()
+    try:
+        with rehearsing(rehearsal):
+            yield
+    finally:
+        timer.cancel()
+        rehearsal.forget()
+
+
+def _tell_where(run: str, thread: int) -> None:
+    frame = sys._current_frames().get(thread)
+    lines = traceback.extract_stack(frame) if frame is not None else []
+    ours = [line for line in lines if "surefoot" not in line.filename.split("/")[-2:-1]]
+    where = f" It is at {ours[-1].filename}, line {ours[-1].lineno}, in {ours[-1].name}." if ours else ""
+    log.warning(
+        "run %s: its code is being replayed before the run is taken up, for %g s by now, and has not come to anything "
+        "new.%s Nothing was executed, and nothing is claimed.",
+        run, PATIENCE_SECONDS, where,
+    )  # fmt: skip
+
+
+def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:
+    """Whether the rehearsal was cut off from outside: Ctrl-C, or whoever waits for the run has given it up."""
+    if isinstance(outcome, KeyboardInterrupt):
+        return True
+    return rehearsal.is_given_up() and isinstance(outcome, BaseException)

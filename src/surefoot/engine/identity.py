@@ -1,0 +1,116 @@
+"""Which workflow a run belongs to: its name, and the function that had that name when the run was created.
+
+Two modules may each have a workflow called `process`; to drive one's run with the other's code would do something that
+nobody asked for. So `module:qualname` is on record beside the name, and another function of that name is not taken for
+it, unless the code says so: `name=` on both, or `was=` on the one that is there now.
+
+A script that is started by hand is `__main__` to Python; here it counts as the module that its file would be when it is
+imported, so that `python app.py` and `surefoot worker app` mean the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surefoot.core.entry import RunCreated
+
+_STARTED: Final = ("__main__", "__mp_main__")
+"""What the file that was started is called; the second in helper processes."""
+
+
+class Identity(Struct, frozen=True):
+    """A workflow as the code at hand has it."""
+
+    name: str
+    origin: str = ""
+    """`module:qualname`; empty: nobody can say (a notebook, code that was generated)."""
+    named: bool = False
+    """Whether the name was given with `name=`."""
+    was: tuple[str, ...] = ()
+    """What it was called before: `old`, or `old_module:old`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name under which its runs may be on record."""
+        called = (old.rpartition(":") for old in self.was)
+        return tuple(
+            dict.fromkeys(
+                [self.name, *(each for _, colon, old in called for each in (old, _last(old) if colon else old))]
+            )
+        )
+
+    def owns(self, created: RunCreated) -> bool:
+        """Whether that run is one of this workflow."""
+        return self._is_same(created) or any(self._was(old, created) for old in self.was)
+
+    def _is_same(self, created: RunCreated) -> bool:
+        if created.workflow != self.name:
+            return False
+        if not created.module or not self.origin or _place(created.module) == _place(self.origin):
+            return True
+        if _module(created.module) == _module(self.origin):
+            return created.named or self.named
+        return created.named and self.named
+
+    def _was(self, old: str, created: RunCreated) -> bool:
+        module, colon, name = old.rpartition(":")
+        recorded, _, qualname = created.module.partition(":")
+        if name not in (created.workflow, qualname):
+            return False
+        if not recorded or (created.named and not colon):
+            return True
+        return recorded == (module if colon else _module(self.origin))
+
+
+def origin_of(fn: Callable[..., Any]) -> str:
+    """`module:qualname` of a function; empty if its module has no name that would be the same another time."""
+    module = fn.__module__
+    if module in _STARTED:
+        module = _import_name(sys.modules.get(module))
+    return f"{module}:{fn.__qualname__}" if module else ""
+
+
+def _import_name(started: Any) -> str:
+    """What the started file would be called if it were imported."""
+    spec = getattr(started, "__spec__", None)
+    if spec is not None and spec.name not in _STARTED:
+        return str(spec.name)  # python -m package.module
+    file = getattr(started, "__file__", None)
+    if not isinstance(file, str):
+        return ""
+    path = Path(file).resolve()
+    parts = [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts) if all(part.isidentifier() for part in parts) else path.stem
+
+
+def _last(qualname: str) -> str:
+    """What a function was called, without the class it is in."""
+    return qualname.rpartition(".")[2]
+
+
+def _place(origin: str) -> tuple[str, str]:
+    """Of a function inside another one, only its own name counts: the one around it makes it, and may be any."""
+    module, _, qualname = origin.partition(":")
+    return module, qualname.rpartition("<locals>.")[2]
+
+
+def _module(origin: str) -> str:
+    return origin.partition(":")[0]
+
+
+def moved(created: RunCreated, mine: Identity) -> tuple[tuple[str, str], ...]:
+    """What helps where a run of that name is on record for another function."""
+    where = created.module or created.workflow
+    return (
+        ("the same, moved or renamed?", f'@sf.workflow(was="{where}") on {mine.name}'),
+        ("another one?", "give each a name= of its own, and this task another run id"),
+    )

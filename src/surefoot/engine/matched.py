@@ -1,0 +1,86 @@
+"""A person's word on how changed code and recorded calls belong together, for one run.
+
+What is said has to hit something: the call that a stop names, or recorded calls. A pattern that hits nothing, or a
+recorded call that could be two, is refused: an answer to nothing would only seem to help.
+"""
+
+from __future__ import annotations
+
+from surefoot.core.address import as_recorded
+from surefoot.core.entry import CodeMatched
+from surefoot.core.history import Past, PastState
+from surefoot.core.matching import fits, is_child
+from surefoot.core.state import ENDED, RunState
+from surefoot.errors import UsageError
+
+HOW = ("is", "new", "keep", "rerun")
+
+
+def word(
+    state: RunState, address: str, *, is_: str | None, new: bool, keep: bool, rerun: bool, by: str, note: str
+) -> CodeMatched:
+    """The entry to record; refused with the reason if it could be no answer."""
+    address = as_recorded(address)
+    said = [name for name, given in zip(HOW, (is_ is not None, new, keep, rerun), strict=True) if given]
+    if len(said) != 1:
+        raise UsageError("match: say one of --is OLD, --new, --keep and --rerun.")
+    if state.status in ENDED:
+        raise UsageError(f"run {state.run} has ended already: {state.status}")
+    how = said[0]
+    if how in ("keep", "rerun"):
+        _require_recorded(state, address, how)
+    else:
+        _require_asked(state, address)
+    other = as_recorded(is_ or "")
+    if how == "is":
+        _require_one(state, address, other)
+    return CodeMatched(address, how, by, other, note)
+
+
+def _calls(state: RunState) -> list[Past]:
+    return [past for past in state.calls.values() if past.kind in ("step", "effect")]
+
+
+def _asked(state: RunState) -> list[str]:
+    """The calls of the code as it is now that the stops of this run are about."""
+    facts = [stop.facts for stop in state.stops if stop.reason == "CodeChanged"]
+    return [found[name] for found in facts for name in ("asked", "call") if "#" in found.get(name, "")]
+
+
+def _require_asked(state: RunState, address: str) -> None:
+    asked = [one for one in _asked(state) if "{" not in one]
+    if not any(fits(address, one) for one in asked):
+        known = ", ".join(dict.fromkeys(asked)) or "none: it does not stand at changed code"
+        raise UsageError(f"run {state.run}: no call that it stands at is {address}. Those that it does: {known}.")
+
+
+def _require_recorded(state: RunState, address: str, how: str) -> None:
+    hit = [past for past in _calls(state) if fits(address, past.address)]
+    if not hit and any(fits(address, one) for one in _asked(state)):
+        return
+    if not hit:
+        raise UsageError(f"run {state.run}: {address} hits no recorded step or effect.")
+    effects = [past.address for past in hit if past.kind == "effect" or is_child(past)]
+    if how == "rerun" and effects and "*" not in address:
+        raise UsageError(
+            f"run {state.run}: {effects[0]} is an effect, and was executed. To have it run again, send the run back to "
+            "before it (surefoot runs rewind): then a person is asked."
+        )
+    if how == "keep":
+        open_ = [past.address for past in hit if past.state is PastState.IN_DOUBT and "*" not in address]
+        if open_:
+            raise UsageError(f"run {state.run}: {open_[0]} is in doubt. Settle it first (surefoot settle).")
+
+
+def _require_one(state: RunState, address: str, other: str) -> None:
+    """With a star on both sides what it stands for is taken over; without one, one recorded call is meant."""
+    hit = [past.address for past in _calls(state) if fits(other, past.address)]
+    if not hit:
+        raise UsageError(f"run {state.run}: {other} hits no recorded step or effect.")
+    if "*" in other and address.count("*") != other.count("*"):
+        raise UsageError(
+            f"run {state.run}: {other} hits {len(hit)} recorded calls, {', '.join(hit[:3])} …: name one, or put as many "
+            f"stars into the address ({address}) as into it."
+        )
+    if "*" not in other and "*" in address:
+        raise UsageError(f"run {state.run}: {address} may be several calls, and {other} is one. Name one of them.")

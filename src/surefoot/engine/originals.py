@@ -1,0 +1,79 @@
+"""The exceptions that user code raised, kept for developers: what code inside a run gets are copies of them.
+
+A copy is the same the first time and on replay, so it has nothing of the original that replay could not have: not even
+its traceback, whose text user code may pass on. Whoever waits for the run outside of it gets the whole story, as far as it
+happened in this process: the workflow's lines, then those of the call that raised.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Final
+
+_log = logging.getLogger("surefoot")
+_KEPT: Final = 16
+"""A long run may meet many failures, and each holds on to its frames: the newest are kept."""
+
+
+class Originals:
+    """Which copies were handed out for which exceptions."""
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self) -> None:
+        self._pairs: deque[tuple[BaseException, BaseException]] = deque(maxlen=_KEPT)
+
+    def keep(self, copy: BaseException, original: BaseException) -> None:
+        self._pairs.append((copy, original))
+
+    def traced(self, error: BaseException, live: BaseException | None) -> BaseException:
+        """The same failure, with the lines of code behind it and behind what led to it."""
+        for shown, met in _side_by_side(error, live):
+            shown.__traceback__ = self._lines(met)
+        return error
+
+    def _lines(self, met: BaseException) -> TracebackType | None:
+        behind = next((original for copy, original in self._pairs if copy is met), None)
+        return _joined(met.__traceback__, None if behind is None else behind.__traceback__)
+
+
+def log(run: str, error: BaseException, masked: Callable[[str], str]) -> None:
+    """What a call raised, with its traceback. User code may handle the copy, and nobody would see the line again."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    try:
+        text = "".join(traceback.format_exception(error)).rstrip()
+    except Exception:  # noqa: BLE001 - __str__ and the like of user code
+        return
+    _log.info("run %s: a call failed\n%s", run, masked(text))
+
+
+def _side_by_side(
+    error: BaseException | None, live: BaseException | None
+) -> Iterator[tuple[BaseException, BaseException]]:
+    """A failure and the exception it was recorded from, then what led to them."""
+    pending, met = [(error, live)], 0
+    while pending and met < _KEPT:
+        shown, behind = pending.pop()
+        if shown is not None and behind is not None:
+            met += 1
+            yield shown, behind
+            pending.append((shown.__cause__, behind.__cause__))
+            if shown.__context__ is not shown.__cause__:
+                pending.append((shown.__context__, behind.__context__))
+
+
+def _joined(first: TracebackType | None, then: TracebackType | None) -> TracebackType | None:
+    if then is None:
+        return first
+    lines = []
+    while first is not None:
+        lines.append(first)
+        first = first.tb_next
+    for line in reversed(lines):
+        then = TracebackType(then, line.tb_frame, line.tb_lasti, line.tb_lineno)
+    return then

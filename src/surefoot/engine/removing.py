@@ -1,0 +1,28 @@
+"""Effects that the code no longer has: runs that executed them go on without, and that is noted.
+
+`sf.removed("book")` is said once, at module level, in the deploy that takes the effect out. It undoes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surefoot.core.address import escape
+from surefoot.core.history import Past
+from surefoot.core.matching import split
+from surefoot.errors import UsageError
+
+_removed: set[str] = set()
+
+
+def removed(*names: Any) -> None:
+    """Say that the code no longer has effects of these names. What they did outside stays done."""
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"sf.removed({name!r:.60}): the name of an effect that the code no longer has")
+        _removed.add(escape(name))
+
+
+def is_removed(past: Past) -> bool:
+    """Whether the code says that it no longer has this effect."""
+    return split(past.address)[1] in _removed

@@ -1,0 +1,165 @@
+"""What earlier processes recorded and the code, replayed, has not asked for yet: is it still to come?
+
+On replay what took minutes is answered at once, and what is no call of ours (an HTTP request, a timer of asyncio) takes
+its time again. So one task may be far ahead of another, and what it then does to it would strike earlier than it did: a
+failing sibling in a TaskGroup cancels the others, the first of two cancels the second. So where tasks have scopes of
+their own, an outcome is handed over only when the other tasks have asked for what was recorded before it: they go in the
+recorded order. For each call that is waited at most as long as it took the process that recorded it to get there: code
+that has changed may never ask for it, and the fence around new effects judges that.
+
+Branches of `sf.gather` and `sf.map` are joined, and nothing that one of them does reaches another: they wait for nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from surefoot.core.history import Past
+from surefoot.engine.current import Line, Place
+
+if TYPE_CHECKING:
+    from surefoot.engine.session import Session
+
+SLACK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.01
+_CALLS: Final = frozenset({"step", "effect", "timer", "wait"})
+_WHOLE: Final = re.compile(r"#\d+$")
+_STEP: Final = re.compile(r"\[[^\]]*\]/|[^/\[\]]+/")
+_DIRECT: Final = re.compile(r"[^/]+#\d+$")
+
+
+UNKNOWN: Final = object()
+
+
+class Backlog:
+    """The calls on record in the order in which they came, without those that were asked for."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        calls = (past for past in list(session.state.calls.values()) if _counts(past))
+        self._calls = sorted(calls, key=lambda past: past.first)
+        self._next = 0
+        groups: dict[str, list[Past]] = {}
+        for past in self._calls:
+            path = past.address[: past.address.rindex("/") + 1] if "]/" in past.address else ""
+            if path:
+                groups.setdefault(path, []).append(past)
+        self._labels = [_Labelled(calls) for calls in groups.values()][::-1]
+        """Scopes with calls on record that may be those of a task of its own. The earliest is the last."""
+
+    def before(self, seq: int | None) -> Iterator[Past]:
+        """Those that came before that entry; None: all."""
+        calls = self._calls
+        while self._next < len(calls) and calls[self._next].asked:
+            self._next += 1
+        for index in range(self._next, len(calls)):
+            past = calls[index]
+            if seq is not None and past.first >= seq:
+                break
+            if not past.asked:
+                yield past
+
+    def to_come(self, seq: int | None, path: str = "") -> Iterator[Past]:
+        """The same below that scope, as long as they may be expected."""
+        elapsed = elapsed_seconds(self._session)
+        for past in self.before(seq):
+            if past.address.startswith(path) and self._is_expected(past, elapsed):
+                yield past
+
+    def _is_expected(self, past: Past, elapsed: float) -> bool:
+        """Not for longer than it took the process that recorded it to come to it."""
+        starts = self._session.state.adoptions
+        index = bisect_right(starts, past.at)
+        took = (past.at - starts[index - 1]) / 1e6 if index else 0.0
+        return elapsed < took + SLACK_SECONDS
+
+    def is_ahead(self, place: Place, seq: int | None) -> bool:
+        """Whether another task has yet to ask for what came before that entry."""
+        if place.line.is_stray:
+            return any(is_elsewhere(place, past.address) for past in self.to_come(seq))
+        labels = self._labels
+        while labels and labels[-1].first() is None:
+            labels.pop()
+        elapsed = elapsed_seconds(self._session) if labels else 0.0
+        for labelled in reversed(labels):
+            first = labelled.first()
+            if seq is not None and labelled.calls[0].first >= seq:
+                break
+            if first is None or (seq is not None and first.first >= seq):
+                continue
+            owner = owner_of(place, first.address)
+            labelled.is_joined = isinstance(owner, Line) and not owner.is_stray
+            if is_elsewhere(place, first.address) and self._is_expected(first, elapsed):
+                return True
+        return False
+
+
+class _Labelled:
+    """The calls on record in one scope with a label."""
+
+    __slots__ = ("_next", "calls", "is_joined")
+
+    def __init__(self, calls: list[Past]) -> None:
+        self.calls = calls
+        self.is_joined = False
+        """Whether it was opened by a line that somebody joins, or by the run itself."""
+        self._next = 0
+
+    def first(self) -> Past | None:
+        """The first that was not asked for; None: nobody has to wait for it any more."""
+        while self._next < len(self.calls) and self.calls[self._next].asked:
+            self._next += 1
+        return None if self.is_joined or self._next == len(self.calls) else self.calls[self._next]
+
+
+def _counts(past: Past) -> bool:
+    return past.kind in _CALLS and not past.rewound and _WHOLE.search(past.address) is not None
+
+
+def elapsed_seconds(session: Session) -> float:
+    from asyncio import get_running_loop
+
+    return get_running_loop().time() - session.invoked
+
+
+async def in_turn(place: Place, address: str, *, on_record: bool) -> None:
+    """Hand this outcome over only when the other lines of control are where they were when it came."""
+    import asyncio
+
+    session: Session = place.session
+    past = session.state.calls.get(address) if on_record else None
+    seq = None if past is None else past.seq
+    while session.backlog.is_ahead(place, seq):
+        session.check_trouble()
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def is_elsewhere(place: Place, address: str) -> bool:
+    """Whether a recorded call is that of another line of control, which runs beside this one and which nobody joins."""
+    owner = owner_of(place, address)
+    if isinstance(owner, Line):
+        return not place.line.is_part_of(owner)
+    return owner is UNKNOWN
+
+
+def owner_of(place: Place, address: str) -> Line | object | None:
+    """Whose call that is, seen from here. UNKNOWN: its scope was not opened yet. None: a branch of the engine's own."""
+    top = place
+    while top.parent is not None:
+        top = top.parent
+    if not address.startswith(top.scope.path):
+        return None
+    scope, at = top.scope, len(top.scope.path)
+    owner: Any = top.line
+    while not _DIRECT.fullmatch(address, at):
+        step = _STEP.match(address, at)
+        if step is None or not step[0].startswith("["):
+            return None
+        found = scope.child(step[0])
+        if found is None:
+            return UNKNOWN
+        scope, owner, at = found, found.owner or owner, step.end()
+    return owner  # type: ignore[no-any-return]

@@ -1,0 +1,63 @@
+"""What a call asks for: its arguments and the defaults in force, as they are recorded.
+
+A retry repeats the request. An effect whose key was used is made again with the arguments and defaults on record, also
+if the code has another default by now, or passes something else for a parameter that `noted=` names. Only what is not
+recorded, secrets and what `ignore=` names, comes from the code as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw, Struct
+
+from surefoot.core.entry import NOTHING, Stop
+from surefoot.core.history import Past, PastState, cures
+from surefoot.engine.defaults import Gone
+
+if TYPE_CHECKING:
+    from surefoot.engine.session import Session
+    from surefoot.engine.spec import CallSpec
+
+_UNDER_WAY = frozenset({PastState.IN_DOUBT, PastState.RETRYING, PastState.UNSTORABLE})
+
+
+class Request(Struct, frozen=True):
+    args: Raw
+    digest: str
+    defaults: Raw = NOTHING
+
+
+def as_asked(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], raw: bytes, digest: str) -> Request:
+    """As the code asks for it now. Of a step no defaults are recorded: what it did is its result."""
+    return Request(Raw(raw), digest, spec.binder.left_out(args, kwargs) if spec.kind == "effect" else NOTHING)
+
+
+def repeated(session: Session, past: Past, request: Request) -> Request:
+    """The one on record, if this call goes on with it; else the one the code asks for now."""
+    if past.kind != "effect" or past.args is None or not _goes_on(past, request.digest):
+        return request
+    return Request(session.whole(past.args), past.digest or past.executed_with, recorded_defaults(session, past))
+
+
+def _goes_on(past: Past, digest: str) -> bool:
+    """What is settled as not happened may be asked for with other arguments, and is a request of its own then.
+
+    So is one that a person has sent back: unless it is asked for once more, word by word, and nobody knows its end.
+    """
+    if past.rewound:
+        return past.state is PastState.IN_DOUBT and past.executed_with == digest
+    return past.state in _UNDER_WAY or (past.state is PastState.CLEARED and past.digest == digest)
+
+
+def recorded_defaults(session: Session, past: Past) -> Raw:
+    return NOTHING if past.defaults is None else session.whole(past.defaults)
+
+
+def cannot_be_repeated(run: str, address: str, gone: Gone) -> Stop:
+    names = ", ".join(gone.names)
+    message = (
+        f"run {run}, {address}: it was called with a default for {names}, and the code no longer has that parameter, so "
+        "that the same call cannot be made again, looked for or undone. Nothing was executed."
+    )
+    return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, cures(run))

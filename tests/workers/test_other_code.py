@@ -1,0 +1,195 @@
+"""Workers with different code on one store: each drives its own runs, and leaves the others' alone."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+import pytest
+
+import surefoot as sf
+from surefoot.core.entry import RunCreated
+from surefoot.engine import config, journal, start
+from surefoot.engine.registry import Definition, registry
+from surefoot.store.contract import Serving, WorkerSeen
+from tests.working import ended, kinds, wait_until
+
+
+@sf.workflow
+def process(x):
+    return f"ours {x}"
+
+
+def queue(run: str, module: str) -> None:
+    runtime = config.runtime(create=True)
+    plan = process.definition.plan(run, ("x",), {})
+    created = RunCreated(plan.workflow, msgspec.Raw(plan.args), plan.digest, module=module)
+    journal.create(runtime.store, runtime.clock, run, created)
+
+
+def test_worker_leaves_another_modules_workflow_alone_and_says_so_once(store, caplog):
+    """They come first in the queue, and there are more of them than there is room: ours is driven all the same."""
+    for n in range(25):
+        queue(f"theirs-{n}", "their_module:process")
+    run = process.start("ours", "x")
+
+    with caplog.at_level(logging.WARNING, logger="surefoot"), sf.Worker(concurrency=4):
+        assert run.result(timeout=30) == "ours x"
+
+    assert all(kinds(f"theirs-{n}") == ["RunCreated"] for n in range(25))
+    told = [record.getMessage() for record in caplog.records if "left to others" in record.getMessage()]
+    assert len(told) == 1
+    assert '@sf.workflow(was="their_module:process")' in told[0]
+
+
+def test_two_workflows_of_one_name_in_one_worker_are_an_error_that_names_both(store):
+    """It could not know which code a run is for; to serve neither without a word would be worse."""
+
+    def twin() -> None: ...
+
+    registry.add(Definition(twin, "process", 1))
+
+    with pytest.raises(sf.UsageError, match=r"test_other_code:process, .*twin"):
+        sf.Worker().run()
+
+
+def test_worker_takes_up_runs_of_the_name_a_workflow_had(store):
+    """Renamed in a deploy, with runs in the queue."""
+
+    def handle(x: str) -> str:
+        return f"handled {x}"
+
+    handle.__qualname__ = "handle"
+    renamed = Definition(handle, None, 1, was="former")
+    runtime = config.runtime(create=True)
+    created = RunCreated("former", msgspec.Raw(b'{"x":"y"}'), "", module=f"{__name__}:former")
+    journal.create(runtime.store, runtime.clock, "former-1", created)
+    registry.add(renamed)
+
+    with sf.Worker():
+        wait_until(ended("former-1"))
+
+    assert sf.get_run("former-1").result() == "handled y"
+
+
+# -- a new version is rolled out -------------------------------------------------------------------------
+
+
+class Book:
+    """What was executed."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+
+def versions(book: Book):
+    """Old code, which has executed `mail`, and new code that calls it another name."""
+
+    @sf.effect
+    def mail() -> str:
+        book.lines.append("mail")
+        return "sent"
+
+    @sf.effect
+    def notify() -> str:
+        book.lines.append("notify")
+        return "sent"
+
+    def old() -> str:
+        mail()
+        sf.wait_event("go")
+        return mail()
+
+    def new() -> str:
+        notify()
+        sf.wait_event("go")
+        return notify()
+
+    return [Definition(fn, "rolled", 1) for fn in (old, new)]
+
+
+def half_done(old: Definition) -> None:
+    runtime = config.runtime(create=True)
+    with pytest.raises(sf.WaitingForAnswer):
+        start.run_blocking(runtime, old.plan("r", (), {}), "r", start.Options())
+    sf.send_event("r", "go", None)
+
+
+def take_up(definition: Definition) -> None:
+    runtime = config.runtime(create=False)
+    found = journal.load(runtime.store, "r")
+    assert found is not None
+    start.carry_out(start.taking_up(runtime, definition.resume_plan(), "r", found))
+
+
+def other_worker(monkeypatch, **serving) -> None:
+    """Beside this process another one is known to live."""
+    said = {"workflows": ("rolled",), "code": "other", **serving}
+    seen = WorkerSeen("f" * 16, "elsewhere", 1, 1, None, Serving(**said))
+    store = config.runtime(create=False).store
+    monkeypatch.setattr(type(store), "workers", lambda _: [seen])
+
+
+def test_run_that_the_code_here_cannot_go_on_with_is_left_to_workers_with_other_code(store, monkeypatch):
+    """In the middle of a deploy: it is not stopped, nor touched, as long as the old code may take it up."""
+    book = Book()
+    old, new = versions(book)
+    half_done(old)
+    other_worker(monkeypatch)
+    before = kinds("r")
+
+    with pytest.raises(start.LeftToOthers):
+        take_up(new)
+
+    assert kinds("r") == before
+    assert book.lines == ["mail"]
+    take_up(old)
+    assert book.lines == ["mail", "mail"]
+
+
+@pytest.mark.parametrize(
+    "serving",
+    [{"code": ""}, {"workflows": ("another",)}, {"queues": ("another",)}],
+    ids=["same code", "workflow", "queue"],
+)
+def test_run_that_nobody_else_can_go_on_with_is_stopped(store, monkeypatch, serving):
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "")
+    old, new = versions(Book())
+    half_done(old)
+    other_worker(monkeypatch, **serving)
+
+    with pytest.raises(sf.CodeChanged):
+        take_up(new)
+
+    assert sf.get_run("r").status == "stopped"
+
+
+def test_run_that_nobody_took_up_within_ten_minutes_is_stopped(store, monkeypatch):
+    old, new = versions(Book())
+    half_done(old)
+    other_worker(monkeypatch)
+    with pytest.raises(start.LeftToOthers):
+        take_up(new)
+    monkeypatch.setattr("surefoot.engine.deploying.PATIENCE_SECONDS", 0.0)
+
+    with pytest.raises(sf.CodeChanged):
+        take_up(new)
+
+
+def test_worker_that_starts_tries_what_stands_still_for_its_code(store, monkeypatch):
+    """A mended deploy goes on by itself; one that is not mended writes nothing."""
+    book = Book()
+    old, new = versions(book)
+    half_done(old)
+    with pytest.raises(sf.CodeChanged):
+        take_up(new)
+    before = kinds("r")
+    registry.add(new)
+    with sf.Worker() as worker:
+        wait_until(lambda: worker.ended.get("passed by"))
+    assert kinds("r") == before
+
+    monkeypatch.setattr(registry, "_known", {"rolled": {old.origin: old}})
+    with sf.Worker():
+        wait_until(ended("r"))
+    assert book.lines == ["mail", "mail"]

@@ -145,10 +145,21 @@ def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:
     were, have, them = ("were", "have", "them") if len(pasts) > 1 else ("was", "has", "it")
     message = (
         f"run {run}: {names} {were} executed before and {have} not been asked for when {at}. "
-        f"If the code no longer asks for {them}, the run stops, but only at its end."
+        f"If the code no longer asks for {them}, the run stops before its next new effect, or else at its end."
     )
     later = ("comes later?", f"then all is well: calls were put in front of {them}")
     return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": at}, (*cures(run), later))
+
+
+def not_known_yet(run: str, addresses: list[str], step: str) -> Stop:
+    """Recorded effects which the code asks for with something that a step gives which has not run."""
+    names = ", ".join(addresses[:5]) + (" …" if len(addresses) > 5 else "")
+    message = (
+        f"run {run}: {names} {'are' if len(addresses) > 1 else 'is'} on record, and asked for with what {step} gives, which "
+        "would run first. If that is not what was passed before, the run stops there, before anything else is executed."
+    )
+    same = ("gives the same?", "then all is well")
+    return Stop("CodeChanged", message, addresses[0], {"recorded": names, "asked": step}, (*cures(run), same))
 
 
 def located(error: Stopped, run: str, where: str) -> Stopped:

@@ -271,6 +271,10 @@ class Matcher:
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
 
+    def at(self, asked: Asked) -> Past | None:
+        """The record that a call leads to whose arguments nobody knows yet."""
+        return self._at(asked, exact=False)
+
     def _at(self, asked: Asked, *, exact: bool) -> Past | None:
         """The record that its number leads to: here, or where a declaration says that its calls are on record."""
         direct = self._calls.get(asked.address)

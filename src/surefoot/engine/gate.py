@@ -11,9 +11,10 @@ The code between calls runs once more by this. It had to bear being run again al
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import sysconfig
 import threading
-import traceback
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Learned, may_have_happened, split
 from surefoot.core.state import Event, RunState
 from surefoot.engine.config import settings
+from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
 from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.runtime import Runtime
@@ -40,6 +42,8 @@ MOST_REHEARSALS: Final = 5
 PATIENCE_SECONDS: Final = 10.0
 """A rehearsal that takes longer is told of."""
 log = logging.getLogger("surefoot")
+_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_NOT_THEIRS: Final = (_OURS + os.sep, sysconfig.get_path("stdlib") + os.sep, "<frozen ")
 
 
 class Rehearsal(Session):
@@ -48,6 +52,25 @@ class Rehearsal(Session):
     def __init__(self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None) -> None:
         super().__init__(runtime, state, head, dry=True, learned=learned or Learned())
         self.is_gate = self.sees_through_reruns = True
+        self.patience_seconds = PATIENCE_SECONDS
+        self._owner: object = None
+        """The thread or task that the code runs in."""
+
+    def root_place(self, owner: object) -> Place:
+        self._owner = owner
+        return super().root_place(owner)
+
+    def takes_long(self) -> None:
+        """Called beside it, once: whoever waits is told where it is."""
+        where = f" It is at {at}." if (at := self.where()) else ""
+        log.warning(
+            "run %s: its code is being replayed before the run is taken up, for %g s by now, and has not come to "
+            "anything new.%s Nothing was executed, and nothing is claimed.",
+            self.run, self.patience_seconds, where,
+        )  # fmt: skip
+
+    def where(self) -> str:
+        return _where(self._owner)
 
     def take_event(self, name: str) -> Event | None:
         """Seen, and left there for the drive."""
@@ -120,9 +143,12 @@ def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
 
 
 @contextmanager
-def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
-    """What is called in here is not to happen; and whoever waits is told if it takes long."""
-    timer = threading.Timer(PATIENCE_SECONDS, _tell_where, (rehearsal.run, threading.get_ident()))
+def on_stage(rehearsal: Rehearsal, *, forgets: bool = True) -> Iterator[None]:
+    """What is called in here is not to happen; and whoever waits is told if it takes long.
+
+    `forgets`: what it has marked in the folded run is taken back, for the drive.
+    """
+    timer = threading.Timer(rehearsal.patience_seconds, rehearsal.takes_long)
     timer.daemon = True
     timer.start()
     try:
@@ -130,19 +156,43 @@ def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
             yield
     finally:
         timer.cancel()
-        rehearsal.forget()
+        if forgets:
+            rehearsal.forget()
 
 
-def _tell_where(run: str, thread: int) -> None:
-    frame = sys._current_frames().get(thread)
-    lines = traceback.extract_stack(frame) if frame is not None else []
-    ours = [line for line in lines if "surefoot" not in line.filename.split("/")[-2:-1]]
-    where = f" It is at {ours[-1].filename}, line {ours[-1].lineno}, in {ours[-1].name}." if ours else ""
-    log.warning(
-        "run %s: its code is being replayed before the run is taken up, for %g s by now, and has not come to anything "
-        "new.%s Nothing was executed, and nothing is claimed.",
-        run, PATIENCE_SECONDS, where,
-    )  # fmt: skip
+def _where(owner: object) -> str:
+    """The line of the user's code that a thread or a task is at."""
+    frames = [
+        frame for frame in (_of_thread(owner) if isinstance(owner, int) else _of_task(owner)) if _is_theirs(frame)
+    ]
+    if not frames:
+        return ""
+    return f"{frames[-1].f_code.co_filename}, line {frames[-1].f_lineno}, in {frames[-1].f_code.co_name}"
+
+
+def _of_thread(ident: int) -> list[types.FrameType]:
+    frame = sys._current_frames().get(ident)
+    found: list[types.FrameType] = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _of_task(task: Any) -> list[types.FrameType]:
+    """A task that waits has no frame of a thread: the coroutines that wait for each other have theirs."""
+    awaited = task.get_coro() if hasattr(task, "get_coro") else None
+    found: list[types.FrameType] = []
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is not None:
+            found.append(frame)
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    return found
+
+
+def _is_theirs(frame: types.FrameType) -> bool:
+    return not frame.f_code.co_filename.startswith(_NOT_THEIRS)
 
 
 def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:

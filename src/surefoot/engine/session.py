@@ -399,11 +399,7 @@ class Session:
         self, place: Place, spec: CallSpec, address: str, raw: bytes, digest: str
     ) -> tuple[str, Past | None] | Ending:
         """Which recorded call is meant, and where it is on record; or how the call ends, without being made."""
-        scope = place.scope
-        asked = Asked(
-            address, scope.path, spec.name, scope.count(spec.name), spec.kind, digest, raw, spec.was, scope.also,
-            spec.uncompared, spec.binder.names, spec.on_change or settings.on_change, spec.is_new,
-        )  # fmt: skip
+        asked = self.asked(place, spec, address, raw, digest)
         try:
             with self._matching:
                 found = self.matcher.find(asked)
@@ -424,6 +420,14 @@ class Session:
             case New(free, declared):
                 stop = self._fenced(asked) if asked.fenced and not declared else None
                 return (free, None) if stop is None else Halted(stop)
+
+    def asked(self, place: Place, spec: CallSpec, address: str, raw: bytes, digest: str) -> Asked:
+        """The call as the code asks for it now."""
+        scope = place.scope
+        return Asked(
+            address, scope.path, spec.name, scope.count(spec.name), spec.kind, digest, raw, spec.was, scope.also,
+            spec.uncompared, spec.binder.names, spec.on_change or settings.on_change, spec.is_new,
+        )  # fmt: skip
 
     def _other_call(self, past: Past, asked: Asked) -> Stop:
         return other_arguments(

@@ -9,8 +9,10 @@ import pytest
 
 import surefoot as sf
 from surefoot.core.entry import RunCreated
-from surefoot.engine import config, journal, start
+from surefoot.engine import config, drive, journal, start
 from surefoot.engine.registry import Definition, registry
+from surefoot.engine.session import Session
+from surefoot.engine.signals import Suspended
 from surefoot.store.contract import Serving, WorkerSeen
 from tests.working import ended, kinds, wait_until
 
@@ -115,11 +117,11 @@ def half_done(old: Definition) -> None:
     sf.send_event("r", "go", None)
 
 
-def take_up(definition: Definition) -> None:
+def take_up(definition: Definition, run: str = "r") -> None:
     runtime = config.runtime(create=False)
-    found = journal.load(runtime.store, "r")
+    found = journal.load(runtime.store, run)
     assert found is not None
-    start.carry_out(start.taking_up(runtime, definition.resume_plan(), "r", found))
+    start.carry_out(start.taking_up(runtime, definition.resume_plan(), run, found))
 
 
 def other_worker(monkeypatch, **serving) -> None:
@@ -145,6 +147,58 @@ def test_run_that_the_code_here_cannot_go_on_with_is_left_to_workers_with_other_
     assert book.lines == ["mail"]
     take_up(old)
     assert book.lines == ["mail", "mail"]
+
+
+def taken_up_in_vain(monkeypatch, digest: str) -> None:
+    """A worker with that code has claimed it, and died before anything was recorded."""
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: digest)
+    runtime = config.runtime(create=False)
+    found = journal.load(runtime.store, "r")
+    assert found is not None
+    dying = Session(runtime, *found)
+    drive.claim(dying, dying.claim())
+    runtime.discharge(dying)
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
+
+
+def test_run_that_another_worker_died_with_is_left_untouched_too(store, monkeypatch):
+    """The old worker was killed by the deploy, right after it had taken the run up: the new code must not stop it."""
+    book = Book()
+    old, new = versions(book)
+    half_done(old)
+    other_worker(monkeypatch)
+    taken_up_in_vain(monkeypatch, "other")
+    before = kinds("r")
+
+    with pytest.raises(start.LeftToOthers):
+        take_up(new)
+
+    assert kinds("r") == before
+    assert book.lines == ["mail"]
+    take_up(old)
+    assert book.lines == ["mail", "mail"]
+
+
+@pytest.mark.parametrize("case", ["same code", "nobody else", "long ago"])
+def test_run_that_may_kill_its_workers_leaves_a_trace_before_its_code_runs(store, monkeypatch, case):
+    """Else it would go on killing them for ever: after five traces it is quarantined."""
+    old, _ = versions(Book())
+    half_done(old)
+    taken_up_in_vain(monkeypatch, "ours" if case == "same code" else "other")
+    if case != "nobody else":
+        other_worker(monkeypatch)
+    if case == "long ago":
+        monkeypatch.setattr("surefoot.engine.deploying.PATIENCE_SECONDS", 0.0)
+    seen = []
+
+    def deadly() -> None:
+        seen.append(kinds("r").count("RunAdopted"))
+
+    before = kinds("r").count("RunAdopted")
+    with pytest.raises(sf.CodeChanged):
+        take_up(Definition(deadly, "rolled", 1))
+
+    assert seen[0] == before + 1
 
 
 @pytest.mark.parametrize(
@@ -193,3 +247,46 @@ def test_worker_that_starts_tries_what_stands_still_for_its_code(store, monkeypa
     with sf.Worker():
         wait_until(ended("r"))
     assert book.lines == ["mail", "mail"]
+
+
+def test_word_of_a_person_is_heard_though_the_children_are_parked(store):
+    """What it waits for may be away for hours; whoever says that its steps run again does not wait for that."""
+    asked: list[str] = []
+
+    @sf.step
+    def read(prompt: str) -> str:
+        asked.append(prompt)
+        return prompt
+
+    @sf.workflow
+    def kid() -> None:
+        raise sf.Unavailable("the bank is closed", retry_after="1h")
+
+    def parent(prompt: str) -> None:
+        sf.gather(lambda: [read(f"{prompt} {n}") for n in range(12)], lambda: sf.child(kid, "kid"))
+
+    def old_code() -> None:
+        parent("old")
+
+    def new_code() -> None:
+        parent("new")
+
+    old, new = (Definition(fn, "rolled", 1) for fn in (old_code, new_code))
+    runtime = config.runtime(create=True)
+    created = start.created_entry(old.plan("r", (), {}), start.Options())
+    journal.create(runtime.store, runtime.clock, "r", created)
+    for definition, run in ((old, "r"), (kid.definition, "kid")):
+        with pytest.raises(Suspended):
+            take_up(definition, run)
+    assert sf.get_run("kid").status == "sleeping"
+    with pytest.raises(start.PassedBy):
+        take_up(new)
+    before = kinds("kid")
+
+    sf.get_run("r").match("*", rerun=True)
+    with pytest.raises(Suspended):
+        take_up(new)
+
+    assert [f"new {n}" for n in range(12)] == asked[12:]
+    assert kinds("kid") == before
+    assert sf.get_run("r").status == "waiting"

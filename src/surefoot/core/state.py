@@ -202,6 +202,8 @@ class RunState:
         """Who may take it up next, and from when on."""
         self.starts = 0
         """How often it was taken up since it last got any further."""
+        self.code = ""
+        """The digest of the code that last took it up; empty: unknown."""
         self.news = False
         """Whether somebody else has written anything since it was last taken up."""
         self.let_go_why = ""
@@ -399,7 +401,7 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state.starts += 1
     state.adoptions.append(max(record.at, state.adoptions[-1] if state.adoptions else 0))
     state.children, state.due, state.parked = (), None, ""
-    state._folder = entry.folder
+    state._folder, state.code = entry.folder, entry.code
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
     state.left = state.left[: state._left_by_segments]  # It goes on, so that its end was none.

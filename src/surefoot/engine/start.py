@@ -259,8 +259,7 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
 
 def _claimed(session: Session, plan: Plan) -> Loop:
     poison = _quarantine(session.state) if session.state.starts >= MOST_STARTS else None
-    if session.state.starts == 0:
-        # One that was taken up and got nowhere is claimed first: should its code kill this worker, too, that is known.
+    if poison is None and (yield from _is_tried_first(session)):
         yield from _gate(session, plan)
         yield from _left_to_others(session)
     try:
@@ -273,6 +272,15 @@ def _claimed(session: Session, plan: Plan) -> Loop:
         session.stops.append(poison)
         return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     return (yield from _drive(session, plan))
+
+
+def _is_tried_first(session: Session) -> Loop:
+    """One that was taken up and got nowhere is claimed first: should its code kill this worker, too, that is known."""
+    state, runtime = session.state, session.runtime
+    if state.starts == 0:
+        return True
+    now = runtime.clock.now()
+    return (yield Do(lambda: deploying.tries_first(runtime.store, state, code.digest(), now)))
 
 
 def _left_to_others(session: Session) -> Loop:

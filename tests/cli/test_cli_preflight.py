@@ -686,7 +686,7 @@ def test_what_would_be_kept_run_again_and_filled_in_is_listed_run_by_run(app, sh
     assert [{"address": "ask#1", "why": "effects were executed after it"}] == one["kept"]
     assert ["ask#2"] == one["again"]
     assert "tokens=0 was filled in" in one["filled_in"][0]
-    assert "  kept, though asked for with other arguments (effects were executed after it): ask#1\n" in told
+    assert "  kept: ask#1: effects were executed after it\n" in told
     assert "  would run again, with other arguments: ask#2\n" in told
     assert "  filled in: recorded values of acme.Answer are from another version" in told
     assert "warning" not in ended.err

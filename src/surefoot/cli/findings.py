@@ -80,7 +80,7 @@ def _on_the_way(one: Finding) -> list[str]:
     kept: dict[str, list[str]] = {}
     for address, why in one.kept:
         kept.setdefault(why, []).append(address)
-    told = [f"  kept, though asked for with other arguments ({why}): {_some(names)}" for why, names in kept.items()]
+    told = [f"  kept: {_some(names)}: {why}" for why, names in kept.items()]
     if one.again:
         told.append(f"  would run again, with other arguments: {_some(one.again)}")
     told += [f"  filled in: {what}" for what in one.filled_in]

@@ -102,7 +102,8 @@ class Rehearsal(Session):
 
     def notes(self) -> list[str]:
         kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in self.kept]
-        return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first))
+        counted = [found.note(self.run) for found in self.counted.values()]
+        return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first)) + counted
 
     def forget(self) -> None:
         """As if nobody had asked: the drive replays the same folded run."""

@@ -88,7 +88,8 @@ class Finding(Struct, frozen=True):
     unclaimed: tuple[str, ...] = ()
     """Recorded steps that the code no longer asks for: told, and no reason to stop."""
     kept: tuple[tuple[str, str], ...] = ()
-    """(address, why) of recorded calls that are asked for with other arguments, and whose outcome stands."""
+    """(address, why) of recorded calls whose outcome stands, though they are asked for with other arguments; and of verbs
+    without arguments that are more or less now."""
     again: tuple[str, ...] = ()
     """Recorded steps that are asked for with other arguments, and that would run again."""
     filled_in: tuple[str, ...] = ()
@@ -160,10 +161,14 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
         in_doubt,
         (*session.passed, *session.planned),
         verdict.unclaimed,
-        tuple(sorted((past.address, why) for past, _, why in session.kept)),
+        (*sorted((past.address, why) for past, _, why in session.kept), *_counted(session)),
         tuple(past.address for past in sorted(session.again, key=lambda past: past.first)),
         tuple(filled_in),
     )
+
+
+def _counted(session: Session) -> Iterator[tuple[str, str]]:
+    return ((found.address, found.why) for found in session.counted.values())
 
 
 def _definition(run: str, created: RunCreated | None) -> Definition:

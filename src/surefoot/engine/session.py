@@ -33,6 +33,7 @@ from surefoot.core.command import (
     Program,
     Returned,
 )
+from surefoot.core.counting import Counts, Differing
 from surefoot.core.doubt import Question
 from surefoot.core.entry import (
     NOTHING,
@@ -204,6 +205,8 @@ class Session:
         """In a rehearsal: the new effects that it came to."""
         self.kept: list[tuple[Past, Asked, str]] = []
         self.told_kept: frozenset[str] = frozenset()
+        self.counted: dict[str, Differing] = {}
+        """Verbs without arguments of which there are more or less in front of a recorded effect than there were."""
         self.rehearsed = False
         """Whether the code was held against the record, or needs not be, before this drive."""
         self.reruns: list[tuple[Past, Asked]] = []
@@ -365,6 +368,8 @@ class Session:
                     return found
                 address, past = found
                 place.called = address
+            if past is not None and past.kind == "effect" and not past.rewound:
+                self._count(place, past)
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
     def begin_at(
@@ -451,6 +456,25 @@ class Session:
         self.journal.lazily(CallKept(past.address, asked.digest, Raw(asked.args), why))
         if past.address not in self.told_kept:
             _log.warning("%s", kept_notes(self.run, [(past, self.bytes_of(past), asked.args, why)])[0])
+
+    def _count(self, place: Place, effect: Past) -> None:
+        """Whether verbs without arguments, which are matched by number, are as many here as they were. Noted once."""
+        at: Place | None = place
+        while at is not None and at.line is place.line and effect.address.startswith(at.scope.path):
+            for found in self._counts.differing(at.scope, effect):
+                if found.address not in self.counted:
+                    self.counted[found.address] = found
+                    self._note_count(found)
+            at = at.parent
+
+    def _note_count(self, found: Differing) -> None:
+        if self.dry:
+            return
+        first = self.state.calls.get(found.address)
+        if first is None or first.kept != found.digest:
+            self.journal.lazily(CallKept(found.address, found.digest, NOTHING, found.why))
+        if found.address not in self.told_kept:
+            _log.warning("%s", found.note(self.run))
 
     def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
         """A step with other arguments. None: it is to run. A rehearsal goes on with what it gave."""
@@ -628,6 +652,10 @@ class Session:
         return undone(list(self.state.calls.values()))
 
     @cached_property
+    def _counts(self) -> Counts:
+        return Counts(list(self.state.calls.values()))
+
+    @cached_property
     def backlog(self) -> Backlog:
         return Backlog(self)
 
@@ -788,7 +816,7 @@ class Session:
         """A recorded value (now, random, …): made once, then the same for ever."""
         self.enter_verb(place)
         address = place.scope.take(name)
-        past = self.state.calls.get(address)
+        past = self.numbered(place.scope, name, address)
         self.meet_cancel(place, past)
         if past is not None:
             past.asked = True
@@ -806,6 +834,15 @@ class Session:
         except UsageError as error:
             raise self.misused(error) from None
         return values.decode(raw)
+
+    def numbered(self, scope: Scope, name: str, address: str) -> Past | None:
+        """What is on record under that number: here, or where a declaration says that calls of this scope are."""
+        past = self.state.calls.get(address)
+        if past is None and scope.also:
+            elsewhere = (f"{path}{name}#{scope.count(name)}" for path, counted in scope.also if counted)
+            found = (self.state.calls.get(one) for one in elsewhere)
+            return next((one for one in found if one is not None and not one.asked), None)
+        return past
 
     def sent_back(self) -> list[Past]:
         """Effects that were executed before the run was sent back to before them, newest first."""
@@ -963,6 +1000,8 @@ class Session:
         self.state.segment += 1
         self.state.calls, self.state.cuts = {}, {}
         self.__dict__.pop("backlog", None)
+        self.__dict__.pop("_counts", None)
+        self.counted.clear()
         self.state.matches = []
         self.matcher = Matcher(self.state.calls, (), self._whole_bytes)
         self.state.args, self.state.digest, self.state.defaults = request.args, request.digest, request.defaults

@@ -430,7 +430,7 @@ def _gate(session: Session, plan: Plan) -> Loop:
         if not rehearsal.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = learnt
-    session.learn_from(learnt, {past.address for past, _, _ in rehearsal.kept})
+    session.learn_from(learnt, {*(past.address for past, _, _ in rehearsal.kept), *rehearsal.counted})
     session.stops += stops
     if not stops:
         for note in notes:

@@ -24,7 +24,7 @@ from surefoot.core.changing import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
-from surefoot.core.matching import Learned, may_have_happened, split
+from surefoot.core.matching import Learned, is_child, may_have_happened, split
 from surefoot.core.state import Event, RunState
 from surefoot.engine.config import settings
 from surefoot.engine.current import Place
@@ -115,10 +115,13 @@ def is_needed(state: RunState) -> bool:
     """Whether something may be done twice, or much may be paid for twice, if the code has changed."""
     steps = 0
     for past in state.calls.values():
-        if past.kind == "effect" or may_have_happened(past):
+        if past.kind == "effect":
             return True
-        steps += past.kind == "step" and past.state in (PastState.DONE, PastState.FAILED)
-    return steps > MANY_STEPS
+        if past.kind == "step":
+            steps += past.state in (PastState.DONE, PastState.FAILED)
+            if steps > MANY_STEPS or is_child(past):
+                return True
+    return False
 
 
 def plain_functions(state: RunState, fn: Any) -> Stop | None:

@@ -1,7 +1,7 @@
 """Which code this process runs: one digest over the project's loaded modules and the packages it can reach.
 
-It decides nothing about a call. It says whether two processes can be taken to run the same code: who tries a run first
-while a new version is rolled out, and whether a look through the whole run can be left out. So a digest that differs for
+It decides nothing about a call, nor whether a run is rehearsed: what modules read is no part of it. It says whether two
+processes can be taken to run the same code: who tries a run first while a new version is rolled out. So a digest that differs for
 no reason costs a little, and one that is equal by mistake is the fault to avoid: where anything cannot be told (code from
 a notebook, code without a file), there is no digest, which is never taken for equal.
 """

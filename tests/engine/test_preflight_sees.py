@@ -125,6 +125,9 @@ def test_effect_that_was_renamed_behind_a_new_step_is_found(calls, done):
     assert "stranded" == finding.verdict
     assert "asks for the effect charge#1" in str(finding.why[0])
     assert ["pay 5"] == done
+    matching = [when for when, do in finding.why[0].cures if "surefoot match" in do]
+    assert 2 == len(matching), "an answer to a stop that nobody has met is refused"
+    assert all(when.endswith("(once it has stopped)") for when in matching)
 
 
 def test_effect_that_is_gone_behind_a_new_step_is_found_at_the_end(calls):
@@ -231,6 +234,18 @@ def test_new_effect_that_gets_what_is_not_known_is_held_against_the_record(calls
         calls.charge(calls.look_up("amount"))
 
     assert "stranded" == found(old, new).verdict
+
+
+def test_next_segment_may_begin_with_what_is_not_known(calls):
+    def old():
+        calls.pay(5)
+        calls.cut()
+
+    def new(state=None):
+        calls.pay(5)
+        sf.continue_as_new([calls.look_up("name")])
+
+    assert "goes on" == found(old, new).verdict
 
 
 def test_code_that_asks_whether_it_is_none_is_given_both(calls):

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from surefoot.core import doubt, reshaping
 from surefoot.core.command import Done, Ending, Failed, Returned
@@ -406,7 +407,17 @@ def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Ve
 
 
 def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
-    return _revived(stops, session.run, session.runtime.store.url)
+    return _revived(tuple(map(_foreseen, stops)), session.run, session.runtime.store.url)
+
+
+def _foreseen(stop: Stop) -> Stop:
+    """No run stands at this stop yet, and an answer to what was not asked is refused."""
+    needs_stop = (" --is ", "--new")
+    cures = (
+        (f"{when} (once it has stopped)" if " match " in do and any(one in do for one in needs_stop) else when, do)
+        for when, do in stop.cures
+    )
+    return replace(stop, cures=tuple(cures))
 
 
 def _is_stopped_with_none(session: Rehearsal, definition: Definition) -> bool:
@@ -493,7 +504,10 @@ def _of_the_next_segment(
     session: Session, plan: start.Plan, signal: ContinueSignal
 ) -> tuple[str, tuple[BaseException, ...]]:
     try:
-        start.next_arguments(session.run, plan, signal)
+        with placeholder.opaque():
+            start.next_arguments(session.run, plan, signal)
+    except placeholder.Opaque:
+        pass  # It begins with what a step gives that has not run.
     except UsageError as misuse:
         return STRANDED, (UsageError(str(misuse)),)  # Without its cause: no line of the user's raised that.
     return GOES_ON, ()

@@ -132,23 +132,6 @@ def other_worker(monkeypatch, **serving) -> None:
     monkeypatch.setattr(type(store), "workers", lambda _: [seen])
 
 
-def test_run_that_the_code_here_cannot_go_on_with_is_left_to_workers_with_other_code(store, monkeypatch):
-    """In the middle of a deploy: it is not stopped, nor touched, as long as the old code may take it up."""
-    book = Book()
-    old, new = versions(book)
-    half_done(old)
-    other_worker(monkeypatch)
-    before = kinds("r")
-
-    with pytest.raises(start.LeftToOthers):
-        take_up(new)
-
-    assert kinds("r") == before
-    assert book.lines == ["mail"]
-    take_up(old)
-    assert book.lines == ["mail", "mail"]
-
-
 def taken_up_in_vain(monkeypatch, digest: str) -> None:
     """A worker with that code has claimed it, and died before anything was recorded."""
     monkeypatch.setattr("surefoot.engine.code.digest", lambda: digest)
@@ -161,13 +144,17 @@ def taken_up_in_vain(monkeypatch, digest: str) -> None:
     monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
 
 
-def test_run_that_another_worker_died_with_is_left_untouched_too(store, monkeypatch):
-    """The old worker was killed by the deploy, right after it had taken the run up: the new code must not stop it."""
+@pytest.mark.parametrize("is_taken_up", [False, True], ids=["handed out", "taken up in vain"])
+def test_run_that_the_code_here_cannot_go_on_with_is_left_to_workers_with_other_code(store, monkeypatch, is_taken_up):
+    """In the middle of a deploy: it is not stopped, nor touched, as long as the old code may take it up. Also if the deploy
+    has killed an old worker right after it had taken the run up.
+    """
     book = Book()
     old, new = versions(book)
     half_done(old)
     other_worker(monkeypatch)
-    taken_up_in_vain(monkeypatch, "other")
+    if is_taken_up:
+        taken_up_in_vain(monkeypatch, "other")
     before = kinds("r")
 
     with pytest.raises(start.LeftToOthers):

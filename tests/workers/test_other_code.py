@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -82,6 +83,8 @@ class Book:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.tries = 0
+        """How often the new code was replayed or run."""
 
 
 def versions(book: Book):
@@ -103,6 +106,7 @@ def versions(book: Book):
         return mail()
 
     def new() -> str:
+        book.tries += 1
         notify()
         sf.wait_event("go")
         return notify()
@@ -206,15 +210,24 @@ def test_run_that_nobody_else_can_go_on_with_is_stopped(store, monkeypatch, serv
 
 
 def test_run_that_nobody_took_up_within_ten_minutes_is_stopped(store, monkeypatch):
+    """So long a rollout may take; what nobody could go on with by then needs a person."""
     old, new = versions(Book())
     half_done(old)
     other_worker(monkeypatch)
-    with pytest.raises(start.LeftToOthers):
-        take_up(new)
-    monkeypatch.setattr("surefoot.engine.deploying.PATIENCE_SECONDS", 0.0)
+    passed = [1000.0]
+    monkeypatch.setattr("surefoot.engine.deploying.time", SimpleNamespace(monotonic=lambda: passed[0]))
+    before = kinds("r")
+    for moment in (1000.0, 1300.0, 1599.0):
+        passed[0] = moment
+        with pytest.raises(start.LeftToOthers):
+            take_up(new)
+    assert kinds("r") == before
 
+    passed[0] = 1600.0
     with pytest.raises(sf.CodeChanged):
         take_up(new)
+
+    assert sf.get_run("r").status == "stopped"
 
 
 def test_worker_that_starts_tries_what_stands_still_for_its_code(store, monkeypatch):
@@ -226,8 +239,11 @@ def test_worker_that_starts_tries_what_stands_still_for_its_code(store, monkeypa
         take_up(new)
     before = kinds("r")
     registry.add(new)
+    book.tries = 0
     with sf.Worker() as worker:
         wait_until(lambda: worker.ended.get("passed by"))
+        assert process.start("another", "x").result(timeout=30) == "ours x"  # It has looked for work again since.
+    assert book.tries == 1
     assert kinds("r") == before
 
     monkeypatch.setattr(registry, "_known", {"rolled": {old.origin: old}})

@@ -317,7 +317,8 @@ class RunState:
             if event is not None:
                 return self.event_for(event) is not None
             return past is not None and past.state is not PastState.OPEN
-        return False
+        # A person may have said how the call is to be matched; if that was no answer, it is tried once more for nothing.
+        return stop.reason == "CodeChanged" and bool(self.matches)
 
     def _unanswered(self, stop: Stop, now_due: Callable[[Due], bool]) -> bool:
         if stop.reason in ("Quarantined", "WorkflowFailed"):

@@ -109,6 +109,15 @@ def test_code_that_ends_the_process_strands_its_run_alone(folder, monkeypatch, e
     assert "ends the process that replays it" in found["second"].lines[1]
 
 
+def test_process_that_code_forks_says_nothing(folder):
+    """It comes back from the same calls: each run would be answered twice."""
+    change(folder, "second", "os.fork()")
+
+    found = rehearsing.rehearse(Settings(), ("app",), lambda _done, _of: None)
+
+    assert [("second", "waits"), ("first", "waits")] == [(one.run, one.verdict) for one in found.runs]
+
+
 def test_what_code_prints_is_no_part_of_the_answer(folder, shell):
     """Standard output belongs to the answer, also that of what the code starts."""
     change(folder, "second", "print('hello'); os.system('echo hello')")

@@ -162,9 +162,11 @@ def _serve(say: Callable[[dict[str, Any]], None], request: dict[str, Any]) -> No
 
 
 def _answers(stream: IO[str]) -> Callable[[dict[str, Any]], None]:
-    writing = threading.Lock()
+    writing, me = threading.Lock(), os.getpid()
 
     def say(what: dict[str, Any]) -> None:
+        if os.getpid() != me:
+            os._exit(0)  # The user's code has forked, and left its child to go on as we do.
         with writing:
             stream.write(json.dumps(what) + "\n")
             stream.flush()

@@ -35,7 +35,7 @@ def drive_by_worker(*args, run="r"):
             seen.result(timeout=LOOKED)
             deadline = time.monotonic() + LOOKED
             while run in worker.busy or mine.status in ("queued", "sleeping", "running", "interrupted"):
-                if time.monotonic() > deadline: break
+                if time.monotonic() > deadline or ("trouble" in worker.ended and run not in worker.busy): break
                 time.sleep(0.005)
         got = mine.result(timeout=0)
         print("DONE", json.dumps(got, default=str))
@@ -137,6 +137,8 @@ def _python(case: dict[str, Any]) -> list[str]:
 
 def holds(judge: ModuleType, warm: Warm, case: dict[str, Any], form: str, monkeypatch: Any, *, store: str = "") -> bool:
     """Whether the case holds in that form; what is wrong is printed."""
+    if "worker" in form and "WORKER" in case:
+        case = {**case, "WANT": {**case["WANT"], **case["WORKER"]}}
     monkeypatch.setattr(judge, "subprocess", Stage(warm, case, form, store=store))
     monkeypatch.setattr(judge, "lines", _lines)
     monkeypatch.setattr(sys, "argv", ["case"])

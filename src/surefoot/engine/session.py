@@ -419,8 +419,8 @@ class Session:
                 return self._runs_again(past, asked, counts=counts) or (past.address, None)
             case Changed(past):
                 return Halted(self._other_call(past, asked))
-            case InUse(old):
-                raise self.misused(still_in_use(self.run, spec.name, old))
+            case InUse(old, by):
+                raise self.misused(still_in_use(self.run, by, old))
             case New(free, declared):
                 stop = self._fenced(asked) if asked.fenced and not declared else None
                 return (free, None) if stop is None else Halted(stop)

@@ -1,0 +1,39 @@
+"""Further cases of changed code, by the sentences of what is promised; in every form, judged as the corpus is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.change.corpus_more import effects, endings, steps
+from tests.change.forms import CORPUS, FORMS, Warm, holds, load
+
+JUDGE = load(CORPUS / "_case.py")
+GROUPS: dict[str, list[dict[str, Any]]] = {"effects": effects.CASES, "steps": steps.CASES, "endings": endings.CASES}
+CASES = [(group, case) for group, cases in GROUPS.items() for case in cases]
+
+
+@pytest.fixture(scope="module")
+def warm():
+    process = Warm()
+    yield process
+    process.close()
+
+
+def forms_of(case: dict[str, Any]) -> tuple[str, ...]:
+    if "ASYNC" in case:
+        return "async", "async worker"
+    return ("blocking", "worker") if "BLOCKING" in case else FORMS
+
+
+@pytest.mark.parametrize(
+    ("case", "form"),
+    [
+        pytest.param(case, form, id=f"{group}: {case['TITLE']}, {form}")
+        for group, case in CASES
+        for form in forms_of(case)
+    ],
+)
+def test_further_change_while_a_run_is_unfinished(case, form, warm, monkeypatch, capsys):
+    assert holds(JUDGE, warm, case, form, monkeypatch), capsys.readouterr().out

@@ -33,6 +33,34 @@ def w():
 """
 GATHER = MAIL.replace('    send("a")\n    book("b")\n', '    sf.gather(lambda: send("a"), lambda: book("b"))\n')
 SCOPED = MAIL.replace('    send("a")\n', '    with sf.scope("eu"): send("a")\n')
+TWO = """
+@sf.effect
+def send(to: str) -> str:
+    out(f"mail {to}")
+    return "ok"
+@sf.effect
+def pay(order: str) -> str:
+    out(f"pay {order}")
+    die("x")
+    return "paid"
+@sf.workflow
+def part(x: str) -> str:
+    out(f"part {x}")
+    die("x")
+    return x
+def handle(n):
+    if n == 0: return send("a")
+    return pay("o")
+@sf.workflow
+def w():
+    return len(sf.map(handle, range(2), key=str, concurrency=1))
+"""
+"""The first branch comes to its end; the second is killed in its effect."""
+HIDDEN_RENAME = [
+    ('return send("a")', 'return (extra(), tell("a"))'),
+    ("@sf.effect\ndef send", "@sf.step\ndef extra() -> int: return 1\n@sf.effect\ndef tell"),
+]
+"""Behind a new step, so that only the drive can find it."""
 
 CASES = [
     {
@@ -446,5 +474,60 @@ CASES = [
         "EDIT": [("    return 4\n", "    return 5\n")],
         "THEN": ["run", "run"],
         "WANT": goes_on(ALL_FOUR, "DONE 5"),
+    },
+    {
+        "TITLE": "a branch has found changed code: another does not retry its effect in doubt",
+        "OLD": TWO,
+        "EDIT": [*HIDDEN_RENAME, ("@sf.effect\ndef pay", '@sf.effect(on_crash="retry")\ndef pay')],
+        "WANT": STOPS,
+    },
+    {
+        "TITLE": "a branch has found changed code: another does not run what its check has not found",
+        "OLD": TWO,
+        "EDIT": [
+            *HIDDEN_RENAME,
+            (
+                "@sf.workflow\ndef part",
+                "@pay.check\ndef _(order: str): return sf.not_happened()\n@sf.workflow\ndef part",
+            ),
+            ("@sf.effect\ndef pay", '@sf.effect(in_flight="0s")\ndef pay'),
+        ],
+        "WANT": STOPS,
+    },
+    {
+        "TITLE": "a branch has found changed code: another does not run what a person says did not happen",
+        "OLD": TWO,
+        "EDIT": HIDDEN_RENAME,
+        "THEN": [["settle", "r", "[1]/pay#1", "--not-happened"], "run"],
+        "WANT": STOPS,
+    },
+    {
+        "TITLE": "a branch has found changed code: another does not begin what is declared new",
+        "OLD": TWO,
+        "EDIT": [
+            *HIDDEN_RENAME,
+            ('return pay("o")', 'return (audit("n"), pay("o"))'),
+            ("@sf.workflow\ndef w", AUDIT.replace("@sf.effect", "@sf.effect(was=None)") + "@sf.workflow\ndef w"),
+        ],
+        "WANT": STOPS,
+    },
+    {
+        "TITLE": "a branch has found changed code: another does not go on with its child",
+        "DIRECT": "a worker takes the child up by itself: it is a run of its own",
+        "OLD": TWO.replace('return pay("o")', 'return sf.child(part, "c", "o")'),
+        "EDIT": HIDDEN_RENAME,
+        "WANT": STOPS,
+    },
+    {
+        "TITLE": "the branch that found changed code comes last: what is retried was begun before",
+        "OLD": TWO,
+        "EDIT": [
+            *HIDDEN_RENAME,
+            ("@sf.effect\ndef pay", '@sf.effect(on_crash="retry")\ndef pay'),
+            ("range(2)", "(1, 0)"),
+            ("die(", "str("),
+        ],
+        "MAY_REPEAT": True,
+        "WANT": {"said": "STOP CodeChanged", "outbox": {"mail a": 1, "pay o": 2}},
     },
 ]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-import traceback
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,7 +24,9 @@ from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Learned, may_have_happened, split
 from surefoot.core.state import Event, RunState
+from surefoot.engine import code
 from surefoot.engine.config import settings
+from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
 from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.runtime import Runtime
@@ -48,6 +49,12 @@ class Rehearsal(Session):
     def __init__(self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None) -> None:
         super().__init__(runtime, state, head, dry=True, learned=learned or Learned())
         self.is_gate = self.sees_through_reruns = True
+        self.owner: object = None
+        """The thread or the task in which the code is replayed."""
+
+    def root_place(self, owner: object) -> Place:
+        self.owner = owner
+        return super().root_place(owner)
 
     def take_event(self, name: str) -> Event | None:
         """Seen, and left there for the drive."""
@@ -122,7 +129,7 @@ def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
 @contextmanager
 def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
     """What is called in here is not to happen; and whoever waits is told if it takes long."""
-    timer = threading.Timer(PATIENCE_SECONDS, _tell_where, (rehearsal.run, threading.get_ident()))
+    timer = threading.Timer(PATIENCE_SECONDS, _tell_where, (rehearsal,))
     timer.daemon = True
     timer.start()
     try:
@@ -133,16 +140,32 @@ def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
         rehearsal.forget()
 
 
-def _tell_where(run: str, thread: int) -> None:
-    frame = sys._current_frames().get(thread)
-    lines = traceback.extract_stack(frame) if frame is not None else []
-    ours = [line for line in lines if "surefoot" not in line.filename.split("/")[-2:-1]]
-    where = f" It is at {ours[-1].filename}, line {ours[-1].lineno}, in {ours[-1].name}." if ours else ""
+def _tell_where(rehearsal: Rehearsal) -> None:
+    frame = next((frame for frame in _frames(rehearsal.owner) if code.is_projects(frame.f_code.co_filename)), None)
+    where = ""
+    if frame is not None:
+        where = f" It is at {frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}."
     log.warning(
         "run %s: its code is being replayed before the run is taken up, for %g s by now, and has not come to anything "
         "new.%s Nothing was executed, and nothing is claimed.",
-        run, PATIENCE_SECONDS, where,
+        rehearsal.run, PATIENCE_SECONDS, where,
     )  # fmt: skip
+
+
+def _frames(owner: Any) -> list[types.FrameType]:
+    """Where a thread or a task is, innermost first."""
+    found: list[types.FrameType] = []
+    if isinstance(owner, int):
+        frame = sys._current_frames().get(owner)
+        while frame is not None:
+            found.append(frame)
+            frame = frame.f_back
+        return found
+    waiting = owner.get_coro() if hasattr(owner, "get_coro") else None
+    while (frame := getattr(waiting, "cr_frame", None)) is not None:
+        found.insert(0, frame)
+        waiting = waiting.cr_await  # type: ignore[union-attr]
+    return found
 
 
 def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:

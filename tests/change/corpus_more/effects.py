@@ -113,7 +113,7 @@ CASES = [
             ("@sf.effect\ndef book", '@sf.effect(was="send")\ndef book'),
             ("@sf.effect\ndef send", '@sf.effect(was="book")\ndef send'),
         ],
-        "WANT": {"nothing": True},
+        "WANT": {"nothing": True, "tells": ["was= leads back to it (send -> book -> send)"]},
     },
     {
         "TITLE": "was= names an effect that is still in use",

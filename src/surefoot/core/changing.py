@@ -41,19 +41,16 @@ def _cures_of_new(run: str, asked: Asked, blocked: list[Past], *, alike: bool) -
     quoted, address = shlex.quote(run), shlex.quote(asked.address)
     path, old, _ = split(blocked[0].address)
     told: list[tuple[str, str]] = []
-    if old != asked.name:
+    is_run, was_run = asked.name == CHILD, old == CHILD
+    if old != asked.name and not (is_run or was_run):
         told.append(("the same, renamed?", f'@sf.effect(was="{old}") on {asked.name}'))
     if path != asked.path:
         told.append(("the same, moved?", f'was= on its scope: sf.scope("…", was="{_label(path)}")'))
-    told.append(
-        ("the same, this run only?", f"surefoot match {quoted} {address} --is {shlex.quote(blocked[0].address)}")
-    )
-    told.append(
-        (
-            "new?",
-            f'@sf.effect(was=None) on {asked.name}, or keep the old way for this run: if sf.patched("…"): … else: …',
-        )
-    )
+    if is_run is was_run:
+        this_one = f"surefoot match {quoted} {address} --is {shlex.quote(blocked[0].address)}"
+        told.append(("the same, this run only?", this_one))
+    declared = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
+    told.append(("new?", declared + 'keep the old way for this run: if sf.patched("…"): … else: …'))
     told.append(("new, this run only?", f"surefoot match {quoted} {address} --new"))
     if not alike and old != asked.name:
         told.append(("gone for good?", f'sf.removed("{old}") in the module'))

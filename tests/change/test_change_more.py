@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.change.corpus_more import effects, endings, steps
+from tests.change.corpus_more import effects, endings, mixed, steps
 from tests.change.forms import CORPUS, FORMS, Warm, holds, load
 
 JUDGE = load(CORPUS / "_case.py")
-GROUPS: dict[str, list[dict[str, Any]]] = {"effects": effects.CASES, "steps": steps.CASES, "endings": endings.CASES}
+GROUPS: dict[str, list[dict[str, Any]]] = {
+    "effects": effects.CASES,
+    "steps": steps.CASES,
+    "endings": endings.CASES,
+    "mixed": mixed.CASES,
+}
 MOST = FORMS[:3]
 """The fourth, async code in a worker, is what the corpus itself is for: it would cost a quarter more here."""
 ONLY = {

@@ -372,6 +372,26 @@ def test_code_that_raises_before_it_asks_for_what_was_done_is_a_stop(colour, sen
     assert sf.get_run("r").status == "stopped"
 
 
+def test_an_equal_stop_is_recorded_once(sent):
+    """A script that is started again and again, or a worker that looks again, must not fill the journal."""
+
+    @sf.effect
+    def other(): ...
+
+    @deployed
+    def new():
+        other()
+
+    stopped = []
+    for _ in range(3):
+        with pytest.raises(sf.CodeChanged, match="other#1"):
+            new.run("r")
+        stopped.append(everything())
+
+    assert kinds("r").count("RunStopped") == 1
+    assert stopped[0] == stopped[1] == stopped[2]
+
+
 def test_code_that_swallows_everything_comes_no_further_in_the_rehearsal(sent, ledger):
     """`except BaseException` around a call that would be executed: the next call is not reached either."""
 

@@ -96,6 +96,8 @@ class InUse(Struct, frozen=True):
     """`was=` names a call that the code still asks for by itself."""
 
     old: str
+    by: str
+    """The effect that says so."""
 
 
 Answer = Same | Kept | Rerun | New | Changed | InUse
@@ -234,14 +236,14 @@ class Matcher:
         if person is not None and person.how == "new":
             return self._declared_new(asked)
         if asked.name in self._aliased:
-            return InUse(asked.name)
+            return InUse(asked.name, self._aliased[asked.name])
         here = self._at(asked, exact=False)
         if here is None:
             return self._new_effect(asked, declared=asked.is_new)
         old = split(here.address)[1]
         if old != asked.name and asked.kind == here.kind:
             if old in self._asked_names:
-                return InUse(old)
+                return InUse(old, asked.name)
             self._aliased[old] = asked.name
         return self._as_recorded(asked, here, person)
 

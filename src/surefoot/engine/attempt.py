@@ -15,9 +15,12 @@ from surefoot.core import values
 from surefoot.core.clients import Known, known
 from surefoot.core.command import (
     After,
+    Append,
     Done,
     Ending,
+    Execute,
     Failed,
+    Halted,
     Hold,
     Look,
     Observe,
@@ -30,9 +33,10 @@ from surefoot.core.command import (
     Unstorable,
     Wish,
 )
-from surefoot.core.entry import NOTHING, Sight, StepStarted, Stop
+from surefoot.core.entry import NOTHING, EffectIntended, Sight, StepStarted, Stop
 from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState
+from surefoot.core.matching import CHILD
 from surefoot.core.programs.calls import Call, called_off, effect
 from surefoot.core.programs.landing import GONE, Fate
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
@@ -134,6 +138,18 @@ class Attempt:
         return not isinstance(wish, Look | Trace | Pause | After) and not (
             self.supervised and isinstance(wish, Observe | Hold)
         )
+
+    def held_back(self, wish: Wish) -> Ending | None:
+        """Another branch has found that the code has changed: no effect begins any more, be it a retry, nor a child.
+
+        What was cancelled is still undone: there nothing new is wanted of the code.
+        """
+        if isinstance(wish, Append):
+            begins = type(wish.entry) is EffectIntended
+        else:
+            begins = isinstance(wish, Execute) and self.spec.name == CHILD
+        stop = self.session.changed_code() if begins and self.session.state.cancel is None else None
+        return None if stop is None else Halted(stop)
 
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""

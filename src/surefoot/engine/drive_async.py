@@ -126,6 +126,8 @@ async def run_attempt(attempt: Attempt) -> Ending:
         program = attempt.program
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if session.stops and (ending := attempt.held_back(wish)) is not None:
+                return ending
             if not session.live and attempt.needs_claim(wish):
                 await go_live(session)
                 if (ending := attempt.settled_meanwhile()) is not None:

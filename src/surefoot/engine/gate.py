@@ -11,9 +11,7 @@ The code between calls runs once more by this. It had to bear being run again al
 from __future__ import annotations
 
 import logging
-import os
 import sys
-import sysconfig
 import threading
 import types
 from collections.abc import Iterator
@@ -26,6 +24,7 @@ from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Learned, is_child, may_have_happened, split
 from surefoot.core.state import Event, RunState
+from surefoot.engine import code
 from surefoot.engine.config import settings
 from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
@@ -42,8 +41,6 @@ MOST_REHEARSALS: Final = 5
 PATIENCE_SECONDS: Final = 10.0
 """A rehearsal that takes longer is told of."""
 log = logging.getLogger("surefoot")
-_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_NOT_THEIRS: Final = (_OURS + os.sep, sysconfig.get_path("stdlib") + os.sep, "<frozen ")
 
 
 class Rehearsal(Session):
@@ -166,37 +163,24 @@ def on_stage(rehearsal: Rehearsal, *, forgets: bool = True) -> Iterator[None]:
 
 def _where(owner: object) -> str:
     """The line of the user's code that a thread or a task is at."""
-    frames = [
-        frame for frame in (_of_thread(owner) if isinstance(owner, int) else _of_task(owner)) if _is_theirs(frame)
-    ]
-    if not frames:
-        return ""
-    return f"{frames[-1].f_code.co_filename}, line {frames[-1].f_lineno}, in {frames[-1].f_code.co_name}"
+    frame = next((frame for frame in _frames(owner) if code.is_projects(frame.f_code.co_filename)), None)
+    return "" if frame is None else f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
 
 
-def _of_thread(ident: int) -> list[types.FrameType]:
-    frame = sys._current_frames().get(ident)
+def _frames(owner: Any) -> list[types.FrameType]:
+    """Where a thread or a task is, innermost first."""
     found: list[types.FrameType] = []
-    while frame is not None:
-        found.append(frame)
-        frame = frame.f_back
-    return found[::-1]
-
-
-def _of_task(task: Any) -> list[types.FrameType]:
-    """A task that waits has no frame of a thread: the coroutines that wait for each other have theirs."""
-    awaited = task.get_coro() if hasattr(task, "get_coro") else None
-    found: list[types.FrameType] = []
-    while awaited is not None:
-        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
-        if frame is not None:
+    if isinstance(owner, int):
+        frame = sys._current_frames().get(owner)
+        while frame is not None:
             found.append(frame)
-        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+            frame = frame.f_back
+        return found
+    waiting = owner.get_coro() if hasattr(owner, "get_coro") else None
+    while (frame := getattr(waiting, "cr_frame", None)) is not None:
+        found.insert(0, frame)
+        waiting = waiting.cr_await  # type: ignore[union-attr]
     return found
-
-
-def _is_theirs(frame: types.FrameType) -> bool:
-    return not frame.f_code.co_filename.startswith(_NOT_THEIRS)
 
 
 def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:

@@ -420,8 +420,8 @@ class Session:
                 return self._runs_again(past, asked, counts=counts) or (past.address, None)
             case Changed(past):
                 return Halted(self._other_call(past, asked))
-            case InUse(old):
-                raise self.misused(still_in_use(self.run, spec.name, old))
+            case InUse(old, by):
+                raise self.misused(still_in_use(self.run, by, old))
             case New(free, declared):
                 stop = self._fenced(asked) if asked.fenced and not declared else None
                 return (free, None) if stop is None else Halted(stop)
@@ -491,14 +491,16 @@ class Session:
 
     def _fenced(self, asked: Asked) -> Stop | None:
         """Why a new effect does not begin. In a rehearsal that is judged at its end, when all branches were heard."""
-        with self._lock:
-            changed_code = next((stop for stop in self.stops if stop.reason == "CodeChanged"), None)
-            if self.dry:
+        if self.dry:
+            with self._lock:
                 self.met.append(asked)
-                return None
-        if changed_code is not None:
-            return changed_code  # Another branch has found that the code has changed: nothing more begins.
-        return self.fence(asked)
+            return None
+        return self.changed_code() or self.fence(asked)
+
+    def changed_code(self) -> Stop | None:
+        """What a branch has found in this drive: from then on nothing more begins in any other."""
+        with self._lock:
+            return next((stop for stop in self.stops if stop.reason == "CodeChanged"), None)
 
     def fence(self, asked: Asked) -> Stop | None:
         blocked = [

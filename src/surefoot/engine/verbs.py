@@ -26,7 +26,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
-from surefoot.engine import branches, current, drive, lines, people, worldview
+from surefoot.engine import branches, current, drive, lines, moving, people, worldview
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
 from surefoot.engine.people import Decision
@@ -273,8 +273,7 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
 def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address = place.scope.take("sleep")
-    past = session.state.calls.get(address)
+    address, past = moving.recorded(place, "sleep")
     session.meet_cancel(place, past)
     if past is not None:
         past.asked = True
@@ -296,8 +295,7 @@ def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
 def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address = place.scope.take("wait_event")
-    past = session.state.calls.get(address)
+    address, past = moving.recorded(place, "wait_event", lambda past: past.name == name)
     session.meet_cancel(place, past)
     due: Due | None
     if past is None:
@@ -466,9 +464,11 @@ def asked_for(
     session = place.session
     session.enter_verb(place)
     try:
-        return place, place.scope.take(verb), people.question(verb, text, details, by, timeout, wanted)
+        asked = people.question(verb, text, details, by, timeout, wanted)
     except UsageError as error:
         raise session.misused(error) from None
+    address, _ = moving.recorded(place, verb, lambda past: past.shown == asked.shown)
+    return place, address, asked
 
 
 # -- the world ------------------------------------------------------------------------------------------

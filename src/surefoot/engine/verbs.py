@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
+from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.entry import (
@@ -121,7 +122,10 @@ def progress(done: float, total: float | None = None, note: str = "") -> None:
 def publish(name: str, value: object) -> None:
     """Let others see a value of the run while it goes on."""
     place = current.require_branch("publish")
-    place.session.note(place, "publish", lambda: value, lambda address, raw: Published(address, name, raw))
+    mask = place.session.mask
+    place.session.note(
+        place, "publish", lambda: value, lambda address, raw: Published(address, name, values.masked(raw, mask))
+    )
 
 
 # -- scopes and branches ------------------------------------------------------------------------------
@@ -464,7 +468,7 @@ def asked_for(
     session = place.session
     session.enter_verb(place)
     try:
-        asked = people.question(verb, text, details, by, timeout, wanted)
+        asked = people.question(verb, text, details, by, timeout, wanted).masked(session.mask)
     except UsageError as error:
         raise session.misused(error) from None
     address, _ = moving.recorded(place, verb, lambda past: past.shown == asked.shown)

@@ -325,7 +325,7 @@ def test_what_is_left_in_doubt_is_told_in_every_form(ledger, form):
                 case _:
                     with sf.saga(), sf.saga():
                         hotel()
-        except Exception:  # noqa: BLE001 - as code does that wants to go on
+        except Exception:  # as code does that wants to go on
             sf.undo(hotel)
         return "rolled back"
 

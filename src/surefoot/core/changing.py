@@ -19,11 +19,14 @@ def names_of(pasts: Sequence[Past]) -> str:
     return shown + (f" and {len(pasts) - MOST_NAMES} more" if len(pasts) > MOST_NAMES else "")
 
 
-def new_effect(run: str, asked: Asked, blocked: list[Past], *, alike: bool, nothing: bool) -> Stop:
-    """A new effect, while some on record were not asked for: it may be one of them."""
+def new_effect(run: str, asked: Asked, blocked: list[Past], *, alike: int, nothing: bool) -> Stop:
+    """A new effect, while some on record were not asked for: it may be one of them.
+
+    `alike`: so many of them, the first, were executed with the same arguments.
+    """
     names = names_of(blocked)
     many = len(blocked) > 1
-    were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike else ''}"
+    were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike == len(blocked) else ''}"
     doubtful = [past for past in blocked if past.state.value == "in doubt"]
     if doubtful:
         were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
@@ -37,7 +40,7 @@ def new_effect(run: str, asked: Asked, blocked: list[Past], *, alike: bool, noth
     return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike=alike))
 
 
-def _cures_of_new(run: str, asked: Asked, blocked: list[Past], *, alike: bool) -> tuple[tuple[str, str], ...]:
+def _cures_of_new(run: str, asked: Asked, blocked: list[Past], *, alike: int) -> tuple[tuple[str, str], ...]:
     quoted, address = shlex.quote(run), shlex.quote(asked.address)
     path, old, _ = split(blocked[0].address)
     told: list[tuple[str, str]] = []
@@ -52,8 +55,9 @@ def _cures_of_new(run: str, asked: Asked, blocked: list[Past], *, alike: bool) -
     declared = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
     told.append(("new?", declared + 'keep the old way for this run: if sf.patched("…"): … else: …'))
     told.append(("new, this run only?", f"surefoot match {quoted} {address} --new"))
-    if not alike and old != asked.name:
-        told.append(("gone for good?", f'sf.removed("{old}") in the module'))
+    gone = next((name for past in blocked[alike:] if (name := split(past.address)[1]) != asked.name), "")
+    if gone:
+        told.append(("gone for good?", f'sf.removed("{gone}") in the module'))
     told.append(("neither?", f"put the old code back and run {quoted} again"))
     return tuple(told)
 

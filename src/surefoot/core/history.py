@@ -136,7 +136,13 @@ def no_longer_asked(run: str, pasts: list[Past]) -> Stop:
         f"run {run}: the code came to its end without asking for {names}, "
         f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
     )
-    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, cures(run))
+    gone = ", ".join(dict.fromkeys(f'"{_name(past.address)}"' for past in pasts if past.kind == "effect"))
+    told = (("gone for good?", f"sf.removed({gone}) in the module"),) if gone else ()
+    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, (*told, *cures(run)))
+
+
+def _name(address: str) -> str:
+    return address.rpartition("/")[2].rpartition("#")[0]
 
 
 def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:

@@ -25,6 +25,10 @@ KEEP: Final = "keep"
 RERUN: Final = "rerun"
 STOP: Final = "stop"
 CHILD: Final = "child"
+IDENTITY: Final = ("is", "new")
+"""What a person may say: which call it is …"""
+MANNER: Final = (KEEP, RERUN)
+"""… and what becomes of a record whose arguments are others now."""
 _BELONGS: Final = re.compile(r"\.undo$|#\d+\.repair\d+$")
 """Undos and repairs belong to their effect: nobody takes another call for one."""
 
@@ -188,9 +192,9 @@ class Matcher:
         return found
 
     def _step(self, asked: Asked) -> Answer:
-        person = self._said_of(asked.address)
+        person = self._said_of(asked.address, IDENTITY)
         if person is not None and person.how == "is" and (other := self._calls.get(_filled(person, asked.address))):
-            return self._as_recorded(asked, other, person)
+            return self._as_recorded(asked, other)
         here = self._at(asked, exact=True)
         if here is not None and here.kind != asked.kind and not here.asked:
             return Changed(here)
@@ -201,16 +205,18 @@ class Matcher:
                 return Same(equal)
             self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
         me = (asked.path, asked.name, asked.number)
-        if here is None or here.asked or me in self.learned.inserted or asked.is_new:
-            return New(self._free(asked), declared=asked.is_new)
+        is_new = asked.is_new or (person is not None and person.how == "new")
+        if here is None or here.asked or me in self.learned.inserted or is_new:
+            return New(self._free(asked), declared=is_new)
         self._taken[here.address] = me
-        return self._changed_step(asked, here, person)
+        return self._changed_step(asked, here)
 
-    def _changed_step(self, asked: Asked, here: Past, person: CodeMatched | None) -> Answer:
+    def _changed_step(self, asked: Asked, here: Past) -> Answer:
         if here.state not in (PastState.DONE, PastState.FAILED):
             return Rerun(here, counts=False)  # An attempt that was cut off just runs with what is asked for now.
         if here.kept == asked.digest:
             return Same(here)
+        person = self._manner(asked, here)
         how = asked.on_change if person is None else person.how
         if how == STOP:
             return Changed(here)
@@ -228,11 +234,11 @@ class Matcher:
 
     def _effect(self, asked: Asked) -> Answer:
         self._asked_names.add(asked.name)
-        person = self._said_of(asked.address)
+        person = self._said_of(asked.address, IDENTITY)
         if person is not None and person.how == "is":
             other = self._calls.get(_filled(person, asked.address))
             if other is not None and (not other.asked or other.address == asked.address):
-                return self._as_recorded(asked, other, person)
+                return self._as_recorded(asked, other)
         if person is not None and person.how == "new":
             return self._declared_new(asked)
         if asked.name in self._aliased:
@@ -245,7 +251,7 @@ class Matcher:
             if old in self._asked_names:
                 return InUse(old, asked.name)
             self._aliased[old] = asked.name
-        return self._as_recorded(asked, here, person)
+        return self._as_recorded(asked, here)
 
     def _declared_new(self, asked: Asked) -> Answer:
         """A person says that it is new, though its address may be taken."""
@@ -261,14 +267,15 @@ class Matcher:
                 return Same(own)
         return New(self._free(asked), declared=declared)
 
-    def _as_recorded(self, asked: Asked, past: Past, person: CodeMatched | None) -> Answer:
+    def _as_recorded(self, asked: Asked, past: Past) -> Answer:
         if past.kind != asked.kind:
             return Changed(past)
         if not past.digest or self.same(past, asked) or past.kept == asked.digest:
             return Same(past)
         if past.state is PastState.CLEARED:
             return Same(past)  # It did not happen: it runs with what is asked for now.
-        how = asked.on_change if person is None or person.how == "is" else person.how
+        person = self._manner(asked, past)
+        how = asked.on_change if person is None else person.how
         if how == KEEP and past.state in (PastState.DONE, PastState.FAILED):
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
@@ -282,15 +289,17 @@ class Matcher:
         direct = self._calls.get(asked.address)
         if direct is not None and (not direct.asked or exact):
             return direct
+        around: list[Past] = []
         for path, name, counted in self._elsewhere(asked):
-            past = self._calls.get(f"{path}{name}#{asked.number}") if counted else self._around(asked, path, name)
-            if past is not None and not past.asked:
+            if not counted:
+                around += self._group(asked.kind, path, name).values()
+            elif (past := self._calls.get(f"{path}{name}#{asked.number}")) is not None and not past.asked:
                 return past
-        return None
+        return self._first_of(around, asked)
 
-    def _around(self, asked: Asked, path: str, name: str) -> Past | None:
+    def _first_of(self, around: list[Past], asked: Asked) -> Past | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
-        left = [past for _, past in sorted(self._group(asked.kind, path, name).items()) if not past.asked]
+        left = sorted((past for past in around if not past.asked), key=lambda past: past.first)
         return next((past for past in left if self.same(past, asked)), left[0] if left else None)
 
     def _elsewhere(self, asked: Asked) -> Iterable[tuple[str, str, bool]]:
@@ -434,9 +443,14 @@ class Matcher:
 
     # -- what people have said ------------------------------------------------------------------------
 
-    def _said_of(self, address: str) -> CodeMatched | None:
-        """The newest word of a person about this call."""
-        return next((match for match in reversed(self._matches) if fits(match.address, address)), None)
+    def _said_of(self, address: str, about: tuple[str, ...]) -> CodeMatched | None:
+        """The newest word of a person about this call. Which one it is, and what becomes of it, are two questions."""
+        said = (match for match in reversed(self._matches) if match.how in about)
+        return next((match for match in said if fits(match.address, address)), None)
+
+    def _manner(self, asked: Asked, past: Past) -> CodeMatched | None:
+        """Whether a person said that it is kept, or runs again: by its name of today, or by the recorded one."""
+        return self._said_of(asked.address, MANNER) or self._said_of(past.address, MANNER)
 
 
 def fits(pattern: str, address: str) -> bool:

@@ -423,6 +423,7 @@ def _suspended(state: RunState, entry: RunSuspended, record: Record) -> None:
 
 def _cancelled(state: RunState, entry: RunCancelled, record: Record) -> None:
     state.claimant = None
+    state.left += entry.left
 
 
 def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:

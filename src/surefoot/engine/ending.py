@@ -70,7 +70,7 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
     if session.waits:
         return (yield from _suspend(session))
     if session.state.cancel is not None or isinstance(outcome, CancelSignal):
-        yield Append(RunCancelled())
+        yield Append(RunCancelled(what_is_left(session)))
         tell_what_is_left(session)
         return Cancelled(f"run {session.run} was cancelled{_by(session.state)}")
     outcome = session.continuation or outcome
@@ -206,8 +206,17 @@ def _release(session: Session, error: BaseException) -> Generator[Append, Any, N
         yield Append(RunReleased(why))
 
 
+def what_is_left(session: Session) -> tuple[str, ...]:
+    """Of a cancelled run: effects that failed in doubt, or that its sagas could not undo."""
+    failed = (past for past in session.state.calls.values() if past.kind == "effect" and past.gave_up)
+    for past in failed:
+        session.left_behind.setdefault(past.address, False)
+    return tuple(session.left_behind)
+
+
 def tell_what_is_left(session: Session) -> None:
     """A cancelled run is over, but what may have happened outside is not: a person should look."""
+    _tell_what_failed_in_doubt(session)
     for past in () if session.dry else session.in_doubt():
         stop = left_behind(session.run, past)
         log.warning("%s", stop.message)

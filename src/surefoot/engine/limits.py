@@ -16,7 +16,7 @@ from surefoot.core import values
 from surefoot.core.entry import Due, TimerFired, TimerSet, ValueNoted
 from surefoot.core.history import Past, PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds
-from surefoot.engine import current
+from surefoot.engine import current, moving
 from surefoot.engine.current import Place
 from surefoot.engine.replaying import LOOK_SECONDS
 from surefoot.engine.signals import RunSignal
@@ -70,8 +70,8 @@ class Timeout:
 
         place = self._place = verbs_async._async_place("timeout")
         session = place.session
-        address = self._address = place.scope.take("timeout")
-        past = session.state.calls.get(address)
+        address, past = moving.recorded(place, "timeout")
+        self._address = address
         session.meet_cancel(place, past)
         if past is not None:
             past.asked = self._is_known = True

@@ -69,7 +69,7 @@ from surefoot.core.reopening import Undone, undone, undone_meanwhile
 from surefoot.core.seal import Record
 from surefoot.core.state import DOUBTFUL, NO_PROGRESS, RUNNING, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
-from surefoot.engine import code, current, late, originals, people, worldview
+from surefoot.engine import code, current, late, moving, originals, people, worldview
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
@@ -215,6 +215,8 @@ class Session:
         """Stops that people have heard of while the run waited for an answer (`people.identity`)."""
         self.told_map: object | None = None
         """The map whose progress is told, while it runs (`tallying.py`)."""
+        self.moved: set[tuple[int, str]] = set()
+        """By segment: recorded verbs that are asked for from another scope now (`moving.py`)."""
         self._patches: dict[tuple[int, str], bool] = {}
         """What `sf.patched` answered, by segment and name."""
         self.mask = Mask()
@@ -325,8 +327,7 @@ class Session:
     def watch_begins(self, place: Place) -> tuple[str, Past | None]:
         """`sf.watch`: seen once, then the same for ever."""
         self.enter_verb(place)
-        address = place.scope.take("watch")
-        past = self.state.calls.get(address)
+        address, past = moving.recorded(place, "watch")
         self.meet_cancel(place, past)
         if past is None:
             self.would_do("watch", address)
@@ -510,8 +511,9 @@ class Session:
         ]
         if not blocked:
             return None
-        alike = all(self.matcher.same_values(past, asked) for past in blocked)
-        return new_effect(self.run, asked, blocked, alike=alike, nothing=not self.live)
+        alike = [past for past in blocked if self.matcher.same_values(past, asked)]
+        likely = [*alike, *(past for past in blocked if past not in alike)]
+        return new_effect(self.run, asked, likely, alike=len(alike), nothing=not self.live)
 
     def _may_still(self, asked: Asked, address: str) -> bool:
         """Whether the code of another branch, which has not ended, may still ask for that effect."""
@@ -817,8 +819,7 @@ class Session:
     def note(self, place: Place, name: str, make: Callable[[], object], entry: Callable[[str, Raw], Entry]) -> Any:
         """A recorded value (now, random, …): made once, then the same for ever."""
         self.enter_verb(place)
-        address = place.scope.take(name)
-        past = self.numbered(place.scope, name, address)
+        address, past = moving.recorded(place, name)
         self.meet_cancel(place, past)
         if past is not None:
             past.asked = True
@@ -836,15 +837,6 @@ class Session:
         except UsageError as error:
             raise self.misused(error) from None
         return values.decode(raw)
-
-    def numbered(self, scope: Scope, name: str, address: str) -> Past | None:
-        """What is on record under that number: here, or where a declaration says that calls of this scope are."""
-        past = self.state.calls.get(address)
-        if past is None and scope.also:
-            elsewhere = (f"{path}{name}#{scope.count(name)}" for path, counted in scope.also if counted)
-            found = (self.state.calls.get(one) for one in elsewhere)
-            return next((one for one in found if one is not None and not one.asked), None)
-        return past
 
     def sent_back(self) -> list[Past]:
         """Effects that were executed before the run was sent back to before them, newest first."""

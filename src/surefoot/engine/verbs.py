@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
+from surefoot.core import values
 from surefoot.core.address import Scope, escape
 from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.entry import (
@@ -26,7 +27,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
-from surefoot.engine import branches, current, drive, lines, people, worldview
+from surefoot.engine import branches, current, drive, lines, moving, people, worldview
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
 from surefoot.engine.people import Decision
@@ -130,7 +131,10 @@ def progress(done: float, total: float | None = None, note: str = "") -> None:
 def publish(name: str, value: object) -> None:
     """Let others see a value of the run while it goes on."""
     place = current.require_branch("publish")
-    place.session.note(place, "publish", lambda: value, lambda address, raw: Published(address, name, raw))
+    mask = place.session.mask
+    place.session.note(
+        place, "publish", lambda: value, lambda address, raw: Published(address, name, values.masked(raw, mask))
+    )
 
 
 # -- scopes and branches ------------------------------------------------------------------------------
@@ -282,11 +286,10 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
 def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address = place.scope.take(called)
-    past = session.numbered(place.scope, called, address)
+    address, past = moving.recorded(place, called)
     session.meet_cancel(place, past)
     if past is not None:
-        past.asked, address = True, past.address
+        past.asked = True
         if past.kind != "timer":
             raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
         if past.state is PastState.DONE:
@@ -305,8 +308,7 @@ def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> W
 def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address = place.scope.take("wait_event")
-    past = session.state.calls.get(address)
+    address, past = moving.recorded(place, "wait_event", lambda past: past.name == name)
     session.meet_cancel(place, past)
     due: Due | None
     if past is None:
@@ -475,9 +477,11 @@ def asked_for(
     session = place.session
     session.enter_verb(place)
     try:
-        return place, place.scope.take(verb), people.question(verb, text, details, by, timeout, wanted)
+        asked = people.question(verb, text, details, by, timeout, wanted).masked(session.mask)
     except UsageError as error:
         raise session.misused(error) from None
+    address, _ = moving.recorded(place, verb, lambda past: past.shown == asked.shown)
+    return place, address, asked
 
 
 # -- the world ------------------------------------------------------------------------------------------

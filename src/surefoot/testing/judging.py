@@ -14,14 +14,18 @@ from typing import Final, assert_never
 
 from surefoot.core.visible import shorten
 from surefoot.testing.exploring import Ending, Seen, Task, differences
+from surefoot.testing.mishaps import FAILS, sort_of
 from surefoot.testing.tracing import Traces
 from surefoot.testing.watching import (
+    ACTED,
     ANSWERS,
     AT,
     BEGUN,
+    DENIED,
     DONE,
     ENDED,
     INTENDED,
+    LANDED,
     LOOKED,
     LOUD,
     MEDDLED,
@@ -30,10 +34,12 @@ from surefoot.testing.watching import (
     RECORDED,
     SETTLED_ENTRY,
     STRAYED,
+    STRUCK,
     TOUCHED,
     Call,
     Event,
     Point,
+    where,
 )
 from surefoot.testing.worlds import Difference, few
 
@@ -42,6 +48,8 @@ _STORE_ERRORS: Final = ("Fenced", "StoreFull", "StoreUnavailable")
 
 STEP = "an effect declared as a step"
 CHECK = "a check that lies"
+ACTING = "an effect that acts and then says that it did not"
+LANDING = "an effect that lands after its check was believed"
 MEDDLING = "a check that changes the world"
 RETRY = "a retry of an effect that is not idempotent"
 UNDO = "an undo that is not idempotent"
@@ -61,17 +69,22 @@ RESUMED = "resumed"
 FOUND = "found by its check"
 SETTLED = "in doubt, settled"
 ASKED = "asked a person"
+AS_RAISED = "failed, as was raised"
 AS_DECLARED = 'failed, as on_crash="fail" says'
 NOT_REACHED = "not reached"
 UNDISTURBED = "undisturbed"
 FELL_BACK = "fell back, loudly"
-ENDINGS: Final = (RESUMED, FOUND, SETTLED, ASKED, AS_DECLARED, NOT_REACHED, UNDISTURBED, FELL_BACK)
+ENDINGS: Final = (RESUMED, FOUND, SETTLED, ASKED, AS_DECLARED, AS_RAISED, NOT_REACHED, UNDISTURBED, FELL_BACK)
 """How a resume may end where nothing is wrong; and `loud: ` with the name of an error."""
 
 CURES: Final = {
     STEP: "Declare it with @sf.effect: a step may be executed again after a crash, an effect is not, unless you say so.",
     CHECK: "Let its check look at what the effect really changes (the row, the file, the key at the other side), and "
     "answer sf.unknown(why) where that cannot tell.",
+    ACTING: "Raise sf.NotDone, and name in not_done=, only what is raised where nothing was done yet: any other exception is "
+    "doubt, and on_crash decides. An effect that does several things says not_done=().",
+    LANDING: "Say with in_flight= (or timeout=) for how long what it starts may still be on its way: a check's not_happened "
+    'is believed only after that. in_flight="0s" is for what dies with the process.',
     MEDDLING: "Let it only look: a check may be called at any time, and more than once.",
     RETRY: 'Give the other side the key (sf.key()) so that it recognises a repetition; or drop on_crash="retry" and write '
     "a check; or let it ask.",
@@ -447,6 +460,41 @@ class Case:
         known = [self._known[call] for call in failed - begun if call in self._known]
         return sorted((event for event in known if event.policy == "fail"), key=lambda event: event.call)
 
+    # -- with a mishap ------------------------------------------------------------------------------
+
+    def judge_mishap(self, how: str) -> Verdict:
+        """The process lives, and an effect has ended with an exception that it did not deserve."""
+        denied = [event for event in self._after if event.what == DENIED]
+        if acted := [event for event in denied if event.value == ACTED]:
+            return Verdict("", [_denies(self._name(acted[0].call), acted[0])])
+        if denied:  # Nothing was done, and that is what it says.
+            return Verdict(AS_RAISED, notes=self._notes)
+        if late := self._landed_late():
+            return Verdict("", late)
+        if sort_of(how) != FAILS:
+            return self.judge()
+        again = self._again()
+        done = self._found.leg.ending is Ending.DONE
+        return Verdict(self._settled() if done else ASKED if self._is_loud() else AS_RAISED, again, notes=self._notes)
+
+    def _landed_late(self) -> list[Wrong]:
+        """What a killed process had started came to its end after a check was believed that had not found it."""
+        struck = next((event for event in self._before if event.what == STRUCK), None)
+        what = [event.what for event in self._after]
+        if struck is None or LANDED not in what or not self._is_off():
+            return []
+        call = Point.of(self._at).address
+        meanwhile = self._after[: what.index(LANDED)]
+        again = [event for event in meanwhile if event.what == BEGUN and self._where(event) == call]
+        denied = [event for event in meanwhile if event.what == LOOKED and self._where(event) == call]
+        if not again or not denied or denied[-1].text != "NotHappened":
+            return []
+        said = f"it landed after its check had said not_happened, and was executed again: {struck.kind} is not true"
+        return [Wrong(LANDING, call, said + self._seen())]
+
+    def _where(self, event: Event) -> str:
+        return where(self._task.run, event.run, event.address)
+
     # -- with damage --------------------------------------------------------------------------------
 
     def judge_damaged(self) -> Verdict:
@@ -506,6 +554,17 @@ def misused(right: Seen) -> list[Wrong]:
         elif event.what == MISUSED:
             wrong.append(Wrong(POOL, event.address, _told(event.text)))
     return wrong
+
+
+def denied(task: Task, seen: Seen) -> list[Wrong]:
+    """Effects that acted in a run without any mishap, and then raised what says that they did not."""
+    acted = {event.call: event for event in seen.events if event.what == DENIED and event.value == ACTED}
+    return [_denies(where(task.run, event.run, event.address), event) for event in acted.values()]
+
+
+def _denies(call: str, event: Event) -> Wrong:
+    error, _, why = event.text.rpartition("\n")
+    return Wrong(ACTING, call, f"it raised {_told(error)} after it had acted: {why}")
 
 
 def varying(right: Seen, second: Seen) -> set[str]:

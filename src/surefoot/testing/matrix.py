@@ -25,9 +25,11 @@ from surefoot.testing.children import Tell, in_child
 from surefoot.testing.damaging import DAMAGES
 from surefoot.testing.exploring import Ending, Seen, Stage, Task
 from surefoot.testing.judging import BODY, CURES, ENDLESS, NOT_REACHED, STATE, Case, Verdict, Wrong
+from surefoot.testing.mishaps import MISHAPS, sort_of
 from surefoot.testing.noting import Noted, function_of
+from surefoot.testing.plan import Plan, Struck, planned
 from surefoot.testing.tracing import Traces
-from surefoot.testing.watching import Point
+from surefoot.testing.watching import DENIED, Point
 from surefoot.testing.worlds import few, files, observed, plural
 
 MOST_SECONDS: Final = 24 * 3600.0
@@ -42,6 +44,10 @@ OTHER_NAMES: Final = "calls or children with other names each time? Take ids fro
 SCRATCH: Final = "surefoot-crashtest-"
 TIDY_SECONDS: Final = 60.0
 ROOM_BYTES: Final = 256 << 20
+_UNTRIED: Final = {
+    "mishaps": "lost answers were not tried: mend the above first, else they would be blamed for it.",
+    "damage": "the store was not damaged: mend the above first, else damage would be blamed for it.",
+}
 MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder with a random name is made in it
 
 
@@ -82,6 +88,8 @@ class Report(Struct, frozen=True):
     """What nobody has to mend, and everybody should know."""
     unreached: str = ""
     """Why a boundary may not have been reached."""
+    mishaps: list[Tried] = []
+    """What was tried besides kills: answers that are lost, operations that fail half-way."""
 
     @property
     def held(self) -> bool:
@@ -93,8 +101,9 @@ class Report(Struct, frozen=True):
 
     @property
     def rate(self) -> float:
-        """Kills per second of one core, each with its resume: other work on the machine does not count."""
-        return self.kills / self.core_seconds if self.core_seconds else 0.0
+        """Kills and mishaps per second of one core, each to the end: other work on the machine does not count."""
+        count = self.kills + sum(one.fired for one in self.mishaps)
+        return count / self.core_seconds if self.core_seconds else 0.0
 
     def __str__(self) -> str:
         told = [line for finding in self.findings for line in (*finding_lines(finding), "")]
@@ -247,6 +256,7 @@ class _Matrix:
         self._again = again
         self._stage = Stage(task, folder)
         self._tried: list[Tried] = []
+        self._mishaps: list[Tried] = []
         self._wrong: list[tuple[str, Wrong]] = []
         self._harmless: set[str] = set()
         """Calls that were executed twice in a scenario that held."""
@@ -257,24 +267,30 @@ class _Matrix:
     def report(self, *, damage: bool, at: str | None) -> Report:
         right = self._right()
         boundaries = right.boundaries
-        found = judging.misused(right)
+        found = judging.misused(right) or self._denied(right)
         self._unreached = SIDE_BY_SIDE if Traces(right.events).branches else OTHER_NAMES
         self._wrong += [("", wrong) for wrong in found]
         begun, used = time.monotonic(), _core_seconds()
         if not found:
-            self._try_all(right, *_wanted(boundaries, damage=damage, at=at))
+            self._try_all(right, planned(right.events, self._task.run, damage=damage, at=at))
         findings = self._findings()
         return Report(
             self._task.workflow.name, len(boundaries), [_as_explained(one, findings) for one in self._tried], findings,
             round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3), self._noted.told(self._task),
-            "" if all(one.fired for one in self._tried) else self._unreached,
+            "" if all(one.fired for one in self._tried) else self._unreached, self._mishaps,
         )  # fmt: skip
 
-    def _try_all(self, right: Seen, whole: Sequence[str], damaged: Sequence[tuple[str, str]]) -> None:
-        count = len(whole) + len(damaged)
-        for number, target in enumerate(whole):
+    def _denied(self, right: Seen) -> list[Wrong]:
+        """An effect has raised what says that nothing was done: run it once more, and see whether that is so."""
+        if not any(event.what == DENIED for event in right.events):
+            return []
+        return judging.denied(self._task, self._stage.uninterrupted("seen", eyes=True))
+
+    def _try_all(self, right: Seen, plan: Plan) -> None:
+        count = len(plan.kills) + len(plan.mishaps) + len(plan.damages)
+        for number, target in enumerate(plan.kills):
             if self._is_endless():
-                left = plural(len(whole) - number, "boundary", "boundaries")
+                left = plural(len(plan.kills) - number, "boundary", "boundaries")
                 said = f"not tried: {left}, since {MOST_ENDLESS} resumes that do not end show enough. Mend that first."
                 self._noted.add("endless", said)
                 break
@@ -282,19 +298,28 @@ class _Matrix:
             self._try(right, target)
         if self._wrong:
             self._require_no_luck(right)
-        if damaged and self._wrong:
-            self._noted.add(
-                "damage", "the store was not damaged: mend the above first, else damage would be blamed for it."
-            )
-            damaged = ()
-        for number, (target, how) in enumerate(damaged, len(whole)):
+        for number, (target, how) in enumerate(self._unless_wrong(plan.mishaps, "mishaps"), len(plan.kills)):
+            self._progress(number, count)
+            self._try(right, target, how)
+        done = len(plan.kills) + len(plan.mishaps)
+        for number, (target, how) in enumerate(self._unless_wrong(plan.damages, "damage"), done):
             self._progress(number, count)
             self._try(right, target, how)
         self._progress(count, count)
-        if not any(one.fired for one in self._tried):
+        self._require_one(self._tried or self._mishaps)
+
+    def _unless_wrong(self, struck: list[Struck], what: str) -> list[Struck]:
+        """What goes wrong with less goes wrong with more: it would be blamed on that."""
+        if struck and self._wrong:
+            self._noted.add(what, _UNTRIED[what])
+            return []
+        return struck
+
+    def _require_one(self, tried: Sequence[Tried]) -> None:
+        if not any(one.fired for one in tried):
             raise UsageError(
                 f"{self._task.workflow.name} was not killed even once, so nothing is proven: not reached in {TRIES} tries "
-                f"each: {shorten(', '.join(one.at for one in self._tried), 200)} ({self._unreached}). Try it again, or try all "
+                f"each: {shorten(', '.join(one.at for one in tried), 200)} ({self._unreached}). Try it again, or try all "
                 "boundaries."
             )
 
@@ -357,10 +382,17 @@ class _Matrix:
                     continue
                 self._noted.look(found.events)
                 case = Case(self._task, right, found, target, varying=self._varying)
-                verdict = case.judge_damaged() if how else case.judge()
-                self._count(at, verdict, found)
+                self._count(at, self._verdict(case, how), found)
                 return
-        self._tried.append(Tried(at, NOT_REACHED, held=False, fired=False))
+        self._list_of(at).append(Tried(at, NOT_REACHED, held=False, fired=False))
+
+    def _verdict(self, case: Case, how: str) -> Verdict:
+        if not how:
+            return case.judge()
+        return case.judge_damaged() if how in DAMAGES else case.judge_mishap(how)
+
+    def _list_of(self, at: str) -> list[Tried]:
+        return self._mishaps if _is_mishap(at) else self._tried
 
     def _count(self, at: str, verdict: Verdict, found: Seen) -> None:
         self._wrong += [(at, wrong) for wrong in verdict.wrong]
@@ -369,7 +401,7 @@ class _Matrix:
         for note in verdict.notes:
             self._noted.add(*note)
         how = verdict.how if not verdict.wrong else verdict.wrong[0].mistake
-        self._tried.append(Tried(at, how, held=not verdict.wrong, damage=found.damage))
+        self._list_of(at).append(Tried(at, how, held=not verdict.wrong, damage=found.damage))
 
     def _findings(self) -> list[Finding]:
         """One for each mistake and call, wherever it showed."""
@@ -410,20 +442,8 @@ def _as_explained(one: Tried, findings: Sequence[Finding]) -> Tried:
     return msgspec.structs.replace(one, how=mistakes[0])
 
 
-def _wanted(boundaries: Sequence[str], *, damage: bool, at: str | None) -> tuple[list[str], list[tuple[str, str]]]:
-    """Where to kill; and where to damage the store then, and how."""
-    if at is None:
-        written = [one for one in boundaries if damage and one.startswith("after:write")]
-        return list(boundaries), [(one, how) for one in written for how in DAMAGES]
-    if at in boundaries:
-        return [at], [(at, how) for how in DAMAGES] if damage else []
-    target, _, how = at.rpartition("+")
-    if target in boundaries and how in DAMAGES:
-        return [], [(target, how)]
-    raise UsageError(
-        f"there is no boundary {at!r}. There are: {shorten(', '.join(boundaries), 2000)}; each also with one of "
-        f"{', '.join(f'+{how}' for how in DAMAGES)} at its end."
-    )
+def _is_mishap(at: str) -> bool:
+    return sort_of(at.rpartition("+")[2]) in MISHAPS
 
 
 def _core_seconds() -> float:
@@ -453,7 +473,8 @@ def finding_lines(finding: Finding) -> list[str]:
     shown = f" (and at {more} more {'boundary' if more == 1 else 'boundaries'})" if more > 0 else ""
     lines = [f"{finding.call}: {finding.mistake}", f"  seen       {finding.what}"]
     if finding.at:
-        lines.append(f"  killed at  {finding.at[0]}{shown}")
+        verb = "struck" if _is_mishap(finding.at[0]) else "killed"
+        lines.append(f"  {verb} at  {finding.at[0]}{shown}")
     lines.append(f"  change     {finding.cure}")
     if finding.reproduce:
         lines.append(f"  again      {finding.reproduce}")
@@ -467,7 +488,7 @@ def note_lines(report: Report) -> list[str]:
 def rows(report: Report) -> list[tuple[str, str, str, str]]:
     """A line for each sort of boundary: what, how many kills, how many held, how the resumes ended."""
     groups: dict[str, list[Tried]] = {}
-    for one in report.tried:
+    for one in [*report.tried, *report.mishaps]:
         groups.setdefault(_sort(one.at), []).append(one)
     return [
         (
@@ -480,19 +501,21 @@ def rows(report: Report) -> list[tuple[str, str, str, str]]:
 
 def _sort(at: str) -> str:
     """`after:call:[a]/write#1` is a call of write."""
-    name, _, how = at.rpartition("+") if at.rpartition("+")[2] in DAMAGES else (at, "", "")
+    name, _, how = at.rpartition("+") if sort_of(at.rpartition("+")[2]) in (*DAMAGES, *MISHAPS) else (at, "", "")
     point = Point.of(name)
     words = [point.what, point.detail, function_of(point.address), f"+ {how}" if how else ""]
     return " ".join(filter(None, words))
 
 
 def summary(report: Report) -> str:
-    if not report.tried:
+    if not report.tried and not report.mishaps:
         return f"{report.workflow}: not killed, since it goes wrong without: {len(report.findings)} to mend."
     missed = len(report.tried) - report.kills
     words = "everything held" if report.held else f"{len(report.findings)} to mend"
     unreached = f" ({missed} not reached: {report.unreached})" if missed else ""
+    struck = sum(one.fired for one in report.mishaps)
+    also = f", struck {plural(struck, 'time')} by something else" if struck else ""
     return (
-        f"{report.workflow}: killed {plural(report.kills, 'time')} at {report.boundaries} boundaries{unreached} in "
+        f"{report.workflow}: killed {plural(report.kills, 'time')} at {report.boundaries} boundaries{unreached}{also} in "
         f"{report.seconds:.1f} s, {report.rate:.0f} kills per second and core: {words}."
     )

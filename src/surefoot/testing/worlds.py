@@ -25,6 +25,7 @@ from surefoot.core import values
 from surefoot.core.visible import shorten
 from surefoot.engine.databases.contract import TABLE
 from surefoot.errors import UsageError
+from surefoot.testing.acting import SEEN_BY_USER
 
 IGNORED: Final = frozenset({".surefoot", "__pycache__"})
 MARKS: Final = ("pyvenv.cfg", "CACHEDIR.TAG")
@@ -124,6 +125,15 @@ class Observed:
         """In the last child of a scenario: what a function of the user's saw."""
         return "" if self.look is None else values.encode(self.look()).decode()
 
+    def now(self) -> dict[str, str]:
+        """In a child, in its folder: all that is compared, by name."""
+        seen = meanings(Path.cwd(), self.exclude) if self.files else {}
+        if self.ledger is not None:
+            seen[LEDGER] = "\n".join(self.ledger.lines)
+        if self.look is not None:
+            seen[SEEN_BY_USER] = self.end()
+        return seen
+
 
 def observed(world: object, exclude: str | Iterable[str] = ()) -> Observed:
     """`exclude`: patterns (`*.log`, `cache/*`) of files that are not compared."""
@@ -202,6 +212,11 @@ def files(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
     """A fingerprint of every file below the folder, by its name there; of its bytes, whatever it is."""
     named = ((str(path.relative_to(folder)), path) for path in _walk(folder))
     return {name: _fingerprint(path) for name, path in named if not _is_excluded(name, exclude)}
+
+
+def meanings(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
+    """As `files`; of a SQLite database it is what its tables hold."""
+    return {name: meaning for name, meaning in _meanings(folder).items() if not _is_excluded(name, exclude)}
 
 
 def _is_excluded(name: str, patterns: Iterable[str]) -> bool:

@@ -1,0 +1,99 @@
+"""What is tried: a kill at every boundary, damage after every write, and the mishaps where they can happen.
+
+The uninterrupted run shows where that is: which effects return something that can get lost, which do more than one thing
+and may fail in between, and which start something that outlives their process: a request, a program, a line of the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from surefoot.core.visible import shorten
+from surefoot.errors import UsageError
+from surefoot.testing import watching
+from surefoot.testing.damaging import DAMAGES
+from surefoot.testing.mishaps import FAILS, LATE, LOST, USUAL
+from surefoot.testing.watching import AFTER, CALL, EFFECT, INSIDE, OUTLIVING, Event, Point, where
+from surefoot.testing.worlds import LEDGER
+
+Struck = tuple[str, str]
+"""A boundary, and what happens there."""
+
+
+class Plan(Struct, frozen=True):
+    kills: list[str] = []
+    damages: list[Struck] = []
+    mishaps: list[Struck] = []
+
+
+def planned(events: Sequence[Event], run: str, *, damage: bool, at: str | None) -> Plan:
+    """All of it; or what is to happen at one boundary."""
+    boundaries = [event.text for event in events if event.what == watching.AT]
+    mishaps = _mishaps(events, run)
+    if at is None:
+        written = [one for one in boundaries if damage and one.startswith("after:write")]
+        return Plan(boundaries, [(one, how) for one in written for how in DAMAGES], mishaps)
+    if at in boundaries:
+        return Plan([at], [(at, how) for how in DAMAGES] if damage else [])
+    target, _, how = at.rpartition("+")
+    if target in boundaries and how in DAMAGES:
+        return Plan(damages=[(target, how)])
+    if (target, how) in mishaps:
+        return Plan(mishaps=[(target, how)])
+    known = ", ".join([*boundaries, *(f"{target}+{how}" for target, how in mishaps)])
+    raise UsageError(
+        f"there is no boundary {at!r}. There are: {shorten(known, 2000)}; each boundary also with one of "
+        f"{', '.join(f'+{how}' for how in DAMAGES)} at its end."
+    )
+
+
+def _mishaps(events: Sequence[Event], run: str) -> list[Struck]:
+    """In the order in which an uninterrupted run comes to them."""
+    found: list[Struck] = []
+    calls: dict[str, _Call] = {}
+    for event in events:
+        match event.what:
+            case watching.BEGUN if event.kind == EFFECT:
+                calls[where(run, event.run, event.address)] = _Call(event)
+            case watching.ENDED if (call := calls.get(where(run, event.run, event.address))) is not None:
+                call.returned = bool(event.value)
+            case watching.TOUCHED if event.value == LEDGER and (
+                call := calls.get(where(run, event.run, event.address))
+            ):
+                call.notes = True
+            case watching.AT if (call := calls.get(Point.of(event.text).address)) is not None:
+                found += [(event.text, how) for how in call.may_meet(Point.of(event.text))]
+            case _:
+                pass
+    return found
+
+
+class _Call:
+    """An effect that is under way in the uninterrupted run."""
+
+    def __init__(self, begun: Event) -> None:
+        self._begun = begun
+        self._inside = 0
+        self.returned = False
+        self.notes = False
+        """Whether the next thing it does is a line in the ledger: a fake of what is elsewhere."""
+
+    def may_meet(self, point: Point) -> list[str]:
+        if (point.side, point.what) == (AFTER, CALL) and self.returned:
+            return [LOST if way == USUAL else f"{LOST}-{way}" for way in self._begun.text.split(",")]
+        if point.side != INSIDE:
+            return []
+        self._inside += 1
+        outlives = point.detail in OUTLIVING or self.notes
+        self.notes = False
+        found = [FAILS] if self._inside > 1 else []
+        return [*found, LATE] if outlives and self._begun.policy == "check" else found
+
+
+def lags(events: Sequence[Event], run: str) -> dict[str, int]:
+    """How long, in microseconds, the rest of a call took from each boundary inside it."""
+    ended = {where(run, event.run, event.address): event.us for event in events if event.what == watching.ENDED}
+    inside = [(event, Point.of(event.text)) for event in events if event.what == watching.AT and event.us]
+    return {event.text: ended[point.address] - event.us for event, point in inside if point.address in ended}

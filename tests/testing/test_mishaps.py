@@ -1,0 +1,138 @@
+"""What goes wrong without a kill is tried too: whoever says that nothing was done must be right about it."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+
+from surefoot.testing import NotHeld, crash_matrix, judging
+from tests.testing import mistakes
+from tests.testing.test_crash_matrix import found
+
+
+@pytest.mark.parametrize(
+    ("workflow", "call"),
+    [
+        (mistakes.declined_after_charging, "charge_then_decline#1"),
+        (mistakes.cannot_read_the_answer, "charge_and_read#1"),
+        (mistakes.says_not_done_itself, "charge_and_regret#1"),
+        (mistakes.any_exception_is_proof, "charge_whatever#1"),
+        (mistakes.any_exception_is_proof_async, "charge_whatever_async#1"),
+        (mistakes.time_out_is_proof, "charge_in_time#1"),
+        (mistakes.converts_what_went_wrong, "charge_and_convert#1"),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_an_effect_that_acts_and_says_that_it_did_not_is_found(workflow, call):
+    """A saga leaves the charge behind, a retry charges again, a person is told that nothing happened."""
+    assert found(workflow) == [(judging.ACTING, call)]
+
+
+@pytest.mark.parametrize(
+    "workflow",
+    [
+        mistakes.declined_before_charging,
+        mistakes.broad_names_are_no_proof,
+        mistakes.takes_back_what_went_wrong,
+        mistakes.nothing_changes_by_it,
+    ],
+    ids=lambda workflow: workflow.name,
+)
+def test_who_is_right_about_it_is_not_blamed(workflow):
+    """The class is the same; it is raised where nothing was done, or nothing was left, or nobody believes it."""
+    assert crash_matrix(workflow).held
+
+
+# --- what lands after a kill ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("workflow", "call", "words"),
+    [
+        (mistakes.program_outlives, "mail_by_program#1", 'in_flight="0s" is not true'),
+        (mistakes.program_takes_longer, "mail_by_hasty_program#1", 'in_flight="0.001s" is not true'),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_program_that_outlives_its_process_is_waited_for_or_found(workflow, call, words):
+    """kill -9, and what the dead process had started still goes on: its check looks too early, and it is done twice."""
+    with pytest.raises(NotHeld) as raised:
+        crash_matrix(workflow)
+
+    (finding,) = raised.value.report.findings
+    assert (finding.mistake, finding.call) == (judging.LANDING, call)
+    assert words in finding.what
+    assert "mailed.txt has 2 lines instead of 1" in finding.what
+
+
+@pytest.mark.parametrize(
+    "workflow",
+    [mistakes.program_is_waited_for, mistakes.program_has_its_time, mistakes.dies_with_its_process],
+    ids=lambda workflow: workflow.name,
+)
+def test_a_check_that_is_believed_in_time_is_not_blamed(workflow):
+    """It looks at once, and again when nothing can be on its way any more; or nothing ever is."""
+    assert crash_matrix(workflow).held
+
+
+def test_what_a_fake_notes_may_land_late():
+    """A line of the ledger stands for something elsewhere, which goes on without us."""
+    assert found(mistakes.texts_at_once, world=mistakes.ledger) == [(judging.LANDING, "sms_at_once#1")]
+    report = crash_matrix(mistakes.texts_in_a_while, world=mistakes.ledger)
+    assert {one.at: one.how for one in report.mishaps}["inside:call:sms_in_a_while#1 open+late"] == judging.FOUND
+
+
+class Bank(BaseHTTPRequestHandler):
+    """Wires what is posted to it, and says what it has wired. "clear" puts it back."""
+
+    wired: ClassVar[list[str]] = []
+
+    def do_POST(self):
+        words = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        if words == "clear":
+            self.wired.clear()
+        else:
+            self.wired.append(words)
+        self.answer(words)
+
+    def do_GET(self):
+        self.answer(" ".join(self.wired))
+
+    def answer(self, words):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(words)))
+        self.end_headers()
+        self.wfile.write(words.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def bank(monkeypatch):
+    """A world of its own: it lives on whoever dies, and is asked over the network."""
+    Bank.wired.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Bank) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setenv("BANK", f"http://127.0.0.1:{server.server_port}/")
+        yield BankWorld()
+        server.shutdown()
+        thread.join()
+
+
+class BankWorld:
+    def reset(self):
+        mistakes.ask_bank("clear")
+
+    def snapshot(self):
+        return mistakes.ask_bank("").split()
+
+
+def test_a_request_that_arrives_after_the_kill_is_waited_for_or_found(bank):
+    """The other side works on it, whoever has died."""
+    assert found(mistakes.wires_at_once, world=bank) == [(judging.LANDING, "wire_at_once#1")]
+    assert crash_matrix(mistakes.wires_in_a_while, world=bank).held

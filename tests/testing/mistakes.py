@@ -7,6 +7,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -951,3 +952,41 @@ def wires_at_once() -> str:
 @sf.workflow
 def wires_in_a_while() -> str:
     return wire_in_a_while("ten")
+
+
+# --- code between calls that does not bear to run twice in one process ---------------------------------------------------
+
+_begun: set[str] = set()
+_todo = ["a", "b"]
+_turn = threading.Lock()
+_names = ("a", "b")
+
+
+@sf.workflow
+def remembers_that_it_began() -> str:
+    if "it" in _begun:
+        raise RuntimeError("begun already")
+    _begun.add("it")
+    return send("ada", "1") + send("bob", "2")
+
+
+@sf.workflow
+def uses_up_a_list() -> int:
+    count = 0
+    while _todo:
+        count += len(send(_todo.pop(), "hello"))
+    return count
+
+
+@sf.workflow
+def keeps_its_turn() -> str:
+    _turn.acquire()
+    return send("ada", "1") + send("bob", "2")
+
+
+@sf.workflow
+def takes_its_turn() -> int:
+    """As the others, and bears to be run again."""
+    todo = list(_names)
+    with _turn:
+        return sum(len(send(name, "hello")) for name in todo)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from surefoot.testing import NotHeld, crash_matrix, judging
+from surefoot.testing import NotHeld, crash_matrix, exploring, judging
 from tests.testing import mistakes
 from tests.testing.test_crash_matrix import found
 
@@ -136,3 +136,23 @@ def test_a_request_that_arrives_after_the_kill_is_waited_for_or_found(bank):
     """The other side works on it, whoever has died."""
     assert found(mistakes.wires_at_once, world=bank) == [(judging.LANDING, "wire_at_once#1")]
     assert crash_matrix(mistakes.wires_in_a_while, world=bank).held
+
+
+# --- twice in one process ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "workflow",
+    [mistakes.remembers_that_it_began, mistakes.uses_up_a_list, mistakes.keeps_its_turn],
+    ids=lambda workflow: workflow.name,
+)
+def test_lines_that_do_not_bear_to_run_twice_in_one_process_are_named(workflow, monkeypatch):
+    """A resumed run is rehearsed first. What its own lines remember from that is not there in the process before."""
+    monkeypatch.setattr(exploring, "LEAST_SECONDS", 2.0)
+
+    assert found(workflow) == [(judging.TWICE, workflow.name)]
+
+
+def test_lines_that_bear_it_are_not_blamed():
+    """A lock that is given back, a list that is copied."""
+    assert crash_matrix(mistakes.takes_its_turn).held

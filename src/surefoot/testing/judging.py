@@ -56,6 +56,7 @@ UNDO = "an undo that is not idempotent"
 PARTIAL = "an undo that does not take back what its call did in part"
 LEFT = "something left behind by a call that was cut off"
 STATE = "state outside the run"
+TWICE = "code between calls that does not bear to run twice in one process"
 POOL = "an effect called from a thread pool"
 BODY = "an effect outside of any call"
 DRIFT = "own changes taken for drift"
@@ -96,6 +97,9 @@ CURES: Final = {
     "writes over it. Or put it where nobody looks: the system's folder for temporary files.",
     STATE: "Pass it as an argument, or return it from a step: a resumed run begins in a new process, where globals are as "
     "imported, and repeats the workflow's own lines. Read files, time and environment in steps.",
+    TWICE: "Before a run with effects goes on, its function is replayed with nothing executed, and then run: the lines between "
+    "calls run twice in that process. Let them depend on arguments and results alone: no global that counts, remembers or "
+    "is used up, no lock that stays taken.",
     POOL: "Use sf.map or sf.gather instead of a pool (in async code also asyncio.to_thread): they record what they call.",
     BODY: "Move what changes the world out of the workflow's own lines into a function with @sf.effect: the lines between "
     "calls run again at every resume.",
@@ -106,6 +110,10 @@ CURES: Final = {
     AGAIN: "That should be impossible whatever your code does: please report it with the line that reproduces it.",
     SILENT: "That should be impossible whatever your code does: please report it with the line that reproduces it.",
 }  # fmt: skip
+
+
+BY_REHEARSAL: Final = (STATE, FAILING, STANDING, ENDLESS)
+"""What may show only because a resumed run is rehearsed."""
 
 
 @dataclass(frozen=True)
@@ -459,6 +467,10 @@ class Case:
         begun = {event.call for event in self._after if event.what == BEGUN}
         known = [self._known[call] for call in failed - begun if call in self._known]
         return sorted((event for event in known if event.policy == "fail"), key=lambda event: event.call)
+
+    def may_come_from_rehearsal(self) -> bool:
+        """Whether lines of the workflow's own that run twice in one process may explain what is wrong, by memory alone."""
+        return not any(event.what == TOUCHED and not event.address for event in self._after)
 
     # -- with a mishap ------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,18 @@ from surefoot.testing.answers import Given
 from surefoot.testing.children import Tell, in_child
 from surefoot.testing.damaging import DAMAGES
 from surefoot.testing.exploring import Ending, Seen, Stage, Task
-from surefoot.testing.judging import BODY, CURES, ENDLESS, NOT_REACHED, STATE, Case, Verdict, Wrong
+from surefoot.testing.judging import (
+    BODY,
+    BY_REHEARSAL,
+    CURES,
+    ENDLESS,
+    NOT_REACHED,
+    STATE,
+    TWICE,
+    Case,
+    Verdict,
+    Wrong,
+)
 from surefoot.testing.mishaps import MISHAPS, sort_of
 from surefoot.testing.noting import Noted, function_of
 from surefoot.testing.plan import Plan, Struck, planned
@@ -261,6 +272,8 @@ class _Matrix:
         self._harmless: set[str] = set()
         """Calls that were executed twice in a scenario that held."""
         self._varying: set[str] = set()
+        self._by_rehearsal: dict[tuple[str, str], bool] = {}
+        """Mistakes of calls, and whether they show only because a resumed run is rehearsed."""
         self._noted = Noted()
         self._unreached = ""
 
@@ -382,9 +395,34 @@ class _Matrix:
                     continue
                 self._noted.look(found.events)
                 case = Case(self._task, right, found, target, varying=self._varying)
-                self._count(at, self._verdict(case, how), found)
-                return
+                verdict = self._verdict(case, how)
+            if not how and case.may_come_from_rehearsal():
+                verdict = replace(
+                    verdict, wrong=[self._unless_rehearsed(right, target, wrong) for wrong in verdict.wrong]
+                )
+            self._count(at, verdict, found)
+            return
         self._list_of(at).append(Tried(at, NOT_REACHED, held=False, fired=False))
+
+    def _unless_rehearsed(self, right: Seen, target: str, wrong: Wrong) -> Wrong:
+        """What does not show where the lines between calls run once in the process comes from running them twice."""
+        which = wrong.mistake, function_of(wrong.call)
+        if wrong.mistake not in BY_REHEARSAL or target in POINTLESS:
+            return wrong
+        if which not in self._by_rehearsal:
+            once = self._holds(right, target, self._stage.unrehearsed(target))
+            # And again with a rehearsal: what comes and goes by luck is not explained by it.
+            self._by_rehearsal[which] = once and not self._holds(right, target, self._stage.scenario(target, ""))
+        if not self._by_rehearsal[which]:
+            return wrong
+        seen = f"{wrong.call}: {wrong.what}"
+        what = f"with its own lines run once, the resumed process does it right; run twice, it does not: {seen}"
+        return Wrong(TWICE, self._task.workflow.name, what)
+
+    def _holds(self, right: Seen, target: str, scenario: AbstractContextManager[Seen]) -> bool:
+        with scenario as found:
+            case = Case(self._task, right, found, target, varying=self._varying)
+            return found.fired and not case.judge().wrong
 
     def _verdict(self, case: Case, how: str) -> Verdict:
         if not how:

@@ -131,7 +131,10 @@ class Observed:
         if self.ledger is not None:
             seen[LEDGER] = "\n".join(self.ledger.lines)
         if self.look is not None:
-            seen[SEEN_BY_USER] = self.end()
+            try:
+                seen[SEEN_BY_USER] = self.end()
+            except Exception as error:  # noqa: BLE001 - in the midst of a run there may be nothing to look at yet
+                seen[SEEN_BY_USER] = f"{type(error).__name__}: {error}"
         return seen
 
 

@@ -990,3 +990,54 @@ def takes_its_turn() -> int:
     todo = list(_names)
     with _turn:
         return sum(len(send(name, "hello")) for name in todo)
+
+
+# --- somebody else's change that is overwritten --------------------------------------------------------------------------
+
+
+@sf.effect(touches=[witness.file("page.txt")])
+def rewrite_page(text: str) -> str:
+    Path("page.txt").write_text(text)
+    return text
+
+
+@rewrite_page.check
+def _(text: str) -> object:
+    return sf.happened(text) if Path("page.txt").read_text() == text else sf.not_happened()
+
+
+@sf.effect(touches=[witness.file("page.txt")], on_crash="retry")
+def rewrite_page_again(text: str) -> str:
+    Path("page.txt").write_text(text)
+    return text
+
+
+@sf.effect(touches=[witness.file("page.txt")], approve=True, on_crash="retry")
+def rewrite_page_if_allowed(text: str) -> str:
+    Path("page.txt").write_text(text)
+    return text
+
+
+@sf.workflow(watch=[witness.file("page.txt")], on_drift="accept")
+def accepts_what_it_overwrites() -> str:
+    return rewrite_page("new") if sf.approve("rewrite?") else "left"
+
+
+@sf.workflow(watch=[witness.file("page.txt")])
+def stops_before_it_overwrites() -> str:
+    return rewrite_page("new") if sf.approve("rewrite?") else "left"
+
+
+@sf.workflow
+def runs_again_whatever_it_finds() -> str:
+    return rewrite_page_again("new")
+
+
+@sf.workflow
+def asks_again_before_it_overwrites() -> str:
+    return rewrite_page_if_allowed("new")
+
+
+@sf.workflow(watch=[witness.file("page.txt")], on_drift="warn")
+def warns_of_what_it_overwrites() -> str:
+    return rewrite_page("new") if sf.approve("rewrite?") else "left"

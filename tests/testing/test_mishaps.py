@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -156,3 +157,70 @@ def test_lines_that_do_not_bear_to_run_twice_in_one_process_are_named(workflow, 
 def test_lines_that_bear_it_are_not_blamed():
     """A lock that is given back, a list that is copied."""
     assert crash_matrix(mistakes.takes_its_turn).held
+
+
+# --- somebody else writes ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page():
+    Path("page.txt").write_text("old")
+
+
+@pytest.mark.usefixtures("page")
+def test_a_change_of_somebody_else_that_is_overwritten_is_found():
+    """While the person thinks about it, the file is edited; the yes was for another one."""
+    with pytest.raises(NotHeld) as raised:
+        crash_matrix(mistakes.accepts_what_it_overwrites)
+
+    (finding,) = raised.value.report.findings
+    assert (finding.mistake, finding.call) == (judging.OVERWRITTEN, "rewrite_page#1")
+    assert "page.txt, edited by somebody else after QuestionAsked of approve#1, was overwritten" in finding.what
+    assert "on_drift='accept' lets it be" in finding.what
+    assert len(finding.at) == 2  # while it waits, and while the effect is in doubt
+
+
+@pytest.mark.usefixtures("page")
+def test_a_change_that_stops_the_run_is_noticed():
+    """The default."""
+    report = crash_matrix(mistakes.stops_before_it_overwrites)
+
+    edited = {one.at: one.how for one in report.mishaps if one.at.endswith("+edited")}
+    assert edited == {
+        "after:write:QuestionAsked approve#1+edited": judging.NOTICED,
+        "after:write:EffectIntended rewrite_page#1+edited": judging.NOTICED,
+    }
+
+
+@pytest.mark.usefixtures("page")
+def test_a_change_after_the_question_is_asked_about_again():
+    """The yes was for what the person was shown."""
+    at = "after:write:QuestionAsked rewrite_page_if_allowed#1.approval+edited"
+    (tried,) = crash_matrix(mistakes.asks_again_before_it_overwrites, at=at).mishaps
+
+    assert tried.how == judging.ASKED_AGAIN
+
+
+@pytest.mark.usefixtures("page")
+@pytest.mark.parametrize(
+    ("workflow", "words"),
+    [
+        (mistakes.warns_of_what_it_overwrites, "on_drift='warn' lets it be, with a warning."),
+        (mistakes.runs_again_whatever_it_finds, 'on_crash="retry" lets it be.'),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_change_that_is_overwritten_as_declared_is_said(workflow, words):
+    """Declared, and perhaps not as meant."""
+    (note,) = crash_matrix(workflow).notes
+
+    assert "page.txt, edited by somebody else" in note
+    assert note.endswith(words)
+
+
+@pytest.mark.usefixtures("page")
+def test_files_that_do_not_count_are_not_edited():
+    """Who says that nobody else has anything to say about a file is believed."""
+    report = crash_matrix(mistakes.accepts_what_it_overwrites, exclude="page.txt")
+
+    assert not any(one.at.endswith("+edited") for one in report.mishaps)

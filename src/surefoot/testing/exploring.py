@@ -37,7 +37,7 @@ from surefoot.testing.children import Ended, Tell, in_child
 from surefoot.testing.clock import FastClock
 from surefoot.testing.damaging import DAMAGES, damage
 from surefoot.testing.mishaps import LATE
-from surefoot.testing.plan import lags
+from surefoot.testing.plan import edits, lags
 from surefoot.testing.survivor import Survivor
 from surefoot.testing.watching import (
     AT,
@@ -168,6 +168,7 @@ class Stage:
         self._scratch = scratch
         self._start = time.time_ns() // 1000
         self._lags: dict[str, int] = {}
+        self._edits: dict[str, list[str]] = {}
         self._seconds = task.seconds
         self._pristine = scratch / "pristine"
         self._store = scratch / "store"
@@ -185,7 +186,9 @@ class Stage:
         begun = time.monotonic()
         seen = self._play(self._scratch / name, Strike(eyes=eyes))
         taken = time.monotonic() - begun
-        self._lags = self._lags or lags(seen.events, self.task.run)
+        if not self._lags:
+            self._lags = lags(seen.events, self.task.run)
+            self._edits = edits(seen.events, self.task.run, self.task.world.exclude)
         asked_for = max(self.task.seconds, 2 * taken)  # Who says --seconds 2 does not mean ten for each resume.
         self._seconds = min(asked_for, max(LEAST_SECONDS, PATIENCE * taken))
         return seen
@@ -199,12 +202,16 @@ class Stage:
         )
         try:
             if how == LATE:
-                with closing(Survivor(self._lags.get(target, 0))) as survivor:
+                with closing(self._survivor(target)) as survivor:
                     yield self._play(place, replace(strike, survivor=survivor))
             else:
                 yield self._play(place, strike)
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+    def _survivor(self, target: str) -> Survivor:
+        # A resumed run must not come to its own limit by waiting for it.
+        return Survivor(self._lags.get(target, 0), patience=self._seconds / 2)
 
     @contextmanager
     def unrehearsed(self, target: str) -> Iterator[Seen]:
@@ -236,7 +243,7 @@ class Stage:
                 break
         else:
             leg = Leg(Ending.LATE, text=f"has not ended after {MOST_LEGS} starts")
-        if killed and strike.survivor is not None and strike.survivor.land(self._seconds):
+        if killed and strike.survivor is not None and strike.survivor.land():
             note(place / EVENTS_FILE, Event(LANDED))
         events = read_events(place / EVENTS_FILE)
         struck = next((number for number, event in enumerate(events, 1) if event.what == STRUCK), 0)
@@ -258,8 +265,9 @@ class Stage:
         sys.dont_write_bytecode = True  # The first import of a module must not differ from the others.
         _silence(place / LOG_FILE)
         watch = Watch(
-            place / EVENTS_FILE, run=task.run, target=strike.target, mishap=strike.mishap, survivor=strike.survivor
-        )
+            place / EVENTS_FILE, run=task.run, target=strike.target, mishap=strike.mishap, survivor=strike.survivor,
+            edits=self._edits.get(strike.target or "", ()),
+        )  # fmt: skip
         if strike.eyes:
             watch.open_eyes(task.world.now)
         watch.install()

@@ -12,12 +12,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
+from surefoot.core.entry import QuestionAsked
 from surefoot.core.visible import shorten
 from surefoot.testing.exploring import Ending, Seen, Task, differences
-from surefoot.testing.mishaps import FAILS, sort_of
+from surefoot.testing.mishaps import EDITED, FAILS, is_edited, sort_of
+from surefoot.testing.plan import edits
 from surefoot.testing.tracing import Traces
 from surefoot.testing.watching import (
     ACTED,
+    AFTER,
     ANSWERS,
     AT,
     BEGUN,
@@ -36,6 +39,7 @@ from surefoot.testing.watching import (
     STRAYED,
     STRUCK,
     TOUCHED,
+    WRITE,
     Call,
     Event,
     Point,
@@ -44,6 +48,7 @@ from surefoot.testing.watching import (
 from surefoot.testing.worlds import Difference, few
 
 WIDTH: Final = 160
+_ASKING: Final = f"{AFTER}:{WRITE}:{QuestionAsked.__name__}"
 _STORE_ERRORS: Final = ("Fenced", "StoreFull", "StoreUnavailable")
 
 STEP = "an effect declared as a step"
@@ -59,6 +64,7 @@ STATE = "state outside the run"
 TWICE = "code between calls that does not bear to run twice in one process"
 POOL = "an effect called from a thread pool"
 BODY = "an effect outside of any call"
+OVERWRITTEN = "somebody else's change that is overwritten"
 DRIFT = "own changes taken for drift"
 ENDLESS = "a resume that does not end"
 FAILING = "a resume that fails"
@@ -70,12 +76,26 @@ RESUMED = "resumed"
 FOUND = "found by its check"
 SETTLED = "in doubt, settled"
 ASKED = "asked a person"
+NOTICED = "noticed: somebody else's change"
+ASKED_AGAIN = "asked again"
 AS_RAISED = "failed, as was raised"
 AS_DECLARED = 'failed, as on_crash="fail" says'
 NOT_REACHED = "not reached"
 UNDISTURBED = "undisturbed"
 FELL_BACK = "fell back, loudly"
-ENDINGS: Final = (RESUMED, FOUND, SETTLED, ASKED, AS_DECLARED, AS_RAISED, NOT_REACHED, UNDISTURBED, FELL_BACK)
+ENDINGS: Final = (
+    RESUMED,
+    FOUND,
+    SETTLED,
+    ASKED,
+    AS_DECLARED,
+    AS_RAISED,
+    NOTICED,
+    ASKED_AGAIN,
+    NOT_REACHED,
+    UNDISTURBED,
+    FELL_BACK,
+)
 """How a resume may end where nothing is wrong; and `loud: ` with the name of an error."""
 
 CURES: Final = {
@@ -103,6 +123,8 @@ CURES: Final = {
     POOL: "Use sf.map or sf.gather instead of a pool (in async code also asyncio.to_thread): they record what they call.",
     BODY: "Move what changes the world out of the workflow's own lines into a function with @sf.effect: the lines between "
     "calls run again at every resume.",
+    OVERWRITTEN: 'Leave on_drift= at "stop": a person sees what has changed before it is overwritten. If nobody else has anything '
+    "to say about that file, leave it out: --exclude, or exclude= of crash_matrix.",
     DRIFT: "Say in touches= of the effect what it changes: a run's own changes are no drift then.",
     ENDLESS: "Look for a wait on something that only the killed process would have done.",
     FAILING: "Look at what it says: code that runs only at a resume, or that relies on the process before.",
@@ -475,6 +497,46 @@ class Case:
     # -- with a mishap ------------------------------------------------------------------------------
 
     def judge_mishap(self, how: str) -> Verdict:
+        return self._judge_edited() if how == EDITED else self._judge_mishap(how)
+
+    def _judge_edited(self) -> Verdict:
+        """Somebody else's change is noticed, asked about, or still there. To overwrite it in silence is not right."""
+        leg = self._found.leg
+        if leg.ending is Ending.STOPPED and leg.kind == "Drifted":
+            return Verdict(NOTICED)
+        if leg.ending is not Ending.DONE:
+            return Verdict("", self._ending()) if leg.ending in (Ending.LATE, Ending.DIED) else Verdict(AS_RAISED)
+        files = edits(self._right.events, self._task.run, self._task.world.exclude)[self._at]
+        lost = [name for name in files if not is_edited(self._found.folder / name)]
+        asked, usual = (self._questions(seen) for seen in (self._found, self._right))
+        if not lost or asked > usual:
+            return Verdict(ASKED_AGAIN if lost else RESUMED)
+        return self._overwritten(lost)
+
+    def _overwritten(self, lost: Sequence[str]) -> Verdict:
+        """By which call, and what lets it. Who says that it may run again whatever it finds has said so; a warning is told."""
+        writing = next(
+            event for event in self._after if event.what == TOUCHED and event.value in lost and event.address
+        )
+        call, on_drift = self._name(writing.call), self._task.workflow.definition.on_drift
+        point = Point.of(self._at)
+        doubted = [event.policy for event in self._known.values() if self._where(event) == point.address]
+        warned = any(event.what == LOUD for event in self._after)
+        cause = f"on_drift={on_drift!r}" if isinstance(on_drift, str) else "on_drift="
+        if "retry" in doubted:
+            cause = 'on_crash="retry"'
+        when = f"after {point.detail} of {point.address}"
+        said = f"{lost[0]}, edited by somebody else {when}, was overwritten: {cause} lets it be"
+        if warned or "retry" in doubted:
+            return Verdict(
+                NOTICED if warned else RESUMED, notes=[(call, f"{call}: {said}{', with a warning' * warned}.")]
+            )
+        return Verdict("", [Wrong(OVERWRITTEN, call, said)])
+
+    def _questions(self, seen: Seen) -> int:
+        return sum(event.what == AT and event.value.startswith(_ASKING) for event in seen.events)
+
+    def _judge_mishap(self, how: str) -> Verdict:
         """The process lives, and an effect has ended with an exception that it did not deserve."""
         denied = [event for event in self._after if event.what == DENIED]
         if acted := [event for event in denied if event.value == ACTED]:

@@ -56,7 +56,8 @@ SCRATCH: Final = "surefoot-crashtest-"
 TIDY_SECONDS: Final = 60.0
 ROOM_BYTES: Final = 256 << 20
 _UNTRIED: Final = {
-    "mishaps": "lost answers were not tried: mend the above first, else they would be blamed for it.",
+    "mishaps": "nothing but kills was tried: mend the above first, else lost answers, late landings and edits of others would be "
+    "blamed for it.",
     "damage": "the store was not damaged: mend the above first, else damage would be blamed for it.",
 }
 MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder with a random name is made in it
@@ -100,7 +101,7 @@ class Report(Struct, frozen=True):
     unreached: str = ""
     """Why a boundary may not have been reached."""
     mishaps: list[Tried] = []
-    """What was tried besides kills: answers that are lost, operations that fail half-way."""
+    """What was tried besides kills: answers that are lost, operations that fail half-way, what lands late, edits of others."""
 
     @property
     def held(self) -> bool:
@@ -146,7 +147,8 @@ def crash_matrix(
     uninterrupted run: by default all files of the working folder (each scenario works in a copy of it); or another
     folder, a `Ledger`, a `World`, a function that looks at your world, or an object with `reset()` and `snapshot()`.
     `answers` are those of people, by a question's address or text; approvals are given unless you say otherwise.
-    With `damage`, the store of each killed run is damaged as well. `at` tries one boundary only. Files whose names fit one
+    Where every kill held, answers of effects are lost as well, operations fail half-way, what was started lands after its
+    process is dead, and somebody else edits files that the run relies on. With `damage`, the store of each killed run is damaged as well. `at` tries one boundary only. Files whose names fit one
     of `exclude` (`"*.csv"`, `"cache"`) are not compared; a `*.log` that no step or effect opens is noted, and not blamed.
 
     Raises `NotHeld` with everything that is wrong; `UsageError` if there is nothing to explore: the workflow fails, does
@@ -285,13 +287,16 @@ class _Matrix:
         self._wrong += [("", wrong) for wrong in found]
         begun, used = time.monotonic(), _core_seconds()
         if not found:
-            self._try_all(right, planned(right.events, self._task.run, damage=damage, at=at))
+            self._try_all(right, self._planned(right, damage=damage, at=at))
         findings = self._findings()
         return Report(
             self._task.workflow.name, len(boundaries), [_as_explained(one, findings) for one in self._tried], findings,
             round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3), self._noted.told(self._task),
             "" if all(one.fired for one in self._tried) else self._unreached, self._mishaps,
         )  # fmt: skip
+
+    def _planned(self, right: Seen, *, damage: bool, at: str | None) -> Plan:
+        return planned(right.events, self._task.run, damage=damage, at=at, exclude=self._task.world.exclude)
 
     def _denied(self, right: Seen) -> list[Wrong]:
         """An effect has raised what says that nothing was done: run it once more, and see whether that is so."""

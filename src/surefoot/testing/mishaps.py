@@ -1,8 +1,8 @@
 """What goes wrong besides a kill, and leaves the process alive to say so.
 
 A kill ends a process. These strike once, at one boundary, and the run goes on as the engine decides: the answer of an
-effect is lost after it has acted, or an operation inside an effect fails after others have succeeded. Only what can
-really happen at that point is done: a lie that only the kit has invented is nobody's mistake.
+effect is lost after it has acted, an operation inside an effect fails after others have succeeded, somebody else edits a
+file. Only what can really happen at that point is done: a lie that only the kit has invented is nobody's mistake.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from pathlib import Path
 from typing import Final
 
 from surefoot.core.clients import Known, known
@@ -24,7 +25,10 @@ FAILS: Final = "fails"
 """What the function does next fails, after it has done something already: disk full, connection refused."""
 LATE: Final = "late"
 """Killed, and what the function had started lands later, after the check has looked."""
-MISHAPS: Final = (LOST, FAILS, LATE)
+EDITED: Final = "edited"
+"""Somebody else edits the files that the run relies on: while a person is asked, or while an effect is in doubt."""
+MISHAPS: Final = (LOST, FAILS, LATE, EDITED)
+MARK: Final = "edited by somebody else (the testing kit)"
 USUAL: Final = TimeoutError.__name__
 _OURS: Final = "surefoot."
 _ON_THE_WAY: Final = frozenset({TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError})
@@ -76,6 +80,17 @@ def failure(event: str) -> Exception:
     if event.partition(".")[0] in ("ftplib", "http", "imaplib", "smtplib", "socket"):
         return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def edit(path: str) -> None:
+    """As somebody else would: a line more."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f"{MARK}\n")
+
+
+def is_edited(path: Path) -> bool:
+    """Whether the edit is still there."""
+    return path.is_file() and MARK.encode() in path.read_bytes()
 
 
 def bound_of(spec: CallSpec) -> str:

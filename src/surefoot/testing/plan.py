@@ -2,22 +2,28 @@
 
 The uninterrupted run shows where that is: which effects return something that can get lost, which do more than one thing
 and may fail in between, and which start something that outlives their process: a request, a program, a line of the ledger.
+It also shows which files the run relies on, and writes later: those may be edited by somebody else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
+from surefoot.core.entry import QuestionAsked
 from surefoot.core.visible import shorten
 from surefoot.errors import UsageError
 from surefoot.testing import watching
 from surefoot.testing.damaging import DAMAGES
-from surefoot.testing.mishaps import FAILS, LATE, LOST, USUAL
-from surefoot.testing.watching import AFTER, CALL, EFFECT, INSIDE, OUTLIVING, Event, Point, where
-from surefoot.testing.worlds import LEDGER
+from surefoot.testing.mishaps import EDITED, FAILS, LATE, LOST, USUAL
+from surefoot.testing.watching import AFTER, CALL, EFFECT, INSIDE, INTENDED, OUTLIVING, WRITE, Event, Point, where
+from surefoot.testing.worlds import LEDGER, is_excluded
 
+_WINDOWS: Final = (f"{AFTER}:{WRITE}:{QuestionAsked.__name__}", f"{AFTER}:{WRITE}:{INTENDED}")
+_APPROVAL: Final = ".approval"
+"""The question whether an effect may run, after the address of the effect."""
 Struck = tuple[str, str]
 """A boundary, and what happens there."""
 
@@ -28,10 +34,12 @@ class Plan(Struct, frozen=True):
     mishaps: list[Struck] = []
 
 
-def planned(events: Sequence[Event], run: str, *, damage: bool, at: str | None) -> Plan:
-    """All of it; or what is to happen at one boundary."""
+def planned(
+    events: Sequence[Event], run: str, *, damage: bool, at: str | None, exclude: Sequence[str] = ()
+) -> Plan:  # fmt: skip
+    """All of it; or what is to happen at one boundary. Files that fit one of `exclude` are left alone."""
     boundaries = [event.text for event in events if event.what == watching.AT]
-    mishaps = _mishaps(events, run)
+    mishaps = [*_mishaps(events, run), *((target, EDITED) for target in edits(events, run, exclude))]
     if at is None:
         written = [one for one in boundaries if damage and one.startswith("after:write")]
         return Plan(boundaries, [(one, how) for one in written for how in DAMAGES], mishaps)
@@ -97,3 +105,26 @@ def lags(events: Sequence[Event], run: str) -> dict[str, int]:
     ended = {where(run, event.run, event.address): event.us for event in events if event.what == watching.ENDED}
     inside = [(event, Point.of(event.text)) for event in events if event.what == watching.AT and event.us]
     return {event.text: ended[point.address] - event.us for event, point in inside if point.address in ended}
+
+
+def edits(events: Sequence[Event], run: str, exclude: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Where somebody else may edit which files: those that the run relies on by then, and writes later.
+
+    That is while it waits for a person, who was shown what the effect in question touches, and while an effect that is
+    about to run has not run yet.
+    """
+    found = {}
+    seen = [event for event in events if event.what == watching.EXPECTED]
+    touched = {where(run, event.run, event.address): event.value for event in seen}
+    expected: dict[str, None] = {}
+    for number, event in enumerate(events):
+        if event.what == watching.EXPECTED:
+            expected[event.value] = None
+        if event.what != watching.AT or not event.text.startswith(_WINDOWS):
+            continue
+        shown = touched.get(Point.of(event.text).address.removesuffix(_APPROVAL), "")
+        later = {one.value for one in events[number:] if one.what == watching.TOUCHED and one.address}
+        names = [name for name in dict.fromkeys([*expected, shown]) if name in later]
+        if names := [name for name in names if not is_excluded(name, exclude)]:
+            found[event.text] = names
+    return found

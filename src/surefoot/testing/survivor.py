@@ -23,13 +23,17 @@ _PID_BYTES = 8
 class Survivor:
     """Of one scenario: made before the process that will die, and closed when the scenario is over.
 
-    `due` is the moment on the kit's clock, in microseconds, at which it has landed.
+    `due` is the moment on the kit's clock, in microseconds, at which it has landed: so long after the kill as it took
+    without one.
     """
 
-    def __init__(self, lag: int) -> None:
-        self.lag = max(lag, 1)
+    def __init__(self, lag: int, *, patience: float) -> None:
+        """`lag` in microseconds. What does not come to its end within `patience` seconds never does."""
         self.due = 0
+        self._lag = max(lag, 1)
+        self._patience = patience
         self._pid = 0
+        self._is_given_up = False
         self._go, self._let_go = os.pipe()
         self._over, self._alive = os.pipe()
         adopting(True)
@@ -52,23 +56,22 @@ class Survivor:
 
     # -- in those after it --------------------------------------------------------------------------
 
-    def begin(self, now: int) -> bool:
-        """The process is dead; whether something of it goes on."""
+    def begin(self, now: int) -> None:
+        """The process is dead. Now what is left of it, if anything is, can be let go."""
         os.close(self._go)
         os.close(self._alive)
         self._go = self._alive = -1
-        said = os.read(self._over, _PID_BYTES)
-        self._pid = int.from_bytes(said, "big")
-        self.due = now + self.lag
-        return bool(self._pid)
+        self._pid = int.from_bytes(os.read(self._over, _PID_BYTES), "big")
+        self.due = now + self._lag
 
-    def land(self, seconds: float) -> bool:
+    def land(self) -> bool:
         """Let it go, and wait for its end. False: it has landed before, or does not end."""
-        if not self._pid or _ends(self._over, 0):
+        if not self._pid or self._is_given_up or _ends(self._over, 0):
             return False
         with suppress(BrokenPipeError):
             os.write(self._let_go, b"!")
-        return _ends(self._over, seconds)
+        self._is_given_up = not _ends(self._over, self._patience)
+        return not self._is_given_up
 
     def close(self) -> None:
         for fd in (self._go, self._let_go, self._over, self._alive):

@@ -56,16 +56,19 @@ from surefoot.testing.acting import Eyes, World
 from surefoot.testing.children import die
 from surefoot.testing.survivor import Survivor
 from surefoot.testing.worlds import LEDGER
+from surefoot.world.paths import file_part
 
 T = TypeVar("T")
 
-AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED, STRUCK, DENIED, LANDED = (
+AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED, STRUCK, DENIED, LANDED, EXPECTED = (
     "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time", "touched", "abroad",
     "meddled", "struck", "denied", "landed",
+    "expected",
 )  # fmt: skip
 """`touched`: a call, or the workflow's own lines, reach for the world; `abroad`: for what is not in its folder; `meddled`:
 a check writes; `struck`: a mishap other than a kill; `denied`: an effect ends with an exception which says that nothing
-was done; `landed`: what outlived a killed process has come to its end."""
+was done; `landed`: what outlived a killed process has come to its end; `expected`: a file
+that the run relies on from here on."""
 ANYTHING: Final = "*"
 """What is reached for by a program that is started: only it knows."""
 STORE_FOLDER, LEDGER_FILE, LOG_FILE, EVENTS_FILE = "store", "ledger", "log", "events"
@@ -96,7 +99,8 @@ OUTLIVING: Final = _NETWORK | _PROGRAMS
 """What is begun with these goes on when the process is dead: at the other side, or in a process of its own."""
 CONTINUING: Final = (OUTLIVING - {"socket.connect", "subprocess.Popen", "os.system"}) | {"os.posix_spawn", "os.exec"}
 """These may belong to what was begun before: they send more of it, or start it."""
-LANDING_SECONDS: Final = 60.0
+_WAITING: Final = "run %s: waiting for "
+_FILE: Final = file_part("x").removesuffix("x")
 _ARGUMENTS: Final[dict[str, list[tuple[int, int | None]]]] = {
     "open": [(0, None)], "sqlite3.connect": [(0, None)], "os.truncate": [(0, None)], "os.remove": [(0, 1)],
     "os.rmdir": [(0, 1)], "os.mkdir": [(0, 2)], "os.symlink": [(1, 2)], "os.link": [(1, 3)], "os.rename": [(0, 2), (1, 3)],
@@ -194,8 +198,9 @@ class Watch:
     """The watch over one process. With a target, the process dies there, or the mishap strikes."""
 
     def __init__(
-        self, log: Path, *, run: str, target: str | None, mishap: str = "", survivor: Survivor | None = None
-    ) -> None:
+        self, log: Path, *, run: str, target: str | None, mishap: str = "", survivor: Survivor | None = None,
+        edits: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.log = log
         past = read_events(log)
         self._fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -203,6 +208,7 @@ class Watch:
         self._target = target
         self._mishap = mishap
         self._eyes: Eyes | None = None
+        self._edits = edits
         self._survivor = survivor
         self._survives = False
         """Whether this process is what is left of a killed one."""
@@ -254,7 +260,7 @@ class Watch:
 
     def land(self) -> None:
         """What outlived the killed process comes to its end now, if there is anything."""
-        if self._survivor is not None and self._survivor.land(LANDING_SECONDS):
+        if self._survivor is not None and self._survivor.land():
             self.note(Event(LANDED))
 
     def open_eyes(self, world: Callable[[], World]) -> None:
@@ -292,10 +298,18 @@ class Watch:
                 if answer is None:
                     self._recorded(item)
             for label in labels if not any(answers) else []:
-                self.passes(AFTER, WRITE, label)
+                if self.passes(AFTER, WRITE, label):
+                    self._edit(label)
             return answers
 
         return watched
+
+    def _edit(self, label: str) -> None:
+        """Somebody else writes. An effect that was about to run has not: its process dies."""
+        for name in self._edits:
+            self.unnoticed(lambda: mishaps.edit(os.path.join(self._world, name)))  # noqa: B023 - called at once
+        if label.startswith(INTENDED):
+            die()
 
     def _labels(self, item: Append) -> list[str]:
         found = []
@@ -309,6 +323,8 @@ class Watch:
     def _recorded(self, item: Append) -> None:
         for record in item.records:
             kind, fact = KINDS[record.kind], _fact(record.body)
+            for name in fact.files():
+                self.note(Event(EXPECTED, item.run, address=fact.address, value=name))
             if kind is RunContinued or (fact.address and fact.happened):
                 self.note(Event(RECORDED, item.run, 1 + self._segments[item.run], fact.address, kind=kind.__name__))
             if kind is RunContinued:
@@ -541,7 +557,12 @@ class _Loud(logging.Handler):
         self._watch = watch
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._watch.note(Event(LOUD, text=record.getMessage()))
+        if not str(record.msg).startswith(_WAITING):  # That one waits says nothing of damage, nor of drift.
+            self._watch.note(Event(LOUD, text=record.getMessage()))
+
+
+class _Seen(Struct):
+    parts: dict[str, str] = {}
 
 
 class _Fact(Struct):
@@ -550,6 +571,14 @@ class _Fact(Struct):
     address: str = ""
     happened: bool = True
     """Only a settlement says that something did not."""
+    before: tuple[_Seen, ...] = ()
+    after: tuple[_Seen, ...] = ()
+    sights: tuple[_Seen, ...] = ()
+
+    def files(self) -> list[str]:
+        """What the run has seen of files, by their names."""
+        seen = (*self.before, *self.after, *self.sights)
+        return [part.removeprefix(_FILE) for one in seen for part in one.parts if part.startswith(_FILE)]
 
 
 def _now() -> int:

@@ -214,15 +214,15 @@ def _walk(folder: Path) -> Iterator[Path]:
 def files(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
     """A fingerprint of every file below the folder, by its name there; of its bytes, whatever it is."""
     named = ((str(path.relative_to(folder)), path) for path in _walk(folder))
-    return {name: _fingerprint(path) for name, path in named if not _is_excluded(name, exclude)}
+    return {name: _fingerprint(path) for name, path in named if not is_excluded(name, exclude)}
 
 
 def meanings(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
     """As `files`; of a SQLite database it is what its tables hold."""
-    return {name: meaning for name, meaning in _meanings(folder).items() if not _is_excluded(name, exclude)}
+    return {name: meaning for name, meaning in _meanings(folder).items() if not is_excluded(name, exclude)}
 
 
-def _is_excluded(name: str, patterns: Iterable[str]) -> bool:
+def is_excluded(name: str, patterns: Iterable[str]) -> bool:
     """By its name there, by its last name alone, or with a folder around it."""
     path = Path(name)
     names = [name, path.name, *map(str, path.parents)]
@@ -326,7 +326,7 @@ class Difference:
 def file_differences(right: Path, found: Path, exclude: Iterable[str] = ()) -> list[Difference]:
     wanted, seen = _right_meanings(right), _meanings(found)
     names = [name for name in sorted(wanted | seen) if wanted.get(name) != seen.get(name)]
-    return [_about_file(name, right / name, found / name) for name in names if not _is_excluded(name, exclude)]
+    return [_about_file(name, right / name, found / name) for name in names if not is_excluded(name, exclude)]
 
 
 def _about_file(name: str, right: Path, found: Path) -> Difference:

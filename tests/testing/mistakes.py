@@ -742,6 +742,14 @@ def any_exception_is_proof() -> str:
     return charge_whatever("4242")
 
 
+@sf.workflow
+def one_is_right_and_one_is_not() -> str:
+    try:
+        return decline_then_charge("4242")
+    except CardDeclined:
+        return charge_whatever("4343")
+
+
 @sf.effect(not_done=TimeoutError)
 def charge_in_time(card: str) -> str:
     append("bank.txt", card)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from surefoot.testing import NotHeld, crash_matrix, exploring, judging
+import surefoot as sf
+from surefoot.testing import NotHeld, crash_matrix, exploring, judging, mishaps
+from surefoot.testing.acting import Eyes
+from surefoot.testing.children import in_child
+from surefoot.testing.survivor import Survivor
 from tests.testing import mistakes
 from tests.testing.test_crash_matrix import found
 
@@ -22,6 +29,7 @@ from tests.testing.test_crash_matrix import found
         (mistakes.says_not_done_itself, "charge_and_regret#1"),
         (mistakes.any_exception_is_proof, "charge_whatever#1"),
         (mistakes.any_exception_is_proof_async, "charge_whatever_async#1"),
+        (mistakes.one_is_right_and_one_is_not, "charge_whatever#1"),
         (mistakes.time_out_is_proof, "charge_in_time#1"),
         (mistakes.converts_what_went_wrong, "charge_and_convert#1"),
     ],
@@ -45,6 +53,61 @@ def test_an_effect_that_acts_and_says_that_it_did_not_is_found(workflow, call):
 def test_who_is_right_about_it_is_not_blamed(workflow):
     """The class is the same; it is raised where nothing was done, or nothing was left, or nobody believes it."""
     assert crash_matrix(workflow).held
+
+
+def test_a_mishap_is_reproduced_from_its_line():
+    """One line, one mishap, the same finding; nobody is killed for it."""
+    with pytest.raises(NotHeld) as raised:
+        crash_matrix(mistakes.any_exception_is_proof)
+    at = re.search(r"at='(.*)'", raised.value.report.findings[0].reproduce)[1]
+    assert at == "after:call:charge_whatever#1+lost-OSError"
+
+    with pytest.raises(NotHeld, match="not_done=Exception says that nothing was done") as again:
+        crash_matrix(mistakes.any_exception_is_proof, at=at)
+    assert ([], [at]) == ([one.at for one in again.value.report.tried], [one.at for one in again.value.report.mishaps])
+    assert f"struck at  {at}" in str(again.value)
+
+
+class ReadTimeout(Exception):
+    """As httpx has one; of a module that is known."""
+
+
+ReadTimeout.__module__ = "httpx"
+
+
+class Odd(ConnectionResetError):
+    """Cannot be made by hand."""
+
+    def __init__(self, one, two):
+        super().__init__(one, two)
+
+
+@pytest.mark.parametrize(
+    ("not_done", "ways"),
+    [
+        (None, ["TimeoutError"]),
+        ((), ["TimeoutError"]),
+        (ValueError, ["TimeoutError"]),
+        (KeyError, ["TimeoutError"]),
+        (ConnectionError, ["TimeoutError"]),
+        (mistakes.CardDeclined, ["TimeoutError"]),
+        (ConnectionRefusedError, ["TimeoutError"]),
+        (Odd, ["TimeoutError"]),
+        (TimeoutError, ["TimeoutError"]),
+        (ConnectionResetError, ["TimeoutError", "ConnectionResetError"]),
+        (ReadTimeout, ["TimeoutError", "ReadTimeout"]),
+        (OSError, ["TimeoutError", "OSError"]),
+        ((Exception, ReadTimeout), ["TimeoutError", "OSError", "ReadTimeout"]),
+    ],
+)
+def test_only_what_a_network_can_give_is_raised_instead_of_an_answer(not_done, ways):
+    """A lie that only the kit has invented is nobody's mistake."""
+
+    @sf.effect(not_done=not_done)
+    def act() -> None:
+        """Never called."""
+
+    assert list(mishaps.lost_answers(act.spec)) == ways
 
 
 # --- what lands after a kill ---------------------------------------------------------------------------------------------
@@ -137,6 +200,73 @@ def test_a_request_that_arrives_after_the_kill_is_waited_for_or_found(bank):
     """The other side works on it, whoever has died."""
     assert found(mistakes.wires_at_once, world=bank) == [(judging.LANDING, "wire_at_once#1")]
     assert crash_matrix(mistakes.wires_in_a_while, world=bank).held
+
+
+def outliving(survivor, path):
+    """A process that dies, and leaves something that writes."""
+
+    def lives(_):
+        survivor.stay()
+        path.write_text("landed")
+        os._exit(0)
+
+    ended = in_child(lives, seconds=20)
+    assert ended.killed
+    survivor.begin(1_000)
+
+
+def test_what_outlives_its_process_waits_until_it_is_let_go(tmp_path):
+    """When it lands is said by the kit's clock, and not by luck."""
+    with closing(Survivor(500, patience=20)) as survivor:
+        outliving(survivor, tmp_path / "x")
+
+        assert (survivor.due, (tmp_path / "x").exists()) == (1_500, False)
+        assert survivor.land()
+        assert (tmp_path / "x").read_text() == "landed"
+        assert not survivor.land()
+
+
+def test_what_outlives_its_process_does_not_outlive_the_scenario(tmp_path):
+    """Not let go, it is ended; nothing of it is left, and nothing is done."""
+    survivor = Survivor(0, patience=20)
+    outliving(survivor, tmp_path / "x")
+    pid = survivor._pid
+    survivor.close()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert not (tmp_path / "x").exists()
+
+
+# --- who has changed the world -------------------------------------------------------------------------------------------
+
+
+def test_what_others_change_meanwhile_is_not_blamed_on_a_call():
+    """Two branches side by side: only what a call has reached for counts."""
+    world = {"a": "1", "b": "1"}
+    eyes = Eyes(lambda: dict(world))
+    eyes.begins("one")
+    eyes.begins("two")
+    eyes.reaches("one", "a")
+    eyes.reaches("two", "b")
+    world["b"] = "2"
+
+    assert (eyes.ends("one"), eyes.ends("two")) == (False, True)
+
+
+def test_a_call_that_is_alone_has_done_whatever_was_done():
+    """Also what a program of its own did, which nobody can see into."""
+    world = {"a": "1"}
+    eyes = Eyes(lambda: dict(world), only="one")
+    eyes.begins("one")
+    world["c"] = "1"
+    assert eyes.ends("one") is True
+
+    eyes.begins("one")
+    assert eyes.ends("one") is None  # It reached for nothing that is compared.
+    eyes.begins("one")
+    eyes.reaches("one", "c")
+    assert eyes.ends("one") is False
 
 
 # --- twice in one process ------------------------------------------------------------------------------------------------

@@ -538,9 +538,10 @@ class Case:
 
     def _judge_mishap(self, how: str) -> Verdict:
         """The process lives, and an effect has ended with an exception that it did not deserve."""
-        denied = [event for event in self._after if event.what == DENIED]
+        struck = Point.of(self._at).address
+        denied = [event for event in self._after if event.what == DENIED and self._where(event) == struck]
         if acted := [event for event in denied if event.value == ACTED]:
-            return Verdict("", [_denies(self._name(acted[0].call), acted[0])])
+            return Verdict("", [_denies(struck, acted[0])])
         if denied:  # Nothing was done, and that is what it says.
             return Verdict(AS_RAISED, notes=self._notes)
         if late := self._landed_late():

@@ -114,17 +114,19 @@ def edits(events: Sequence[Event], run: str, exclude: Sequence[str] = ()) -> dic
     about to run has not run yet.
     """
     found = {}
-    seen = [event for event in events if event.what == watching.EXPECTED]
-    touched = {where(run, event.run, event.address): event.value for event in seen}
+    touched: dict[str, list[str]] = {}
+    for event in events:
+        if event.what == watching.EXPECTED:
+            touched.setdefault(where(run, event.run, event.address), []).append(event.value)
     expected: dict[str, None] = {}
     for number, event in enumerate(events):
         if event.what == watching.EXPECTED:
             expected[event.value] = None
         if event.what != watching.AT or not event.text.startswith(_WINDOWS):
             continue
-        shown = touched.get(Point.of(event.text).address.removesuffix(_APPROVAL), "")
+        shown = touched.get(Point.of(event.text).address.removesuffix(_APPROVAL), [])
         later = {one.value for one in events[number:] if one.what == watching.TOUCHED and one.address}
-        names = [name for name in dict.fromkeys([*expected, shown]) if name in later]
-        if names := [name for name in names if not is_excluded(name, exclude)]:
-            found[event.text] = names
+        names = later.intersection([*expected, *shown])
+        if left := sorted(name for name in names if not is_excluded(name, exclude)):
+            found[event.text] = left
     return found

@@ -60,15 +60,15 @@ from surefoot.world.paths import file_part
 
 T = TypeVar("T")
 
-AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED, STRUCK, DENIED, LANDED, EXPECTED = (
+AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED = (
     "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time", "touched", "abroad",
-    "meddled", "struck", "denied", "landed",
-    "expected",
+    "meddled",
 )  # fmt: skip
 """`touched`: a call, or the workflow's own lines, reach for the world; `abroad`: for what is not in its folder; `meddled`:
-a check writes; `struck`: a mishap other than a kill; `denied`: an effect ends with an exception which says that nothing
-was done; `landed`: what outlived a killed process has come to its end; `expected`: a file
-that the run relies on from here on."""
+a check writes."""
+STRUCK, DENIED, LANDED, EXPECTED = "struck", "denied", "landed", "expected"
+"""`struck`: a mishap; `denied`: an effect ends with an exception which says that nothing was done; `landed`: what outlived a
+killed process has come to its end; `expected`: a file that the run relies on from here on."""
 ANYTHING: Final = "*"
 """What is reached for by a program that is started: only it knows."""
 STORE_FOLDER, LEDGER_FILE, LOG_FILE, EVENTS_FILE = "store", "ledger", "log", "events"

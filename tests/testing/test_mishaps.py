@@ -13,7 +13,11 @@ from typing import ClassVar
 import pytest
 
 import surefoot as sf
-from surefoot.testing import NotHeld, crash_matrix, exploring, judging, mishaps
+from surefoot.core.command import Look
+from surefoot.core.programs import calls
+from surefoot.core.programs.landing import Landing
+from surefoot.engine import worldview
+from surefoot.testing import NotHeld, crash_matrix, exploring, judging, mishaps, watching
 from surefoot.testing.acting import Eyes
 from surefoot.testing.children import in_child
 from surefoot.testing.survivor import Survivor
@@ -279,9 +283,20 @@ def test_a_call_that_is_alone_has_done_whatever_was_done():
 )
 def test_lines_that_do_not_bear_to_run_twice_in_one_process_are_named(workflow, monkeypatch):
     """A resumed run is rehearsed first. What its own lines remember from that is not there in the process before."""
-    monkeypatch.setattr(exploring, "LEAST_SECONDS", 2.0)
+    monkeypatch.setattr(exploring, "LEAST_SECONDS", 3.0)
 
     assert found(workflow) == [(judging.TWICE, workflow.name)]
+
+
+def test_resumes_that_do_not_end_are_enough_wherever_that_comes_from(monkeypatch):
+    """A lock that stays taken would be waited for at every boundary."""
+    monkeypatch.setattr(exploring, "LEAST_SECONDS", 3.0)
+    with pytest.raises(NotHeld) as raised:
+        crash_matrix(mistakes.keeps_its_turn)
+
+    report = raised.value.report
+    assert sum(not one.held for one in report.tried) == 2
+    assert any(note.startswith("not tried: ") for note in report.notes)
 
 
 def test_lines_that_bear_it_are_not_blamed():
@@ -354,3 +369,40 @@ def test_files_that_do_not_count_are_not_edited():
     report = crash_matrix(mistakes.accepts_what_it_overwrites, exclude="page.txt")
 
     assert not any(one.at.endswith("+edited") for one in report.mishaps)
+
+
+# --- negative controls ---------------------------------------------------------------------------------------------------
+
+
+def test_an_engine_that_believes_a_check_at_once_is_caught(monkeypatch):
+    """The declaration is true; whoever does not wait for it does the effect twice."""
+
+    def hasty(_landing, **_):
+        return (yield Look())
+
+    monkeypatch.setattr(Landing, "looked", hasty)
+
+    at = "inside:call:mail_by_bounded_program#1 subprocess.Popen+late"
+    assert found(mistakes.program_is_waited_for, at=at) == [(judging.LANDING, "mail_by_bounded_program#1")]
+
+
+def test_an_engine_that_believes_a_broad_name_is_caught(monkeypatch):
+    """A lost connection is known as unsure: `not_done=` of a class above it does not speak for it."""
+    monkeypatch.setattr(calls, "proves_not_done", believed)
+    monkeypatch.setattr(watching, "proves_not_done", believed)
+
+    at = "after:call:charge_whatever#1+lost"
+    assert found(mistakes.any_exception_is_proof, at=at) == [(judging.ACTING, "charge_whatever#1")]
+
+
+def believed(error, not_done, *, guarded=False):
+    return guarded or isinstance(error, not_done or ())
+
+
+@pytest.mark.usefixtures("page")
+def test_an_engine_that_accepts_what_it_should_stop_at_is_caught(monkeypatch):
+    """Somebody else's change is gone, and nobody was told."""
+    monkeypatch.setattr(worldview, "verdict", lambda *_: worldview.ACCEPT)
+
+    at = "after:write:QuestionAsked approve#1+edited"
+    assert found(mistakes.stops_before_it_overwrites, at=at) == [(judging.OVERWRITTEN, "rewrite_page#1")]

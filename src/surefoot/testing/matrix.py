@@ -274,6 +274,8 @@ class _Matrix:
         self._harmless: set[str] = set()
         """Calls that were executed twice in a scenario that held."""
         self._varying: set[str] = set()
+        self._endless = 0
+        """How many resumes did not end, whatever that comes from."""
         self._by_rehearsal: dict[tuple[str, str], bool] = {}
         """Mistakes of calls, and whether they show only because a resumed run is rehearsed."""
         self._noted = Noted()
@@ -342,7 +344,7 @@ class _Matrix:
             )
 
     def _is_endless(self) -> bool:
-        return sum(wrong.mistake == ENDLESS for _, wrong in self._wrong) >= MOST_ENDLESS
+        return self._endless >= MOST_ENDLESS
 
     def _require_no_luck(self, right: Seen) -> None:
         """Before anybody is blamed: a coarse clock or luck may have been the same twice, and another one later."""
@@ -401,6 +403,7 @@ class _Matrix:
                 self._noted.look(found.events)
                 case = Case(self._task, right, found, target, varying=self._varying)
                 verdict = self._verdict(case, how)
+            self._endless += any(wrong.mistake == ENDLESS for wrong in verdict.wrong)
             if not how and case.may_come_from_rehearsal():
                 verdict = replace(
                     verdict, wrong=[self._unless_rehearsed(right, target, wrong) for wrong in verdict.wrong]

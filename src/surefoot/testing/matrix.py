@@ -560,7 +560,7 @@ def summary(report: Report) -> str:
     words = "everything held" if report.held else f"{len(report.findings)} to mend"
     unreached = f" ({missed} not reached: {report.unreached})" if missed else ""
     struck = sum(one.fired for one in report.mishaps)
-    also = f", struck {plural(struck, 'time')} by something else" if struck else ""
+    also = f", {plural(struck, 'mishap')} besides," if struck else ""
     return (
         f"{report.workflow}: killed {plural(report.kills, 'time')} at {report.boundaries} boundaries{unreached}{also} in "
         f"{report.seconds:.1f} s, {report.rate:.0f} kills per second and core: {words}."

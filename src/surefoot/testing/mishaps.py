@@ -33,8 +33,8 @@ USUAL: Final = TimeoutError.__name__
 _OURS: Final = "surefoot."
 _ON_THE_WAY: Final = frozenset({TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError})
 """Built-in exceptions that a network gives after the request was sent."""
-_WORDS: Final = "the answer was lost (by the testing kit)"
-_NO_ROUTE: Final = errno.EHOSTUNREACH
+_BY: Final = "(by the testing kit)"
+_WORDS: Final = f"the answer was lost {_BY}"
 
 
 def sort_of(how: str) -> str:
@@ -54,7 +54,7 @@ def lost_answers(spec: CallSpec) -> dict[str, Exception]:
         return found
     for named in spec.not_done or ():
         if issubclass(OSError, named):
-            found[OSError.__name__] = OSError(_NO_ROUTE, os.strerror(_NO_ROUTE))
+            found[OSError.__name__] = _os_error(errno.EHOSTUNREACH)
         elif (error := _made(named)) is not None and known(error) is Known.UNSURE:
             found[named.__name__] = error
     return found
@@ -74,12 +74,17 @@ def _made(named: type[BaseException]) -> Exception | None:
 def failure(event: str) -> Exception:
     """What the operation behind an audit event can end with, whatever came before it."""
     if event == "socket.connect":
-        return ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        return _os_error(errno.ECONNREFUSED)
     if event == "sqlite3.connect":
-        return sqlite3.OperationalError("unable to open database file")
+        return sqlite3.OperationalError(f"unable to open database file {_BY}")
     if event.partition(".")[0] in ("ftplib", "http", "imaplib", "smtplib", "socket"):
-        return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return _os_error(errno.ECONNRESET)
+    return _os_error(errno.ENOSPC)
+
+
+def _os_error(number: int) -> OSError:
+    """Of the class that Python has for it."""
+    return OSError(number, f"{os.strerror(number)} {_BY}")
 
 
 def edit(path: str) -> None:

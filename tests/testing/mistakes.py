@@ -962,6 +962,29 @@ def wires_in_a_while() -> str:
     return wire_in_a_while("ten")
 
 
+@sf.effect
+def wire_and_read(words: str) -> str:
+    ask_bank(words)
+    return ask_bank("")
+
+
+@sf.effect(not_done=())
+def wire_and_read_carefully(words: str) -> str:
+    ask_bank(words)
+    return ask_bank("")
+
+
+@sf.workflow
+def two_requests() -> str:
+    """That the second one was not sent does not say that nothing was done."""
+    return wire_and_read("ten")
+
+
+@sf.workflow
+def two_requests_and_says_so() -> str:
+    return wire_and_read_carefully("ten")
+
+
 # --- code between calls that does not bear to run twice in one process ---------------------------------------------------
 
 _begun: set[str] = set()

@@ -206,6 +206,18 @@ def test_a_request_that_arrives_after_the_kill_is_waited_for_or_found(bank):
     assert crash_matrix(mistakes.wires_in_a_while, world=bank).held
 
 
+def test_two_requests_in_one_effect_are_not_proven_undone_by_the_second(bank):
+    """A connection that was refused proves that this request was not sent. The first one was."""
+    with pytest.raises(NotHeld) as raised:
+        crash_matrix(mistakes.two_requests, world=bank)
+
+    (finding,) = raised.value.report.findings
+    assert (finding.mistake, finding.call) == (judging.ACTING, "wire_and_read#1")
+    assert "counts as proof (the request was not sent)" in finding.what
+    assert finding.at == ["inside:call:wire_and_read#1 socket.connect~2+fails"]
+    assert crash_matrix(mistakes.two_requests_and_says_so, world=bank).held
+
+
 def outliving(survivor, path):
     """A process that dies, and leaves something that writes."""
 

@@ -505,7 +505,7 @@ class Case:
         if leg.ending is Ending.STOPPED and leg.kind == "Drifted":
             return Verdict(NOTICED)
         if leg.ending is not Ending.DONE:
-            return Verdict("", self._ending()) if leg.ending in (Ending.LATE, Ending.DIED) else Verdict(AS_RAISED)
+            return self._ended_otherwise()
         files = edits(self._right.events, self._task.run, self._task.world.exclude)[self._at]
         lost = [name for name in files if not is_edited(self._found.folder / name)]
         asked, usual = (self._questions(seen) for seen in (self._found, self._right))
@@ -515,13 +515,14 @@ class Case:
 
     def _overwritten(self, lost: Sequence[str]) -> Verdict:
         """By which call, and what lets it. Who says that it may run again whatever it finds has said so; a warning is told."""
-        writing = next(
-            event for event in self._after if event.what == TOUCHED and event.value in lost and event.address
-        )
-        call, on_drift = self._name(writing.call), self._task.workflow.definition.on_drift
         point = Point.of(self._at)
+        writing = (
+            event.call for event in self._after if event.what == TOUCHED and event.value in lost and event.address
+        )
+        call = next((self._name(one) for one in writing), point.address)
+        on_drift = self._task.workflow.definition.on_drift
         doubted = [event.policy for event in self._known.values() if self._where(event) == point.address]
-        warned = any(event.what == LOUD for event in self._after)
+        warned = any(event.what == LOUD and "drift" in event.text for event in self._after)
         cause = f"on_drift={on_drift!r}" if isinstance(on_drift, str) else "on_drift="
         if "retry" in doubted:
             cause = 'on_crash="retry"'
@@ -548,9 +549,15 @@ class Case:
             return Verdict("", late)
         if sort_of(how) != FAILS:
             return self.judge()
-        again = self._again()
-        done = self._found.leg.ending is Ending.DONE
-        return Verdict(self._settled() if done else ASKED if self._is_loud() else AS_RAISED, again, notes=self._notes)
+        if self._found.leg.ending is not Ending.DONE:
+            return self._ended_otherwise()
+        return Verdict(self._settled(), self._again(), notes=self._notes)
+
+    def _ended_otherwise(self) -> Verdict:
+        """After a mishap a run may stop, ask and fail; to hang or to die is not right."""
+        if self._found.leg.ending in (Ending.LATE, Ending.DIED):
+            return Verdict("", self._ending())
+        return Verdict(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self._notes)
 
     def _landed_late(self) -> list[Wrong]:
         """What a killed process had started came to its end after a check was believed that had not found it."""

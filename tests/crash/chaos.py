@@ -72,8 +72,8 @@ SHARES = (
     Share("L9", 0.030, 40, (TINY,)),
     Share("L9n", 0.006, 20, SMALL),
     Share("L9d", 0.004, 20, (TINY, *SMALL)),
-    Share("L14s", 0.030, 6, ("zoo",)),
-    Share("L14a", 0.030, 6, ("tasks",)),
+    Share("L14s", 0.030, 20, ("zoo",)),
+    Share("L14a", 0.030, 20, ("tasks",)),
 )
 
 

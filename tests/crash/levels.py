@@ -20,6 +20,8 @@ from tests.crash.scenario import Outcome, Scenario
 
 EARLY = 30
 """A boundary that nearly every recovery has."""
+OF_EACH_FLOW = 4
+"""So many scenarios are drawn of a flow that is made for them."""
 OF_EACH = 10
 """So many scenarios are drawn of a recovery whose length was counted for them."""
 
@@ -144,12 +146,18 @@ def decayed_resumed(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario
 
 def seen(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
     """L14: for each seed another flow whose code looks at everything, killed; and often again while it recovers."""
-    return _killed(lab, seen_flows.drawn(seed), count, 0)
+    return _several(lab, seen_flows.drawn, count, seed)
 
 
 def awaited(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
     """L14: for each seed another async flow and timing, killed; and often again while it recovers."""
-    return _killed(lab, async_flows.drawn(seed), count, seed)
+    return _several(lab, async_flows.drawn, count, seed)
+
+
+def _several(lab: Lab, drawn: Callable[[int], str], count: int, seed: int) -> list[Scenario]:
+    flows = -(-count // OF_EACH_FLOW)
+    numbers = range(seed * flows, (seed + 1) * flows)
+    return [one for number in numbers for one in _killed(lab, drawn(number), OF_EACH_FLOW, number)][:count]
 
 
 def _killed(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:

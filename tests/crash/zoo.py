@@ -135,6 +135,9 @@ VALUES: dict[str, Callable[[], Any]] = {
 # --- exceptions ----------------------------------------------------------------------------------------------------------
 
 
+_UNSTORABLE = object()
+
+
 class Own(Exception):
     """The plainest."""
 
@@ -195,7 +198,7 @@ class Holder(Exception):
 
     def __init__(self) -> None:
         super().__init__("holds a lock")
-        self.lock = object()
+        self.lock = _UNSTORABLE
         self.status = 503
 
 

@@ -87,14 +87,20 @@ def entering(place: Place, address: str) -> None:
 
 
 def to_strike(place: Place, address: str) -> CallCancelled | None:
-    """Something new is asked for, and before the code came to anything new here it was cancelled."""
+    """Something is asked for that is new, or came later; and before the code came to that, it was cancelled."""
     line, session = place.line, place.session
-    if not session.state.cuts or address in session.state.calls or place.undoing or line.leaving is not None:
+    state = session.state
+    if not state.cuts or place.undoing or line.leaving is not None:
         return None
     if _strikes() > line.begun or _is_being_cancelled():
         return None  # It has struck; code that has changed may ask for something new on the way.
-    ahead = (cut for cut in session.state.cuts.values() if cut.before and cut.address not in session.backlog.met)
-    return next((cut for cut in ahead if cut.address != address and _is_here(place, cut.address)), None)
+    past = state.calls.get(address)
+    for cut in state.cuts.values():
+        if not cut.before or cut.address == address or cut.address in session.backlog.met:
+            continue
+        if (past is None or past.first > state.cut_at[cut.address]) and _is_here(place, cut.address):
+            return cut
+    return None
 
 
 async def awaited(place: Place, address: str, cut: CallCancelled) -> None:

@@ -104,6 +104,19 @@ def schedules(flow: str, count: int = MOST) -> Hunt:
     return hunt
 
 
+def seen(*flows: str, every: int = 3) -> Hunt:
+    """L14, at writes of the log and around acts, beginning with the last."""
+
+    def hunt(lab: Lab, engine: str) -> Iterator[Scenario]:
+        for flow in flows:
+            log = lab.golden(flow, engine).log
+            found = [at for at, (kind, file) in enumerate(log, 1) if kind == WORLD or file.endswith("-wal")]
+            for at in reversed(found[::every]):
+                yield Scenario(flow, "L14", f"{at}:kill", 0, engine)
+
+    return hunt
+
+
 HUNTS: dict[str, Hunt] = {
     "no-intent": around_acts("linear"),
     "intent-not-durable": around_acts("linear"),
@@ -170,6 +183,18 @@ HUNTS: dict[str, Hunt] = {
     "other-arguments-accepted": at_writes("conflict", every=9),
     "dropped-effect-ignored": damage("fewer-effects"),
     "failing-store-answers-nothing": failing_syncs("linear"),
+    "cause-known-only-once": seen("seen:step.caused,effect.one,step.chain"),
+    "notes-known-only-once": seen("seen:async:step.noted,effect.one,map.notes"),
+    "first-delivery-is-the-original": seen("seen:step.shared,effect.kept,step.shared"),
+    "class-known-only-once": seen("seen:step.own,effect.slotted,child.picky"),
+    "attributes-known-only-once": seen("seen:step.picky,effect.mutable,step.one"),
+    "cancellation-not-recorded": seen("aw:timed.2@quick", "aw:timed.3@busy"),
+    "time-out-not-recorded": seen("aw:limited.4@quick", "aw:limited.2@quick"),
+    "tasks-in-the-order-of-luck": seen("aw:completed.6@mixed", "aw:completed.4@idle", "aw:group.3@mixed"),
+    "outcomes-overtake-each-other": seen("aw:first.7@wild"),
+    "cancellation-that-was-dealt-with-forgotten": seen("aw:timed.2@wild", "aw:timed.2@quick"),
+    "something-new-before-a-cancellation": seen("aw:timed.2@wild", "aw:timed.2@quick"),
+    "label-shared": seen("aw:shared.3@same"),
 }
 if HUNTS.keys() != ENGINES.keys():
     raise AssertionError(HUNTS.keys() ^ ENGINES.keys())

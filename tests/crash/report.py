@@ -18,6 +18,8 @@ LEVELS = {
     "L4": "EIO, ENOSPC, short writes, failed syncs and reads; once and for ever",
     "L5": "power cuts: unsynced writes dropped, torn, reordered",
     "L6": "corruption: bits, tails, blocks, pages, rows, older copies",
+    "L14": "all that user code can see, held against the first time; tasks, time-outs and cancellations, with other timing "
+    "in every process; real SIGKILL, often twice",
     "L9": "a second SIGKILL while recovering from the first, and up to three more",
 }
 Facts = dict[str, Any]

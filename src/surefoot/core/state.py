@@ -173,7 +173,7 @@ class RunState:
         self.calls: dict[str, Past] = {}
         self.cuts: dict[str, CallCancelled] = {}
         """Calls that were cut off by a cancellation from inside, or were the first after one."""
-        self._cut_at: dict[str, int] = {}
+        self.cut_at: dict[str, int] = {}
         self.adoptions: list[int] = []
         """When processes took the run up, microseconds since 1970, in rising order."""
         self.events: list[Event] = []
@@ -643,7 +643,7 @@ def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
 
 
 def _call_cancelled(state: RunState, entry: CallCancelled, record: Record) -> None:
-    state.cuts[entry.address], state._cut_at[entry.address] = entry, record.seq
+    state.cuts[entry.address], state.cut_at[entry.address] = entry, record.seq
     past = state.calls.get(entry.address)
     if past is not None and not entry.before and past.state is PastState.STARTED:
         past.why = "cut off by a cancellation inside the run"
@@ -724,7 +724,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
         else:
             del state.calls[address]
         state.calls.pop(f"{address}.approval", None)  # A yes is for one execution.
-    state.cuts = {address: cut for address, cut in state.cuts.items() if state._cut_at[address] < entry.seq}
+    state.cuts = {address: cut for address, cut in state.cuts.items() if state.cut_at[address] < entry.seq}
     for event in state.events:
         if event.taken_at >= entry.seq:
             event.taken, event.taken_at = False, 0

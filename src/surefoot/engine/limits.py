@@ -119,6 +119,8 @@ class Timeout:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        from surefoot.engine.cancellations import dealt_with
+
         inner, place = self._inner, self._place
         if inner is None or place is None:
             return
@@ -132,6 +134,8 @@ class Timeout:
             await inner.__aexit__(kind, error, trace)
         except TimeoutError:
             cut_off = True
+        if self._struck:
+            dealt_with(place)
         self._note(place, error)
         # Replayed, what is no call of ours may be quicker than before: it was cut off all the same.
         was_over = self._seq is not None and not self._struck and (error is None or isinstance(error, Exception))

@@ -385,6 +385,16 @@ class Session:
                 return Halted(other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw_args))
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
+    def require_same(
+        self, place: Place, past: Past, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """A call that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
+        raw, digest = self._encoded(past.address, spec, args, kwargs)
+        if digest != past.digest:
+            raise self.stopped(
+                place, other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw)
+            )
+
     def _encoded(
         self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[bytes, str]:

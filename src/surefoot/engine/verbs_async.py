@@ -177,6 +177,8 @@ async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = 
         if not taken:
             place.scope.take(verb)
         await cancellations.again(place, address, cut)
+    if (cut := cancellations.to_strike(place, address)) is not None:
+        await cancellations.awaited(place, address, cut)
     if session.limits:
         await limits.held(place, session.state.calls.get(address))
     answer: Any = None

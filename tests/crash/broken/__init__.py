@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.engine.session import Session
+from tests.crash.broken import seeing as _seeing  # noqa: F401 - registers its engines
 from tests.crash.broken.engines import ENGINES
 
 CRASHES = "merely-crashes"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tests.crash import levels, power, simulation
+from tests.crash import levels, power, simulation, worldly
 from tests.crash.broken.engines import ENGINES
 from tests.crash.faults import RENAME, SYNC, WORLD, WRITE, modes
 from tests.crash.lab import Lab
@@ -170,6 +170,7 @@ HUNTS: dict[str, Hunt] = {
     "other-arguments-accepted": at_writes("conflict", every=9),
     "dropped-effect-ignored": damage("fewer-effects"),
     "failing-store-answers-nothing": failing_syncs("linear"),
+    **worldly.HUNTS,
 }
 if HUNTS.keys() != ENGINES.keys():
     raise AssertionError(HUNTS.keys() ^ ENGINES.keys())

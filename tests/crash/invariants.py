@@ -59,6 +59,11 @@ TABLE = {
     "I-23": "recovered: a second resume changes nothing, neither journal nor world",
     "I-24": "crashed, recovered: the canary is in no file",
     "I-25": "recovered: no descriptors, threads or children left; not many times the undisturbed run's bytes on disk",
+    "I-31": "L10z, L11: failed is only what proves that nothing was done, or what somebody has looked at; what is in doubt is "
+    "never undone, is on record as left when the run ends, and somebody is told",
+    "I-32": "L10: nothing is undone while it is on its way; what is there in the end is known, or somebody was told",
+    "I-33": "L10z: whoever executes an effect after it has lost its claim leaves an entry, and both ends say so",
+    "I-34": "L12: what somebody else wrote is not overwritten once it was seen, nor taken for the run's own",
 }
 NOT_YET = {
     "I-12, on a server": "the lab breaks SQLite's files; what is noted of a PostgreSQL store has tests of its own",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.engine.session import Session
+from tests.crash.broken import world  # noqa: F401 - its engines are registered with the others
 from tests.crash.broken.engines import ENGINES
 
 CRASHES = "merely-crashes"

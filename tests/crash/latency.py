@@ -82,10 +82,15 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
 def _begin(spec: Spec, life: int) -> FastClock:
     """Each process lives soon after the one before."""
     start = max((line["at"] for line in stage().look() if "at" in line), default=EPOCH_SECONDS * MICROS)
-    clock = FastClock(start + (spec.gap_micros if life > 1 else 0))
+    clock = FastClock(start + (spec.gap_micros if life > 1 else 0), _waited)
     runtime.default_clock = lambda: clock
     config.settings.in_flight_seconds = float(BOUNDS["configured" if spec.bound == "configured" else "default"])
     return clock
+
+
+def _waited(_: str, now: int) -> None:
+    """Whoever lives later lives after that."""
+    stage().note("waited", "time", at=now)
 
 
 def _program(spec: Spec, life: int, clock: FastClock) -> Any:
@@ -164,6 +169,7 @@ def live(scenario: Scenario, life: int) -> Any:
 def _told(stop: sf.Stopped, spec: Spec, clock: FastClock) -> None:
     """A person who knows that it takes its time, looks when that is over, and tells the truth."""
     clock.forward(BOUNDS[spec.bound])
+    _waited("after", clock.now())
     run = sf.get_run(RUN)
     for one in stop.stops or (stop,):
         if not isinstance(one, sf.InDoubt) or not one.cures:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from tests.crash.stage import stage
 FILE = "a.txt"
 SHAPES = ("ready", "own", "saga", "approval", "waiting")
 MODES = ("meddle", "meddled")
+AMOUNT = 40
 DECLARING = ("write_file", "delete_file")
 """Effects that say how they leave what they touch."""
 
@@ -126,12 +128,6 @@ def edited(n: int) -> Any:
     return sf.happened(f"ed_{n}") if _content() == f"edit {n}" else sf.not_happened()
 
 
-@sf.effect(approve=True, touches=[witness.file(FILE)])
-def deploy(n: int) -> str:
-    acted("deploy", n, "once")
-    return f"de_{n}"
-
-
 @sf.workflow(watch=[witness.file(FILE)])
 def readily() -> Any:
     stage().note("began", FILE)
@@ -159,16 +155,29 @@ def taken_back() -> Any:
         return str(error)
 
 
-@sf.workflow
-def approved() -> Any:
-    stage().note("began", FILE)
-    return [deploy(1), look(1)["n"], deploy(2)]
+def _approved(life: int) -> Any:
+    """Each process has another default for what is deployed, as if it were a deploy of the code itself."""
+
+    @sf.effect(approve=True, touches=[witness.file(FILE)])
+    def deploy(n: int, amount: int = AMOUNT + life) -> str:
+        acted("deploy", n, "once", amount=amount)
+        return f"de_{n}"
+
+    @sf.workflow(name="approved")
+    def approved() -> Any:
+        stage().note("began", FILE)
+        return [deploy(1), look(1)["n"], deploy(2)]
+
+    return approved
 
 
-FLOWS: dict[str, Any] = {
-    "ready": readily, "own": by_hand, "saga": taken_back, "approval": approved,
-    "waiting": approved.using(wait="10m"),
-}  # fmt: skip
+FLOWS: dict[str, Callable[[int], Any]] = {
+    "ready": lambda _: readily,
+    "own": lambda _: by_hand,
+    "saga": lambda _: taken_back,
+    "approval": _approved,
+    "waiting": lambda life: _approved(life).using(wait="10m"),
+}
 
 
 def live(scenario: Scenario, life: int) -> Any:
@@ -178,9 +187,10 @@ def live(scenario: Scenario, life: int) -> Any:
     if scenario.flow == "waiting":
         clock = FastClock(runtime.default_clock().now(), lambda side, _: _answered() if side == "before" else None)
         runtime.default_clock = lambda: clock
+    workflow = FLOWS[scenario.flow](life)
     for _ in range(PATIENCE):
         try:
-            return {"r": _ended(FLOWS[scenario.flow].run(RUN))}
+            return {"r": _ended(workflow.run(RUN))}
         except sf.Stopped as stop:
             _cured(stop)
         except (sf.Fatal, sf.StepFailed) as failure:
@@ -233,7 +243,9 @@ def _settled(address: str) -> None:
 
 def judge(found: Findings, story: Story) -> None:
     _not_overwritten(found, story)
-    _shown(found, story)
+    if story.scenario.flow in ("approval", "waiting"):
+        play.same_request(found, story)
+        _shown(found, story)
 
 
 def _not_overwritten(found: Findings, story: Story) -> None:
@@ -267,14 +279,15 @@ def _is_declaring(address: str) -> bool:
 
 
 def _shown(found: Findings, story: Story) -> None:
-    """A yes is good for the very content that was shown, as the engine found it right before it acted."""
-    agreed: set[tuple[str, str]] = set()
-    shown: dict[str, tuple[str, str]] = {}
+    """A yes is good for the very content and defaults that were shown: as the engine found them right before it acted."""
+    agreed: list[tuple[str, str, Any]] = []
+    shown: dict[str, Any] = {}
     for entry in story.kinds("QuestionAsked", "AnswerGiven"):
         if type(entry).__name__ == "QuestionAsked":
-            shown[entry.address] = (entry.shown, bytes(entry.details).decode())
-        elif entry.shown == shown[entry.address][0]:
-            agreed.add((entry.address.removesuffix(".approval"), shown[entry.address][1]))
+            shown[entry.address] = entry
+        elif entry.shown == shown[entry.address].shown:
+            details = values.decode(shown[entry.address].details)
+            agreed.append((entry.address.removesuffix(".approval"), str(details["touches"]), details["defaults"]))
     last: dict[str, str] = {}
     for line in story.lines:
         if line["do"] == "looked":
@@ -283,8 +296,11 @@ def _shown(found: Findings, story: Story) -> None:
             last[line["what"]] = "nothing: nobody has looked since the answer"
         if line["do"] == "did" and line["what"].startswith("deploy"):
             address = line["address"]
-            if not any(address == one and last[address] in details for one, details in agreed):
-                found.add("I-04", f"{address} was executed on {last[address]}, which nobody was shown")
+            wanted = address, line["args"]
+            if not any(wanted == (one, defaults) and last[address] in touches for one, touches, defaults in agreed):
+                found.add(
+                    "I-04", f"{address} was executed with {line['args']} on {last[address]}: nobody was shown that"
+                )
 
 
 def struck(lines: list[Line]) -> str:

@@ -30,9 +30,10 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import surefoot as sf
+import surefoot.aio as asf
 from surefoot.core.state import was_in_doubt
 from tests.crash import play
-from tests.crash.flows import PATIENCE, Bare, Endless, got
+from tests.crash.flows import PATIENCE, Bare, Endless, agot, got
 from tests.crash.invariants import Findings, Line
 from tests.crash.lab import Lab
 from tests.crash.play import RUN, Rules, Story, acted, is_there, mended, took_back
@@ -189,7 +190,7 @@ DECLARED: dict[str, Any] = {
 """Shapes of `not_done=`."""
 POLICIES = ("ask", "retry", "check", "fail")
 RETRIES = ("0", "2")
-SHAPES = ("alone", "caught", "saga")
+SHAPES = ("alone", "caught", "saga", "mapped", "async")
 CURES = ("happened", "not-happened", "failed", "rewind", "retry", "cancel")
 
 
@@ -248,9 +249,8 @@ def _program(spec: Spec, seed: int, life: int) -> Any:
     def give_back(n: int, amount: int, result: str) -> None:
         took_back("reserve", n, amount=amount)
 
-    @sf.effect(**spec.options())
-    def charge(n: int, amount: int = default) -> str:
-        before = play.times("began", f"charge {n}")
+    def charging(n: int, amount: int) -> str:
+        before = play.times("began", f"charge {n}") if n == 1 else raises
         stage().note("began", f"charge {n}", **place())
         if before >= raises or not lies_still:
             acted("charge", n, kind, amount=amount)
@@ -258,6 +258,18 @@ def _program(spec: Spec, seed: int, life: int) -> Any:
             stage().note("raised", f"charge {n}", **place())
             raise ERRORS[spec.error].make()
         return f"ch_{n}"
+
+    if spec.shape == "async":
+
+        @asf.effect(**spec.options())
+        async def charge(n: int, amount: int = default) -> str:
+            return charging(n, amount)
+
+    else:
+
+        @sf.effect(**spec.options())
+        def charge(n: int, amount: int = default) -> str:
+            return charging(n, amount)
 
     @charge.undo(on_crash="retry")
     def pay_back(n: int, amount: int, result: str) -> None:
@@ -270,10 +282,20 @@ def _program(spec: Spec, seed: int, life: int) -> Any:
             stage().note("looked for", f"charge {n}", args={"amount": amount}, **place())
             return sf.happened(f"ch_{n}") if is_there(f"charge {n}") else sf.not_happened()
 
+    if spec.shape == "async":
+
+        @asf.workflow(name="raising")
+        async def waiting() -> Any:
+            return [await agot(charge, 1), await agot(charge, 2)]
+
+        return lambda: asyncio.run(waiting.run(RUN))
+
     @sf.workflow(name="raising")
     def raising() -> Any:
         if spec.shape == "alone":
             return got(charge, 1)
+        if spec.shape == "mapped":
+            return list(sf.map(lambda n: got(charge, n), range(3), concurrency=1))
         if spec.shape == "caught":
             told = "caught"
             with contextlib.suppress(Exception):
@@ -286,7 +308,7 @@ def _program(spec: Spec, seed: int, life: int) -> Any:
             raise ValueError("sold out")
         return "rolled back"
 
-    return raising
+    return lambda: raising.run(RUN)
 
 
 # --- a person who does what is offered -----------------------------------------------------------------------------------
@@ -294,10 +316,10 @@ def _program(spec: Spec, seed: int, life: int) -> Any:
 
 def live(scenario: Scenario, life: int) -> Any:
     spec = Spec.of(scenario)
-    workflow = _program(spec, scenario.seed, life)
+    drive = _program(spec, scenario.seed, life)
     for _ in range(PATIENCE):
         try:
-            return {"r": workflow.run(RUN)}
+            return {"r": drive()}
         except sf.Cancelled:
             return {"r": "cancelled"}
         except sf.Stopped as stop:
@@ -324,8 +346,13 @@ def _tried_again(spec: Spec) -> bool:
     if spec.cure == "retry":
         run.retry(by="ann")
     else:
-        run.rewind("charge#1", by="ann")
+        run.rewind(next(call.address for call in run.steps() if _charges(call.address)), by="ann")
     return True
+
+
+def _charges(address: str) -> bool:
+    """In a branch as well. Of several, the one that raises is the one that is in doubt, or has failed."""
+    return address.rpartition("/")[2].partition("#")[0] == "charge"
 
 
 def times_cured() -> int:
@@ -342,13 +369,14 @@ def _cured(stop: sf.Stopped, spec: Spec) -> None:
         run = sf.get_run(RUN)
         if one.address not in {past.address for past in run.state().in_doubt()}:
             continue
-        cure = spec.cure if one.address == "charge#1" else "happened"
+        cure = spec.cure if _charges(one.address) else "happened"
         if cure in ("rewind", "retry") and times_cured():
             cure = "happened"
         _offered(run, one, cure)
         if cure == "cancel":
             run.cancel(by="ann")
-        elif cure == "rewind":
+            return  # Then all other stops are over, too.
+        if cure == "rewind":
             stage().note("cured", cure)
             run.rewind(one.address, by="ann")
         else:
@@ -367,7 +395,7 @@ def _settled(run: Any, address: str, cure: str) -> None:
     """A person who tells the truth; who says that it did not happen takes it back first, should it be there."""
     call = next(call for call in run.steps() if call.address == address)
     n = int(json.loads(call.args)["n"])
-    name = address.partition("#")[0]
+    name = address.rpartition("/")[2].partition("#")[0]
     there = is_there(f"{name} {n}")
     if name.endswith(".undo"):
         run.settle(address, happened=None, by="ann") if not there else run.settle(address, not_happened=True, by="ann")
@@ -401,7 +429,7 @@ def _only_proofs(found: Findings, story: Story, spec: Spec) -> None:
         kind = type(entry).__name__
         if kind == "EffectSettled" and not entry.happened:
             cleared.add((entry.address, entry.attempt))
-        if kind == "EffectRaised" and entry.address == "charge#1":
+        if kind == "EffectRaised" and _charges(entry.address):
             looked_at = (entry.address, entry.attempt) in cleared or was_in_doubt(entry.error)
             if not spec.proves() and not looked_at:
                 found.add("I-31", f"{entry.address} is on record as failed, and {spec.error} proves nothing")
@@ -415,7 +443,7 @@ def _what_is_left(found: Findings, story: Story) -> None:
     done = {entry.address for entry in story.kinds("EffectDone")}
     settled = {entry.address for entry in story.kinds("EffectSettled")}
     gave_up = {entry.address for entry in story.kinds("EffectRaised") if was_in_doubt(entry.error)}
-    for address in (*gave_up, *(["charge#1"] if story.kinds("EffectDoubted") else [])):
+    for address in {*gave_up, *(entry.address for entry in story.kinds("EffectDoubted"))}:
         if ends and address not in done | settled and address not in ends[-1].left:
             found.add("I-31", f"the run has ended, and {address}, in doubt, is not on record as left")
         if not story.said(address) and address not in done | settled:

@@ -29,7 +29,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import surefoot
 from surefoot.core.timer import seconds
-from tests.crash import report
+from tests.crash import report, worldly
 from tests.crash.broken.engines import ENGINES
 from tests.crash.decay import STORES
 from tests.crash.fleet import ROOT, LabProcess
@@ -42,7 +42,7 @@ REGRESSIONS = Path(__file__).parent / "regressions.txt"
 GOALS = (
     "InDoubt", "WaitingForAnswer", "settled: happened", "settled: not happened", "mended by hand", "JournalRegressed",
     "a commit nobody heard back from", "fenced, and nothing done after that", "taken over", "passed by", "visited",
-    "damage that was said", "fell back loudly", "resumed twice", "another timing was refused",
+    "damage that was said", "fell back loudly", "resumed twice", "another timing was refused", "Drifted",
 )  # fmt: skip
 """What has to be met at least once."""
 
@@ -74,6 +74,10 @@ SHARES = (
     Share("L9d", 0.004, 20, (TINY, *SMALL)),
     Share("L14s", 0.030, 20, ("zoo",)),
     Share("L14a", 0.030, 20, ("tasks",)),
+    Share("L10", 0.025, 20, worldly.FLOWS["L10"]),
+    Share("L10z", 0.025, 200, worldly.FLOWS["L10z"]),
+    Share("L11", 0.025, 20, worldly.FLOWS["L11"]),
+    Share("L12", 0.025, 20, worldly.FLOWS["L12"]),
 )
 
 

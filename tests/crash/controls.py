@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tests.crash import levels, power, simulation
+from tests.crash import levels, power, simulation, worldly
 from tests.crash.broken.engines import ENGINES
 from tests.crash.faults import RENAME, SYNC, WORLD, WRITE, modes
 from tests.crash.lab import Lab
@@ -195,6 +195,7 @@ HUNTS: dict[str, Hunt] = {
     "cancellation-that-was-dealt-with-forgotten": seen("aw:timed.2@wild", "aw:timed.2@quick"),
     "something-new-before-a-cancellation": seen("aw:timed.2@wild", "aw:timed.2@quick"),
     "label-shared": seen("aw:shared.3@same"),
+    **worldly.HUNTS,
 }
 if HUNTS.keys() != ENGINES.keys():
     raise AssertionError(HUNTS.keys() ^ ENGINES.keys())

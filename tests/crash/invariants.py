@@ -63,6 +63,11 @@ TABLE = {
     "I-26": "recovered: all that user code can see of a value or a failure is the same at the first delivery, in every "
     "rehearsal and on every replay",
     "I-27": "recovered: in each line of control the code comes to the same calls in the same order, in every life",
+    "I-31": "L10z, L11: failed is only what proves that nothing was done, or what somebody has looked at; what is in doubt is "
+    "never undone, is on record as left when the run ends, and somebody is told",
+    "I-32": "L10: nothing is undone while it is on its way; what is there in the end is known, or somebody was told",
+    "I-33": "L10z: whoever executes an effect after it has lost its claim leaves an entry, and both ends say so",
+    "I-34": "L12: what somebody else wrote is not overwritten once it was seen, nor taken for the run's own",
 }
 NOT_YET = {
     "I-12, on a server": "the lab breaks SQLite's files; what is noted of a PostgreSQL store has tests of its own",

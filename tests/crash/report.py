@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.crash import worldly
 from tests.crash.invariants import NOT_YET, TABLE
 
 BEGIN, END = "<!-- chaos -->", "<!-- /chaos -->"
@@ -21,6 +22,7 @@ LEVELS = {
     "L14": "all that user code can see, held against the first time; tasks, time-outs and cancellations, with other timing "
     "in every process; real SIGKILL, often twice",
     "L9": "a second SIGKILL while recovering from the first, and up to three more",
+    **worldly.LEVELS,
 }
 Facts = dict[str, Any]
 

@@ -84,6 +84,8 @@ class Attempt:
         self._version = 0
         """How much the run knew of the world when it last looked at what this touches."""
         self._drift: list[Drift] = []
+        self.inside: Any = None
+        """Where user code of this call is, or was last: its function or its check."""
         self.ending: Ending | None = None
         """How the call ended, for a caller that was cancelled meanwhile."""
 
@@ -154,7 +156,8 @@ class Attempt:
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
         call = self.call
-        attempt = max(1, self.past.attempt if self.past is not None else 1)
+        made = self.inside.attempt if self.inside is not None else 0
+        attempt = max(1, made, self.past.attempt if self.past is not None else 0)
         self.inside = Inside("check", call.address, call.key, attempt, call.digest)
         return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from surefoot.engine.session import Session
 from tests.crash.broken import seeing as _seeing  # noqa: F401 - registers its engines
+from tests.crash.broken import world  # noqa: F401 - its engines are registered with the others
 from tests.crash.broken.engines import ENGINES
 
 CRASHES = "merely-crashes"

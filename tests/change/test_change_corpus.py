@@ -11,7 +11,7 @@ import json
 
 import pytest
 
-from tests.change.forms import CORPUS, FORMS, Warm, holds, load
+from tests.change.forms import CORPUS, FORMS, holds, load
 from tests.change.recolour import is_async
 
 CASES = sorted(path.name for path in CORPUS.glob("[0-9]*.py"))
@@ -31,13 +31,6 @@ def w():
 RUNS_IN = {
     "blocking": ["", False], "async": ["", True], "worker": ["surefoot-run", False], "async worker": ["surefoot", True],
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def warm():
-    process = Warm()
-    yield process
-    process.close()
 
 
 def test_the_corpus_is_whole():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.change.corpus_more import effects, endings, mixed, steps
-from tests.change.forms import CORPUS, FORMS, Warm, holds, load
+from tests.change.forms import CORPUS, FORMS, holds, load
 
 JUDGE = load(CORPUS / "_case.py")
 GROUPS: dict[str, list[dict[str, Any]]] = {
@@ -25,13 +25,6 @@ ONLY = {
 }
 """Of a case that does not exist in every form: which forms it has. Its value is the reason."""
 CASES = [(group, case) for group, cases in GROUPS.items() for case in cases]
-
-
-@pytest.fixture(scope="module")
-def warm():
-    process = Warm()
-    yield process
-    process.close()
 
 
 def forms_of(case: dict[str, Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from tests.change.forms import CORPUS, Warm, holds, load
+from tests.change.forms import CORPUS, holds, load
 from tests.postgres import serving
 
 JUDGE = load(CORPUS / "_case.py")
@@ -17,13 +17,6 @@ NUMBERS = ("003", "008", "021", "023", "040", "043", "045", "048", "063", "066",
 def server(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("server")) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def warm():
-    process = Warm()
-    yield process
-    process.close()
 
 
 @pytest.mark.parametrize("form", ["worker", "async worker"])

@@ -1,6 +1,6 @@
 """Exceptions of effects, classes that changed, and runs that failed, were parked or timed out (CHANGE.md §4 to §6)."""
 
-from tests.change.corpus_more.programs import MAIL, PAY, goes_on
+from tests.change.corpus_more.programs import MAIL, PAY, goes_on, old_code
 
 RAISES = """
 IMPORT
@@ -40,22 +40,7 @@ BOTOCORE = {
     "botocore/exceptions.py": "class BotoCoreError(Exception): ...\nclass ParamValidationError(BotoCoreError): ...\n"
     "class EndpointConnectionError(BotoCoreError): ...\n",
 }
-ANSWER = """
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "site-packages"))
-from acme_sdk import Answer
-@sf.step
-def ask() -> Answer: return Answer(text='hi')
-@sf.effect
-def send(a: Answer) -> str:
-    out("sent " + a.text)
-    return "ok"
-@sf.workflow
-def w():
-    a = ask()
-    send(a)
-    die("x")
-    return a.text
-"""
+ANSWER = old_code("066")
 SDK = "from dataclasses import dataclass\n@dataclass\nclass Answer:\n    text: str\n"
 OWN = """
 @dataclass
@@ -146,23 +131,7 @@ def w():
     if os.environ.get("OPEN"): open("open", "w").close()
     return ask()
 """
-SAGA = """
-@sf.effect
-def book(x: str) -> str:
-    out(f"book {x}")
-    return x
-@book.undo
-def _(x: str, result: str) -> None: out(f"unbook {x}")
-@sf.workflow
-def w():
-    try:
-        with sf.saga():
-            book("a")
-            book("b")
-            die("x")
-            raise LookupError("full")
-    except LookupError: return "undone"
-"""
+SAGA = old_code("096")
 SEGMENTS = """
 @sf.effect
 def send(to: str) -> str:

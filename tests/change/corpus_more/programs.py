@@ -1,76 +1,21 @@
-"""The old code of most cases: small programs that are killed half-way."""
+"""The old code of most cases: small programs that are killed half-way, as the corpus has them."""
 
-AGENT = """
-@sf.step
-def think(n: int) -> str:
-    ran(f"think {n}")
-    return f"u{n}"
-@sf.effect
-def send(to: str) -> str:
-    out(f"mail {to}")
-    return "ok"
-@sf.workflow
-def w():
-    for n in range(4):
-        send(think(n))
-        if n == 1: die("x")
-    return 4
-"""
+from tests.change.forms import CORPUS, load
+
+
+def old_code(number: str) -> str:
+    (path,) = CORPUS.glob(f"{number}_*.py")
+    return str(load(path).CASE["OLD"])
+
+
+AGENT = old_code("004")
 ALL_FOUR = {"mail u0": 1, "mail u1": 1, "mail u2": 1, "mail u3": 1}
-MAIL = """
-@sf.effect
-def send(to: str) -> str:
-    out(f"mail {to}")
-    return "ok"
-@sf.effect
-def book(x: str) -> str:
-    out(f"book {x}")
-    return "ok"
-@sf.workflow
-def w():
-    send("a")
-    book("b")
-    die("x")
-    send("c")
-    return 3
-"""
+MAIL = old_code("008")
 ALL_THREE = {"mail a": 1, "book b": 1, "mail c": 1}
-MAP = """
-@sf.effect
-def send(to: str) -> str:
-    out(f"mail {to}")
-    return "ok"
-def handle(n):
-    send(f"u{n}")
-    if n == 2: die("x")
-    return n
-@sf.workflow
-def w():
-    return len(sf.map(handle, range(5), key=str, concurrency=1))
-"""
+MAP = old_code("014")
 ALL_FIVE = {**ALL_FOUR, "mail u4": 1}
-PAY = """
-@sf.effect
-def pay(order: str) -> str:
-    out(f"pay {order}")
-    die("x")
-    return "paid"
-@sf.workflow
-def w():
-    return pay("o1")
-"""
-READ = """
-PROMPT = "Read this: "
-@sf.step
-def read(doc: str, prompt: str) -> str:
-    ran(f"read {doc}")
-    return f"{doc} read"
-@sf.workflow
-def w():
-    found = [read(doc, PROMPT + doc) for doc in ("a", "b", "c")]
-    die("x")
-    return len(found + [read("d", PROMPT + "d")])
-"""
+PAY = old_code("040")
+READ = old_code("048")
 CHAT = """
 PROMPT = "You are a clerk."
 MODEL = "m-1"

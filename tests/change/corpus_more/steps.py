@@ -12,6 +12,7 @@ from tests.change.corpus_more.programs import (
     STOPS,
     TOOL_CALLS,
     goes_on,
+    old_code,
     stops,
 )
 
@@ -19,24 +20,7 @@ EXTRA = "@sf.step\ndef extra(n: int = 0) -> int:\n    ran(f'extra {n}')\n    ret
 PLEASE = ("Read this: ", "Please read this: ")
 READ_TWICE = {"read a": 2, "read b": 2, "read c": 2, "read d": 1}
 READ_ONCE = {"read a": 1, "read b": 1, "read c": 1, "read d": 1}
-ASK = """
-@sf.step
-def ask(q: str) -> str:
-    ran(f"ask {q}")
-    return f"answer to {q}"
-@sf.effect
-def send(x: str) -> str:
-    out(x)
-    return "ok"
-@sf.workflow
-def w():
-    a = ask("A")
-    b = ask("B")
-    send("fixed")
-    die("x")
-    send("report " + a + " and " + b)
-    return a
-"""
+ASK = old_code("107")
 REPORT = {"fixed": 1, "report answer to A and answer to B": 1}
 MANY = READ.replace('("a", "b", "c")', "map(str, range(12))")
 LATE = """

@@ -244,3 +244,20 @@ def test_code_that_ends_without_an_executed_effect_is_told_the_line_that_helps(d
     sf.removed("book")
 
     deploy(after).run("r")
+
+
+def test_nobody_is_led_to_call_an_effect_gone_that_the_code_still_has(deploy):
+    """`sf.removed` lets every such record go: with a name that is in use, the next rename would be done twice."""
+
+    def mails(tools, *, count):
+        for number in range(count):
+            tools["mail"](str(number))
+        sf.wait_event("go")
+
+    stopped(deploy(partial(mails, count=3), mail={}))
+    sf.send_event("r", "go")
+
+    stop = stopped(deploy(partial(mails, count=2), mail={}), sf.CodeChanged)
+
+    assert "without asking for mail#3" in stop.summary
+    assert "sf.removed" not in str(stop)

@@ -19,10 +19,12 @@ def names_of(pasts: Sequence[Past]) -> str:
     return shown + (f" and {len(pasts) - MOST_NAMES} more" if len(pasts) > MOST_NAMES else "")
 
 
-def new_effect(run: str, asked: Asked, blocked: list[Past], *, alike: int, nothing: bool) -> Stop:
+def new_effect(
+    run: str, asked: Asked, blocked: list[Past], *, alike: int, in_use: frozenset[str], nothing: bool
+) -> Stop:
     """A new effect, while some on record were not asked for: it may be one of them.
 
-    `alike`: so many of them, the first, were executed with the same arguments.
+    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code has.
     """
     names = names_of(blocked)
     many = len(blocked) > 1
@@ -37,10 +39,12 @@ def new_effect(run: str, asked: Asked, blocked: list[Past], *, alike: int, nothi
         "was executed."
     )
     facts = {"asked": asked.address, "recorded": names, "unasked": "\n".join(past.address for past in blocked)}
-    return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike=alike))
+    return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))
 
 
-def _cures_of_new(run: str, asked: Asked, blocked: list[Past], *, alike: int) -> tuple[tuple[str, str], ...]:
+def _cures_of_new(
+    run: str, asked: Asked, blocked: list[Past], alike: int, in_use: frozenset[str]
+) -> tuple[tuple[str, str], ...]:
     quoted, address = shlex.quote(run), shlex.quote(asked.address)
     path, old, _ = split(blocked[0].address)
     told: list[tuple[str, str]] = []
@@ -55,8 +59,8 @@ def _cures_of_new(run: str, asked: Asked, blocked: list[Past], *, alike: int) ->
     declared = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
     told.append(("new?", declared + 'keep the old way for this run: if sf.patched("…"): … else: …'))
     told.append(("new, this run only?", f"surefoot match {quoted} {address} --new"))
-    gone = next((name for past in blocked[alike:] if (name := split(past.address)[1]) != asked.name), "")
-    if gone:
+    gone = next((name for past in blocked[alike:] if (name := split(past.address)[1]) not in in_use), "")
+    if gone and gone != CHILD:
         told.append(("gone for good?", f'sf.removed("{gone}") in the module'))
     told.append(("neither?", f"put the old code back and run {quoted} again"))
     return tuple(told)

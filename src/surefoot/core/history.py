@@ -129,14 +129,15 @@ def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop 
     return None
 
 
-def no_longer_asked(run: str, pasts: list[Past]) -> Stop:
-    """Recorded effects which the code, now at its end, did not ask for."""
+def no_longer_asked(run: str, pasts: list[Past], in_use: frozenset[str] = frozenset()) -> Stop:
+    """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it still has."""
     names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")
     message = (
         f"run {run}: the code came to its end without asking for {names}, "
         f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
     )
-    gone = ", ".join(dict.fromkeys(f'"{_name(past.address)}"' for past in pasts if past.kind == "effect"))
+    called = dict.fromkeys(_name(past.address) for past in pasts if past.kind == "effect")
+    gone = ", ".join(f'"{name}"' for name in called if name not in in_use)
     told = (("gone for good?", f"sf.removed({gone}) in the module"),) if gone else ()
     return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, (*told, *cures(run)))
 

@@ -408,6 +408,10 @@ class Matcher:
                 return False
         return True
 
+    def in_use(self) -> frozenset[str]:
+        """Names of effects that the code has asked for."""
+        return frozenset(self._asked_names)
+
     # -- the fence ----------------------------------------------------------------------------------
 
     def acted_on(self, past: Past) -> bool:

@@ -523,7 +523,8 @@ class Session:
             return None
         alike = [past for past in blocked if self.matcher.same_values(past, asked)]
         likely = [*alike, *(past for past in blocked if past not in alike)]
-        return new_effect(self.run, asked, likely, alike=len(alike), nothing=not self.live)
+        in_use = self.matcher.in_use()
+        return new_effect(self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live)
 
     def _may_still(self, asked: Asked, address: str) -> bool:
         """Whether the code of another branch, which has not ended, may still ask for that effect."""

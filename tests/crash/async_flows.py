@@ -279,26 +279,10 @@ async def inner(room: Room, when: float) -> Any:
     return await room.over([one.result(), two.result()])
 
 
-@flow_named
-async def timed(room: Room, when: float) -> Any:
-    """`asyncio.timeout`, which is not recorded."""
+async def _in_time(room: Room, limit: Any) -> Any:
+    """Calls and foreign awaits in a block that may be cut off at any of them."""
     try:
-        async with asyncio.timeout(when * TICK):
-            await room.call(work, 1, 1)
-            await nap(1)
-            await room.call(pay, 2, 1)
-            await nap(1)
-            await room.call(work, 3, 1)
-    except TimeoutError:
-        return await room.over("late")
-    return await room.over("in time")
-
-
-@flow_named
-async def limited(room: Room, when: float) -> Any:
-    """`sf.timeout`, which is."""
-    try:
-        async with asf.timeout(when * TICK):
+        async with limit:
             await room.call(work, 1, 1)
             await nap(1)
             await room.call(pay, 2, 1)
@@ -307,6 +291,18 @@ async def limited(room: Room, when: float) -> Any:
     except TimeoutError as error:
         return await room.over(["late", str(error)])
     return await room.over("in time")
+
+
+@flow_named
+async def timed(room: Room, when: float) -> Any:
+    """A limit that is not recorded."""
+    return await _in_time(room, asyncio.timeout(when * TICK))
+
+
+@flow_named
+async def limited(room: Room, when: float) -> Any:
+    """One that is."""
+    return await _in_time(room, asf.timeout(when * TICK))
 
 
 @flow_named
@@ -486,9 +482,8 @@ async def locked(room: Room, when: float) -> Any:
     return await room.over(order)
 
 
-@flow_named
-async def branches(room: Room, when: float) -> Any:
-    """`sf.gather` and `sf.map` under a time-out of asyncio."""
+async def _branching(room: Room, limit: Any) -> Any:
+    """`sf.gather` and `sf.map` in a block that may be cut off."""
 
     async def one(n: int) -> int:
         await nap(n / 2)
@@ -496,28 +491,21 @@ async def branches(room: Room, when: float) -> Any:
         return int(await room.call(pay, n, 1, line=f"branch {n}"))
 
     try:
-        async with asyncio.timeout(when * TICK):
+        async with limit:
             got = [*await asf.map(one, [1, 2, 3], key=str, concurrency=2), *await asf.gather(one(4), one(5))]
     except TimeoutError:
         return await room.over("late")
     return await room.over(got)
+
+
+@flow_named
+async def branches(room: Room, when: float) -> Any:
+    return await _branching(room, asyncio.timeout(when * TICK))
 
 
 @flow_named
 async def limited_branches(room: Room, when: float) -> Any:
-    """The same under `sf.timeout`."""
-
-    async def one(n: int) -> int:
-        await nap(n / 2)
-        await room.call(work, n, 1, line=f"branch {n}")
-        return int(await room.call(pay, n, 1, line=f"branch {n}"))
-
-    try:
-        async with asf.timeout(when * TICK):
-            got = [*await asf.map(one, [1, 2, 3], key=str, concurrency=2), *await asf.gather(one(4), one(5))]
-    except TimeoutError:
-        return await room.over("late")
-    return await room.over(got)
+    return await _branching(room, asf.timeout(when * TICK))
 
 
 @flow_named

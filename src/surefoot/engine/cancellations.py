@@ -88,7 +88,8 @@ def entering(place: Place, address: str) -> None:
 
 def to_strike(place: Place, address: str) -> CallCancelled | None:
     """Something is asked for that is new, or came later; and before the code came to that, it was cancelled."""
-    line, session = place.line, place.session
+    line = place.line
+    session: Session = place.session
     state = session.state
     if not state.cuts or place.undoing or line.leaving is not None:
         return None

@@ -34,8 +34,8 @@ from surefoot.testing.clock import FastClock
 from tests.crash import broken, invariants, simulation, stage
 from tests.crash.flows import PATIENCE, Endless
 from tests.crash.invariants import Findings
-from tests.crash.lab import LOUD, Lab
-from tests.crash.play import RUN, acted
+from tests.crash.lab import LOUD
+from tests.crash.play import RUN, acted, many
 from tests.crash.scenario import Outcome, Scenario
 from tests.crash.simulation import BATCH_SECONDS, Dead, Process, Schedule, SimStore
 from tests.crash.stage import place
@@ -364,12 +364,6 @@ def run_all(batch: Sequence[Scenario]) -> Iterator[Outcome]:
         yield Outcome(str(scenario), scenario.level, [f"I-20: it {why}"])
 
 
-def scenarios(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
-    """L10z: `flow` is the policy."""
-    luck = random.Random(f"{flow} {seed}")
-    return [drawn(luck, flow) for _ in range(count)]
-
-
 def drawn(luck: random.Random, policy: str, **fixed: str) -> Scenario:
     choice = {
         "policy": policy, "bound": luck.choice(BOUNDS), "comes_back": luck.choice(RETURNS), "word": luck.choice(WORDS),
@@ -377,3 +371,7 @@ def drawn(luck: random.Random, policy: str, **fixed: str) -> Scenario:
     } | fixed  # fmt: skip
     struck = sorted(luck.sample(range(1, MOST_OPERATIONS), luck.choice((0, 1, 1, 2))))
     return Scenario("+".join(Spec(**choice)), "L10z", ",".join(f"{at}:{luck.choice(FAULTS)}" for at in struck))
+
+
+scenarios = many(drawn)
+"""L10z: `flow` is the policy."""

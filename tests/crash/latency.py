@@ -25,7 +25,7 @@ from tests.crash import play
 from tests.crash.flows import PATIENCE, Bare, Endless, got
 from tests.crash.invariants import Findings, Line
 from tests.crash.lab import Lab
-from tests.crash.play import RUN, Rules, Story, acted, took_back
+from tests.crash.play import RUN, Rules, Story, acted, many, took_back
 from tests.crash.scenario import Outcome, Scenario
 from tests.crash.stage import EPOCH_SECONDS, parts_of, place, stage
 
@@ -218,12 +218,6 @@ def run(lab: Lab, scenario: Scenario) -> Outcome:
     return play.run(lab, scenario, RULES)
 
 
-def scenarios(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
-    """L10: `flow` is the shape of the workflow."""
-    luck = random.Random(f"{flow} {seed}")
-    return [drawn(luck, flow) for _ in range(count)]
-
-
 def drawn(luck: random.Random, shape: str, **fixed: str) -> Scenario:
     choice = {
         "policy": "check" if shape == "parts" else luck.choice(POLICIES), "bound": luck.choice(sorted(BOUNDS)),
@@ -234,3 +228,7 @@ def drawn(luck: random.Random, shape: str, **fixed: str) -> Scenario:
         f"{luck.randint(5, 70)}:{luck.choice(('kill', 'after'))}" for _ in range(luck.choice((0, 0, 1, 1, 2)))
     )
     return Scenario("+".join(Spec(**choice)), "L10", at)
+
+
+scenarios = many(drawn)
+"""L10: `flow` is the shape of the workflow."""

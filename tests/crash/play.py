@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +89,16 @@ def run(lab: Lab, scenario: Scenario, rules: Rules) -> Outcome:
     outcome.uncounted = rules.struck(lines)
     outcome.violations += _examined(scenario, rules, crashed, crashed_lines, folder, lines, told)
     return outcome
+
+
+def many(drawn: Callable[[random.Random, str], Scenario]) -> Callable[[Lab, str, int, int], list[Scenario]]:
+    """Of a level of which there is no end: each seed has its own."""
+
+    def scenarios(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+        luck = random.Random(f"{flow} {seed}")
+        return [drawn(luck, flow) for _ in range(count)]
+
+    return scenarios
 
 
 def as_flow(rules: Rules, scenario: Scenario, life: int) -> Flow:

@@ -36,7 +36,7 @@ from tests.crash import play
 from tests.crash.flows import PATIENCE, Bare, Endless, agot, got
 from tests.crash.invariants import Findings, Line
 from tests.crash.lab import Lab
-from tests.crash.play import RUN, Rules, Story, acted, is_there, mended, took_back
+from tests.crash.play import RUN, Rules, Story, acted, is_there, many, mended, took_back
 from tests.crash.scenario import Outcome, Scenario
 from tests.crash.stage import parts_of, place, stage
 
@@ -469,12 +469,6 @@ def run(lab: Lab, scenario: Scenario) -> Outcome:
 # --- which there are -----------------------------------------------------------------------------------------------------
 
 
-def scenarios(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
-    """L11: for each seed other exceptions, policies and cures; `flow` is the shape of the workflow."""
-    luck = random.Random(f"{flow} {seed}")
-    return [drawn(luck, flow) for _ in range(count)]
-
-
 def drawn(luck: random.Random, shape: str, **fixed: str) -> Scenario:
     while True:
         choice = {
@@ -488,3 +482,7 @@ def drawn(luck: random.Random, shape: str, **fixed: str) -> Scenario:
         f"{luck.randint(20, 150)}:{luck.choice(('kill', 'kill', 'after'))}" for _ in range(luck.choice((0, 1, 1, 1, 2)))
     )
     return Scenario("+".join(spec), "L11", at, luck.randrange(8))
+
+
+scenarios = many(drawn)
+"""L11: for each seed other exceptions, policies and cures; `flow` is the shape of the workflow."""

@@ -69,6 +69,8 @@ SHARES = (
     Share("L5p", 0.002, 20, (ANY,)),
     Share("L6", 0.008, 200, STORES),
     Share("L6r", 0.002, 10, STORES),
+    Share("L13", 0.015, 20, (ANY,)),
+    Share("L13s", 0.004, 40, (ANY,)),
     Share("L9", 0.030, 40, (TINY,)),
     Share("L9n", 0.006, 20, SMALL),
     Share("L9d", 0.004, 20, (TINY, *SMALL)),
@@ -217,14 +219,16 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
     for share in SHARES:
         tally = chaos.tallies[share.plan]
         level = levels.setdefault(
-            share.plan[:2],
+            report.level_of(share.plan),
             {"scenarios": 0, "kills": 0, "errors": 0, "violations": 0, "seeds": 0, "had": 0, "of": 0, "uncounted": {}},
         )
         level["had"] += tally.had(share)
         level["of"] += sum(tally.of.values())
         for name in ("scenarios", "kills", "errors", "violations"):
             level[name] += getattr(tally, name)
-        level["seeds"] += tally.scenarios if share.plan[:2] == "L1" else max(tally.turns.values(), default=0)
+        level["seeds"] += (
+            tally.scenarios if report.level_of(share.plan) == "L1" else max(tally.turns.values(), default=0)
+        )
         for why, number in tally.uncounted.items():
             level["uncounted"][why] = level["uncounted"].get(why, 0) + number
     return {

@@ -61,6 +61,7 @@ QUICK: dict[str, list[Part]] = {
     "power": [Part("L5", flow, 18) for flow in CUT],
     "nested": [Part("L9", TINY, 20), *(Part("L9n", flow, 6) for flow in SMALL), Part("L9d", TINY, 12)],
     "programs": [Part("L1p", ANY, 200), Part("L3p", ANY, 20), Part("L4p", ANY, 10), Part("L5p", ANY, 10)],
+    "edits": [Part("L13s", ANY, 45), Part("L13", ANY, 20)],
     "simulation": [Part("L1", flow, 240) for flow in FLOWS_HERE],
     "decay": [
         *(Part("L6", store, 120) for store in STORES),
@@ -74,7 +75,7 @@ AT_LEAST, KILLS_AT_LEAST = 3_000, 500
 
 def counted_at_least(part: Part) -> int:
     """How many of them have to count: in the other ones nothing happened, for reasons that are printed."""
-    shares = {"L1": 0.5, "L3": 0.9, "L4": 0.9, "L5": 0.9, "L9": 0.9, "L9d": 0.5}
+    shares = {"L1": 0.5, "L3": 0.9, "L4": 0.9, "L5": 0.9, "L9": 0.9, "L9d": 0.5, "L13": 0.9, "L13s": 5.0}
     share = shares.get(part.plan, shares.get(part.plan[:2], 1.0))
     if part.flow == ANY or (part.flow in FLOWS and FLOWS[part.flow].threads):
         share *= 0.8  # Its last boundaries come and go: branches that meet share a commit.

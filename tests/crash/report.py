@@ -18,9 +18,15 @@ LEVELS = {
     "L4": "EIO, ENOSPC, short writes, failed syncs and reads; once and for ever",
     "L5": "power cuts: unsynced writes dropped, torn, reordered",
     "L6": "corruption: bits, tails, blocks, pages, rows, older copies",
+    "L13": "code edited between SIGKILL and resume, then the cure that is offered; the same in memory, behind every write",
     "L9": "a second SIGKILL while recovering from the first, and up to three more",
 }
 Facts = dict[str, Any]
+
+
+def level_of(plan: str) -> str:
+    """`L13s` is a plan of level L13."""
+    return plan.rstrip("abcdefghijklmnopqrstuvwxyz")
 
 
 def write(root: Path, facts: Facts) -> None:

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 import sys
 import threading
@@ -69,6 +70,8 @@ SHARES = (
     Share("L5p", 0.002, 20, (ANY,)),
     Share("L6", 0.008, 200, STORES),
     Share("L6r", 0.002, 10, STORES),
+    Share("L13", 0.015, 20, (ANY,)),
+    Share("L13s", 0.004, 40, (ANY,)),
     Share("L9", 0.030, 40, (TINY,)),
     Share("L9n", 0.006, 20, SMALL),
     Share("L9d", 0.004, 20, (TINY, *SMALL)),
@@ -247,7 +250,7 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
         "labs": chaos.labs,
         "flows": len({flow for share in SHARES for flow in share.flows} - {ANY}),
         "of programs": sum(chaos.tallies[share.plan].scenarios for share in SHARES if share.flows == (ANY,)),
-        "levels": dict(sorted(levels.items(), key=lambda one: int(one[0][1:]))),
+        "levels": dict(sorted(levels.items(), key=lambda one: (int(re.sub(r"\D", "", one[0])), one[0]))),
         "goals": {goal: chaos.goals[goal] for goal in GOALS},
         "controls": sorted(chaos.caught, key=lambda one: str(one["engine"])),
         "unnoticed": sorted(chaos.unnoticed),

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tests.crash import levels, power, simulation, worldly
-from tests.crash.broken.engines import ENGINES
+from tests.crash import deploys, levels, power, simulation, worldly
+from tests.crash.broken import ENGINES
 from tests.crash.faults import RENAME, SYNC, WORLD, WRITE, modes
 from tests.crash.lab import Lab
 from tests.crash.scenario import Scenario
@@ -117,6 +117,15 @@ def seen(*flows: str, every: int = 3) -> Hunt:
     return hunt
 
 
+def edited(case: str) -> Hunt:
+    """L13s: the code is edited after a kill behind the first boundary, the second …"""
+
+    def hunt(lab: Lab, engine: str) -> list[Scenario]:
+        return [Scenario(case, "L13s", f"{at}:{deploys.STRUCK}", 0, engine) for at in range(1, MOST // 2)]
+
+    return hunt
+
+
 HUNTS: dict[str, Hunt] = {
     "no-intent": around_acts("linear"),
     "intent-not-durable": around_acts("linear"),
@@ -196,6 +205,26 @@ HUNTS: dict[str, Hunt] = {
     "something-new-before-a-cancellation": seen("aw:timed.2@wild", "aw:timed.2@quick"),
     "label-shared": seen("aw:shared.3@same"),
     **worldly.HUNTS,
+    "no-rehearsal": edited("read(1),pay(2,1),read(3);insert:read@1;back"),
+    "no-fence": edited("pay(1),look(2);rename:pay>bill;back"),
+    "fence-by-scope-only": edited("pay(1),look(2);box:1;back"),
+    "number-before-arguments": edited("read(1),read(2),pay(3);swap:1-2;back"),
+    "renamed-gets-a-new-key": edited("put(1),look(2);rename:put>bill!;back"),
+    "removed-is-ignored": edited("pay(1),put(2);delete:1!;back"),
+    "changed-step-always-kept": edited("look(1),look(2),pay(3);reword:1;back"),
+    "changed-step-never-kept": edited("look(1),pay(2);reword:1;back"),
+    "changed-effect-accepted": edited("pay(1),look(2);reword:1;back"),
+    "rerun-limit-ignored": edited(f"{','.join(f'look({n})' for n in range(1, 13))},pay(13);rewordall:look;back"),
+    "new-default-on-a-retry": edited("put(1),look(2);default:put;back"),
+    "enum-value-ignored": edited("put(1),look(2);enum:;back"),
+    "step-behind-its-effects-kept": edited("read(1),copy(2),read(3);delete:1;back"),
+    "hidden-step-not-heard-again": edited("read(1),pay(2,1),read(3);insert:fresh@1+insert:read@1;back"),
+    "unproven-answer-kept": edited("pay(1),read(2),pay(3);insert:read@1+insert:fresh@2;back"),
+    "effect-becomes-a-step": edited("pay(1),look(2);demote:pay+box:1;back"),
+    "plain-function-replayed": edited("pay(1),look(2);plain:pay;back"),
+    "ended-branch-may-still-ask": edited(
+        "async:gather([look(1),look(2),look(3),look(4),look(5),look(6),put(7)],[pay(8),copy(9)]);delete:9;back"
+    ),
 }
 if HUNTS.keys() != ENGINES.keys():
     raise AssertionError(HUNTS.keys() ^ ENGINES.keys())

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, islice
 
-from tests.crash import async_flows, decay, power, seen_flows, simulation, worldly
+from tests.crash import async_flows, decay, deploys, power, seen_flows, simulation, worldly
 from tests.crash.faults import modes
 from tests.crash.flows import FLOWS
 from tests.crash.lab import Lab, Recovery
@@ -34,6 +34,10 @@ def run_all(lab: Lab, scenarios: Sequence[Scenario]) -> Iterator[Outcome]:
                 yield from simulation.run_all(list(group))
             case level if level in worldly.LEVELS:
                 yield from worldly.run_all(lab, list(group))
+            case "L13":
+                yield from (deploys.run_real(lab, scenario) for scenario in group)
+            case "L13s":
+                yield from deploys.run_simulated(list(group))
             case "L5":
                 yield from (power.run(lab, scenario) for scenario in group)
             case "L6" if not damaged:
@@ -177,6 +181,7 @@ FINITE: dict[str, Callable[[Lab, str], list[Scenario]]] = {
 }  # fmt: skip
 ENDLESS: dict[str, Callable[[Lab, str, int, int], list[Scenario]]] = {
     "L1": schedules, "L1p": schedules, "L3p": program_kills, "L4p": program_errors, "L4r": unreadable,
+    "L13": deploys.killed_somewhere, "L13s": deploys.everywhere,
     "L5p": program_cuts, "L6": decayed, "L6r": decayed_resumed, "L9n": nested_somewhere, "L9d": deeper,
     "L14s": seen, "L14a": awaited, **worldly.PLANS,
 }  # fmt: skip

@@ -21,6 +21,7 @@ LEVELS = {
     "L6": "corruption: bits, tails, blocks, pages, rows, older copies",
     "L14": "all that user code can see, held against the first time; tasks, time-outs and cancellations, with other timing "
     "in every process; real SIGKILL, often twice",
+    "L13": "code edited between SIGKILL and resume, then the cure that is offered; the same in memory, behind every write",
     "L9": "a second SIGKILL while recovering from the first, and up to three more",
     **worldly.LEVELS,
 }

@@ -29,6 +29,7 @@ IDENTITY: Final = ("is", "new")
 """What a person may say: which call it is …"""
 MANNER: Final = (KEEP, RERUN)
 """… and what becomes of a record whose arguments are others now."""
+ACTED_ON: Final = "effects were executed after it"
 _BELONGS: Final = re.compile(r"\.undo$|#\d+\.repair\d+$")
 """Undos and repairs belong to their effect: nobody takes another call for one."""
 
@@ -138,7 +139,13 @@ class Learned(Struct, frozen=True):
     inserted: frozenset[tuple[str, str, int]] = frozenset()
     """(scope, name, number) of steps that were put in front of recorded ones."""
     asked: frozenset[str] = frozenset()
-    """Recorded effects that the code asks for, somewhere."""
+    """Recorded calls that the code asks for, somewhere."""
+    ended: frozenset[str] = frozenset()
+    """Branches that were heard to their end: whatever they have not asked for, they will not."""
+    hidden: frozenset[str] = frozenset()
+    """Scopes in which a step without an outcome hides what follows it."""
+    unproven: frozenset[str] = frozenset()
+    """Steps that somebody takes over with other arguments, while nobody was heard to ask for what was done after them."""
 
 
 class Matcher:
@@ -160,6 +167,8 @@ class Matcher:
         self.is_blank = not calls and not self._matches
         """Nothing is on record: every call is new."""
         self.is_plain = not self._matches
+        self._last = max((past.seq for past in calls.values()), default=0)
+        """What is recorded after this is what the replay itself does."""
         self._groups: dict[tuple[str, str, str], dict[int, Past]] | None = None
         self._by_digest: dict[Any, dict[str, list[Past]]] = {}
         self._compared: dict[tuple[str, frozenset[str]], str] = {}
@@ -170,6 +179,9 @@ class Matcher:
         self._asked_names: set[str] = set()
         self._aliased: dict[str, str] = {}
         self._executed_before: list[Past] | None = None
+        self._put_in: set[str] = set()
+        """Effects that were declared new: they may have been executed late, in front of older ones."""
+        self._effect_names: frozenset[str] | None = None
         self._all_asked = False
         self.found_inserted: set[tuple[str, str, int]] = set()
 
@@ -189,6 +201,8 @@ class Matcher:
         found = self._effect(asked) if asked.fenced else self._step(asked)
         if isinstance(found, Same | Kept | Rerun | Changed):
             found.past.asked = True
+            if asked.is_new:
+                self._put_in.add(found.past.address)
         return found
 
     def _step(self, asked: Asked) -> Answer:
@@ -204,12 +218,22 @@ class Matcher:
             if who is None:
                 return Same(equal)
             self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
+        if (effect := self._was_effect(asked)) is not None:
+            return Changed(effect)
         me = (asked.path, asked.name, asked.number)
         is_new = asked.is_new or (person is not None and person.how == "new")
-        if here is None or here.asked or me in self.learned.inserted or is_new:
+        if here is None or here.asked or me in self.learned.inserted or is_new or self._is_passed(here):
             return New(self._free(asked), declared=is_new)
         self._taken[here.address] = me
         return self._changed_step(asked, here)
+
+    def _was_effect(self, asked: Asked) -> Past | None:
+        """An executed effect of that name, in another place, that nobody has asked for: as a step it would be repeated."""
+        if self._effect_names is None:
+            self._effect_names = frozenset(split(past.address)[1] for past in self._executed())
+        if asked.name not in self._effect_names or asked.name == CHILD:
+            return None
+        return next((past for past in self.unasked() if split(past.address)[1] == asked.name), None)
 
     def _changed_step(self, asked: Asked, here: Past) -> Answer:
         if here.state not in (PastState.DONE, PastState.FAILED):
@@ -224,9 +248,10 @@ class Matcher:
             return Kept(here, "on_change" if person is None else f"said by {person.by}")
         if how == RERUN:
             return Rerun(here, counts=False)
-        if self.acted_on(here) and not self._is_shifted(asked):
-            return Kept(here, "effects were executed after it")
-        if not self.rehearsed:
+        unproven = here.address in self.learned.unproven and self.acted_on(here)
+        if self.acted_on(here) and not self._is_shifted(asked) and not unproven:
+            return Kept(here, ACTED_ON)
+        if not self.rehearsed or unproven:
             # Nobody knows yet whether a later call is the recorded one: this one takes a number of its own.
             del self._taken[here.address]
             return New(self._free(asked))
@@ -364,7 +389,7 @@ class Matcher:
             return True
         if self._digest_today(past, asked.noted) == asked.digest:
             return True
-        return self._is_renamed(past, asked)
+        return self._is_renamed(past, asked) or (asked.name.endswith(".undo") and self._has_more(past, asked))
 
     def same_values(self, past: Past, asked: Asked) -> bool:
         """Whether a call of another name was made with the same values, in the same order."""
@@ -412,16 +437,46 @@ class Matcher:
         """Names of effects that the code has asked for."""
         return frozenset(self._asked_names)
 
+    def _has_more(self, past: Past, asked: Asked) -> bool:
+        """Whether there are only parameters more. An undo is passed all of them, those with today's defaults too."""
+        recorded = self._recorded(past)
+        now = iter(_values(values.again(asked.args)))
+        return recorded is not None and all(value in now for value in _values(recorded))
+
     # -- the fence ----------------------------------------------------------------------------------
 
     def acted_on(self, past: Past) -> bool:
         """Whether an effect or a child on its line was recorded after it."""
+        return any(True for _ in self._acting(past))
+
+    def _acting(self, past: Past) -> Iterable[Past]:
         path = split(past.address)[0]
-        return any(other.first > past.seq and on_one_line(path, split(other.address)[0]) for other in self._executed())
+        return (
+            other for other in self._executed() if other.first > past.seq and on_one_line(path, split(other.address)[0])
+        )
+
+    def _is_passed(self, past: Past) -> bool:
+        """Whether the code has asked already for what was done because of it: what it asks for now comes behind that."""
+        return any(other.asked and other.address not in self._put_in for other in self._acting(past))
+
+    def unproven(self, cut: Iterable[str], is_removed: Callable[[Past], bool]) -> frozenset[str]:
+        """Steps that somebody takes over, though nobody was heard to ask for what was done because of them. That is right
+        only if the code no longer has those effects, and the replay was not cut short there.
+        """
+        paths = list(cut)
+        return frozenset(
+            address
+            for address in self._taken
+            if not self._is_passed(self._calls[address])
+            and not (
+                all(is_removed(other) for other in self._acting(self._calls[address]))
+                and not any(on_one_line(split(address)[0], path) for path in paths)
+            )
+        )
 
     def _executed(self) -> list[Past]:
         if self._executed_before is None:
-            calls = list(self._calls.values())
+            calls = [past for past in list(self._calls.values()) if past.first <= self._last]
             self._executed_before = [past for past in calls if may_have_happened(past) and not _belongs(past)]
         return self._executed_before
 

@@ -18,17 +18,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from surefoot.core.changing import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
-from surefoot.core.matching import Learned, is_child, may_have_happened, split
+from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
 from surefoot.core.state import Event, RunState
 from surefoot.engine import code
 from surefoot.engine.config import settings
 from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
 from surefoot.engine.rehearsal import rehearsing
+from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.spec import decorated_as, is_decorated
@@ -47,7 +50,8 @@ class Rehearsal(Session):
     """A dry session. Whatever it marks in the folded run is taken back when it is over."""
 
     def __init__(self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None) -> None:
-        super().__init__(runtime, state, head, dry=True, learned=learned or Learned())
+        known = replace(learned, unproven=frozenset()) if learned is not None else Learned()
+        super().__init__(runtime, state, head, dry=True, learned=known)
         self.is_gate = self.sees_through_reruns = True
         self.patience_seconds = PATIENCE_SECONDS
         self._owner: object = None
@@ -95,7 +99,14 @@ class Rehearsal(Session):
     def learnt(self) -> Learned:
         """What the next rehearsal, or the drive, has to know."""
         asked = frozenset(past.address for past in self.state.calls.values() if past.asked and past.kind != "value")
-        return Learned(self.matcher.learned.inserted | self.matcher.found_inserted, asked)
+        planned = [(kind, *split(address)) for kind, address in self.planned]
+        return Learned(
+            self.matcher.learned.inserted | self.matcher.found_inserted,
+            asked,
+            frozenset(self.ended_branches),
+            frozenset(path for kind, path, name, _ in planned if kind == "step" and name != CHILD),
+            self.matcher.unproven((path for _, path, _, _ in planned), is_removed),
+        )
 
     def notes(self) -> list[str]:
         kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in self.kept]

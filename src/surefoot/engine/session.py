@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
-from surefoot.core import values
+from surefoot.core import matching, values
 from surefoot.core.address import Scope
 from surefoot.core.blindness import Blindness
 from surefoot.core.changing import kept_notes, new_effect, other_arguments, still_in_use, too_many
@@ -113,6 +113,7 @@ from surefoot.store.contract import Head
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
 REGAIN_SECONDS, REGAIN_LOOK_SECONDS = 30.0, 0.05
+HEAR_AGAIN_SECONDS, MOST_HEARINGS = 0.1, 20
 WORLDLY = frozenset({EffectIntended, EffectDone, EffectRaised, EffectSettled, WorldSeen})
 """Entries of our own that say something about the world."""
 _OPEN: dict[type[Entry], bool] = {
@@ -142,6 +143,11 @@ class Session:
         self.unwind_seconds = unwind_seconds
         """A wait that is longer ends this drive, and the run is taken up again when it is over. None: none does."""
         self.handed_back = False
+        self.hearings = 0
+        """So often it was let go of to be rehearsed once more."""
+        self.may_hear_again = False
+        self.is_unheard = False
+        """It was let go of to be rehearsed once more."""
         """The worker is being stopped: no call begins any more."""
         self.live = False
         """Whether this process has claimed the run."""
@@ -193,7 +199,8 @@ class Session:
         """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
         self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned)
         self._matching = threading.Lock()
-        self.open_branches: set[str] = set()
+        self.open_branches: dict[str, tuple[str, ...]] = {}
+        self.ended_branches: set[str] = set()
         """Scopes of branches of `sf.map` and `sf.gather` that have not ended."""
         self.has_strays = False
         """Whether tasks of the workflow's own have opened scopes: nobody can tell what they may still ask for."""
@@ -361,7 +368,7 @@ class Session:
         past: Past | None = None
         if not self.matcher.is_blank:
             past = self.state.calls.get(address)
-            if past is not None and self.matcher.takes(past, spec.kind, digest):
+            if past is not None and not spec.is_new and self.matcher.takes(past, spec.kind, digest):
                 pass  # By far the most common: the call that is on record there.
             else:
                 found = self._matched(place, spec, address, raw_args, digest)
@@ -424,6 +431,8 @@ class Session:
         match found:
             case Same(past):
                 return past.address, past
+            case Kept(past, matching.ACTED_ON) | Rerun(past, True) if self._is_unheard(past):
+                raise self._hear_again(place)
             case Kept(past, why):
                 self._keep(past, asked, why)
                 return recorded_ending(past) or (past.address, past)
@@ -435,6 +444,8 @@ class Session:
                 raise self.misused(still_in_use(self.run, by, old))
             case New(free, declared):
                 stop = self._fenced(asked) if asked.fenced and not declared else None
+                if stop is None and asked.fenced and not declared and self._is_early():
+                    raise self._hear_again(place)
                 return (free, None) if stop is None else Halted(stop)
 
     def asked(self, place: Place, spec: CallSpec, address: str, raw: bytes, digest: str) -> Asked:
@@ -445,6 +456,26 @@ class Session:
             spec.uncompared, spec.binder.names, spec.on_change or settings.on_change, spec.is_new,
         )  # fmt: skip
 
+    def _is_unheard(self, past: Past) -> bool:
+        """Whether a call that is new hid this one from the rehearsal: nobody knows yet if a later one is the recorded."""
+        return self.may_hear_again and self.advanced and past.address not in self.matcher.learned.asked
+
+    def _is_early(self) -> bool:
+        """Whether a new step hides, in a branch that is open, which recorded effects the code asks for there."""
+        hidden = self.matcher.learned.hidden
+        if not (hidden and self.may_hear_again):
+            return False
+        unasked = [past.address for past in self.matcher.unasked() if not (past.rewound or is_removed(past))]
+        branches = [
+            known for path, known in list(self.open_branches.items()) if any(one.startswith(path) for one in hidden)
+        ]
+        return any(address.startswith(known) for known in branches for address in unasked)
+
+    def _hear_again(self, place: Place) -> SuspendSignal:
+        """The run is let go of, rehearsed once more when what hid the rest has an outcome, and taken up again."""
+        self.is_unheard = True
+        return self.suspended(place, after(self.now(), HEAR_AGAIN_SECONDS))
+
     def _other_call(self, past: Past, asked: Asked) -> Stop:
         return other_arguments(
             self.run, past, asked.address, asked.name, self.bytes_of(past), asked.args, kind=asked.kind
@@ -453,6 +484,7 @@ class Session:
     def learn_from(self, learned: Learned, told_kept: set[str]) -> None:
         """What a rehearsal has found out counts for this drive."""
         self.matcher = Matcher(self.state.calls, self.state.matches, self._whole_bytes, learned=learned)
+        self.may_hear_again = self.hearings < MOST_HEARINGS
         self.told_kept = frozenset(told_kept)
 
     def bytes_of(self, past: Past) -> bytes:
@@ -528,20 +560,24 @@ class Session:
 
     def _may_still(self, asked: Asked, address: str) -> bool:
         """Whether the code of another branch, which has not ended, may still ask for that effect."""
-        branches = list(self.open_branches)
-        if any(address.startswith(branch) and not asked.path.startswith(branch) for branch in branches):
+        if any(address.startswith(branch) for branch in self.matcher.learned.ended):
+            return False  # The rehearsal has heard it to its end.
+        branches = list(self.open_branches.items())
+        if any(address.startswith(known) and not asked.path.startswith(branch) for branch, known in branches):
             return True
         return self.has_strays and "[" in address
 
-    def branch_opens(self, paths: list[str]) -> None:
+    def branch_opens(self, scopes: Sequence[Scope]) -> None:
+        """Its calls are on record under its path, or where a declaration (`was=`) says."""
         with self._lock:
-            self.open_branches.update(paths)
+            for scope in scopes:
+                self.open_branches[scope.path] = (scope.path, *(path for path, counted in scope.also if counted))
 
     def branch_ends(self, path: str, error: BaseException | None) -> None:
         """In a rehearsal, a branch that came to something new has not ended: in the drive it goes on there."""
         if not (self.dry and isinstance(error, RunSignal)):
             with self._lock:
-                self.open_branches.discard(path)
+                self.ended_branches.update(self.open_branches.pop(path, ()))
 
     def _begin(
         self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any],

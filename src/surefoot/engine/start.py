@@ -147,7 +147,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
     patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
     nap, napped = FIRST_NAP, 0.0
     may_create = plan.args is not None
-    fallbacks = 0
+    fallbacks = hearings = 0
     session: Session | None = None
     parked_until: Due | None = None
     while True:
@@ -174,6 +174,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
                 continue
             if not driven_elsewhere(runtime, state):
                 session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
+                session.hearings = hearings
                 session.follow(plan.watch, plan.on_drift, plan.approve, plan.on_failure)
                 return (yield from _enlisted(session, _drive(session, plan)))
         except AlreadyThere:
@@ -181,6 +182,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             continue
         except Suspended:
             may_create = False  # What the workflow itself needs is away: wait for it here.
+            hearings += session is not None and session.is_unheard
             continue
         except (DrivenHere, LostClaim):
             pass  # This process drives it already, or another was quicker: wait for them.
@@ -250,7 +252,8 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
     except (DrivenHere, LostClaim):
         raise PassedBy from None
     except Suspended:
-        runtime.has_driven(run, session.journal.epoch, plan.fn)
+        if not session.is_unheard:
+            runtime.has_driven(run, session.journal.epoch, plan.fn)
         raise
     except JournalCorrupt as error:
         yield Do(partial(step_back, runtime, plan, run, error, session))

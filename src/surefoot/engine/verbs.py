@@ -225,7 +225,7 @@ def _side_by_side(
     forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
-    place.session.branch_opens([scope_.path for scope_ in scopes])
+    place.session.branch_opens(scopes)
 
     def branch(index: int) -> None:
         opened = Place(place.session, scopes[index], threading.get_ident(), line=forks[index])

@@ -119,7 +119,7 @@ async def _side_by_side(
     ends = Ends(len(thunks))
     forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
-    place.session.branch_opens([scope.path for scope in scopes])
+    place.session.branch_opens(scopes)
 
     async def branch(index: int) -> None:
         me = asyncio.current_task()

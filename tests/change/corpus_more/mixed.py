@@ -136,11 +136,4 @@ CASES = [
         ],
         "WANT": {"said": "STOP InDoubt", "outbox": {"mail a": 1, "mail c": 1, "pay o": 1}},
     },
-    {
-        "TITLE": "stopped twice at the same place: an equal stop is not recorded again",
-        "OLD": AGENT,
-        "EDIT": [("send", "notify")],
-        "THEN": ["run", "run", ["runs", "tail", "r", "--no-follow", "--json"]],
-        "WANT": {"nothing": True, "said": "EXIT 0", "tells": ['"RunStopped"']},
-    },
 ]

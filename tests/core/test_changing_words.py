@@ -25,10 +25,14 @@ def cures(stop):
     return [do for _, do in stop.cures]
 
 
+NONE: frozenset[str] = frozenset()
+"""No effect that the code has asked for."""
+
+
 def test_a_new_effect_that_may_be_a_renamed_one():
     mails = [past(f"send_mail#{n}") for n in (1, 2, 3)]
 
-    stop = changing.new_effect("job-1", asked("notify#1"), mails, alike=True, nothing=True)
+    stop = changing.new_effect("job-1", asked("notify#1"), mails, alike=3, in_use=NONE, nothing=True)
 
     assert stop.message == (
         "run job-1: the code now asks for the effect notify#1, which is not on record, and has not asked for "
@@ -44,14 +48,18 @@ def test_a_new_effect_that_may_be_a_renamed_one():
 
 
 def test_one_that_was_moved_is_told_its_scope():
-    stop = changing.new_effect("r", asked("[eu]/send#1", "[eu]/", "send"), [past("send#1")], alike=True, nothing=True)
+    stop = changing.new_effect(
+        "r", asked("[eu]/send#1", "[eu]/", "send"), [past("send#1")], alike=1, in_use=NONE, nothing=True
+    )
 
     assert 'was= on its scope: sf.scope("…", was="")' in cures(stop)
     assert not any('@sf.effect(was="send")' in cure for cure in cures(stop))
 
 
 def test_one_from_another_scope_is_told_its_label():
-    stop = changing.new_effect("r", asked("send#1", "", "send"), [past("[a]/[b]/send#1")], alike=True, nothing=True)
+    stop = changing.new_effect(
+        "r", asked("send#1", "", "send"), [past("[a]/[b]/send#1")], alike=1, in_use=NONE, nothing=True
+    )
 
     assert 'was= on its scope: sf.scope("…", was="b")' in cures(stop)
 
@@ -60,20 +68,20 @@ def test_many_are_counted_and_doubt_is_named():
     found = [past(f"send#{n}") for n in range(1, 8)]
     found[0].state = PastState.IN_DOUBT
 
-    stop = changing.new_effect("r", asked("notify#1"), found, alike=False, nothing=True)
+    stop = changing.new_effect("r", asked("notify#1"), found, alike=0, in_use=NONE, nothing=True)
 
     assert "send#1, send#2, send#3, send#4, send#5 and 2 more, which were executed; send#1 is in doubt." in stop.message
 
 
 def test_what_was_executed_in_this_very_drive_is_not_denied():
-    stop = changing.new_effect("r", asked("notify#1"), [past("send#1")], alike=False, nothing=False)
+    stop = changing.new_effect("r", asked("notify#1"), [past("send#1")], alike=0, in_use=NONE, nothing=False)
 
     assert stop.message.endswith("notify#1: nothing was executed.")
 
 
 @pytest.mark.parametrize(("new", "old"), [("child", "send"), ("notify", "child"), ("child", "child")])
 def test_a_child_run_is_not_told_what_only_effects_can_say(new, old):
-    stop = changing.new_effect("r", asked(f"{new}#1", name=new), [past(f"{old}#1")], alike=False, nothing=True)
+    stop = changing.new_effect("r", asked(f"{new}#1", name=new), [past(f"{old}#1")], alike=0, in_use=NONE, nothing=True)
 
     assert not any('@sf.effect(was="' in cure for cure in cures(stop))
     assert ("@sf.effect(was=None)" in str(cures(stop))) is (new != "child")
@@ -82,7 +90,9 @@ def test_a_child_run_is_not_told_what_only_effects_can_say(new, old):
 
 def test_hostile_run_ids_cannot_act_in_a_shell():
     """Cures are pasted."""
-    stop = changing.new_effect("r; rm -rf $HOME", asked("notify#1"), [past("send#1")], alike=False, nothing=True)
+    stop = changing.new_effect(
+        "r; rm -rf $HOME", asked("notify#1"), [past("send#1")], alike=0, in_use=NONE, nothing=True
+    )
 
     assert "surefoot match 'r; rm -rf $HOME' 'notify#1' --new" in cures(stop)
 

@@ -19,11 +19,11 @@ LEVELS = {
     "L4": "EIO, ENOSPC, short writes, failed syncs and reads; once and for ever",
     "L5": "power cuts: unsynced writes dropped, torn, reordered",
     "L6": "corruption: bits, tails, blocks, pages, rows, older copies",
-    "L14": "all that user code can see, held against the first time; tasks, time-outs and cancellations, with other timing "
-    "in every process; real SIGKILL, often twice",
-    "L13": "code edited between SIGKILL and resume, then the cure that is offered; the same in memory, behind every write",
     "L9": "a second SIGKILL while recovering from the first, and up to three more",
     **worldly.LEVELS,
+    "L13": "code edited between SIGKILL and resume, then the cure that is offered; the same in memory, behind every write",
+    "L14": "all that user code can see, held against the first time; tasks, time-outs and cancellations, with other timing "
+    "in every process; real SIGKILL, often twice",
 }
 Facts = dict[str, Any]
 

@@ -88,7 +88,7 @@ def changed_effect_accepted() -> None:
     real = Matcher._as_recorded
 
     def as_recorded(self: Any, asked: Any, past: Any) -> Any:
-        found = real(self, asked, past, person)
+        found = real(self, asked, past)
         return Same(past) if isinstance(found, Changed) else found
 
     Matcher._as_recorded = as_recorded

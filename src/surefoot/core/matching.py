@@ -492,6 +492,17 @@ class Matcher:
         """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""
         return [past for past in self.unasked() if self._may_be(past, asked, may_still)]
 
+    def moved(self, asked: Asked) -> list[Past]:
+        """Recorded effects of other scopes with the same arguments that were not asked for here, whatever a rehearsal heard:
+        which task asks for what may be a matter of timing.
+        """
+        left = [past for past in self._executed() if not past.asked and may_have_happened(past)]
+        return [
+            past
+            for past in left
+            if not on_one_line(split(past.address)[0], asked.path) and self.same_values(past, asked)
+        ]
+
     def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
         path = split(past.address)[0]
         if past.rewound:

@@ -143,7 +143,7 @@ class Learned(Struct, frozen=True):
     ended: frozenset[str] = frozenset()
     """Branches that were heard to their end: whatever they have not asked for, they will not."""
     hidden: frozenset[str] = frozenset()
-    """Scopes in which a step without an outcome hides what follows it."""
+    """Scopes in which a call without an outcome hides what follows it."""
     unproven: frozenset[str] = frozenset()
     """Steps that somebody takes over with other arguments, while nobody was heard to ask for what was done after them."""
 

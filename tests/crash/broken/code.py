@@ -68,7 +68,7 @@ def removed_is_ignored() -> None:
 
 
 def _instead_of_a_changed_step(answer: Callable[[Any, Any, Any], Any]) -> None:
-    Matcher._changed_step = lambda self, asked, here: answer(self, asked, here)
+    Matcher._changed_step = answer
 
 
 @engine

@@ -61,7 +61,8 @@ def test_kills_at_random_moments_lose_nothing_that_was_acknowledged(program, url
         for _ in range(dice.randint(0, 3000)):
             pass  # not always right after an acknowledgement
         os.kill(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
+        with process:  # Not `communicate`: it forgets what `readline` has buffered.
+            out, err = process.stdout.read(), process.stderr.read()
         lines = [line for line in (last + out).split("\n")[:-1] if line]
         assert lines, err
         acknowledged = int(lines[-1])

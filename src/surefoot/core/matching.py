@@ -146,7 +146,11 @@ class Matcher:
         *,
         learned: Learned | None = None,
     ) -> None:
-        self._calls = calls
+        self._calls = dict(calls)
+        """As they were on record when the replay began. What is recorded meanwhile is no past of it."""
+        self._live = calls
+        self.asked: set[str] = set()
+        """Recorded calls that the code has asked for."""
         self._matches = tuple(matches)
         self._read = read
         self.learned = learned or Learned()
@@ -167,11 +171,15 @@ class Matcher:
         self._all_asked = False
         self.found_inserted: set[tuple[str, str, int]] = set()
 
+    def recorded(self) -> Iterable[Past]:
+        """What was on record when the replay began."""
+        return self._calls.values()
+
     def takes(self, past: Past, kind: str, digest: str) -> bool:
         """The call that is on record under the very address: the same kind, the same arguments, asked for once."""
-        if past.digest != digest or past.kind != kind or past.asked or not self.is_plain:
+        if past.digest != digest or past.kind != kind or past.address in self.asked or not self.is_plain:
             return False
-        past.asked = True
+        self.asked.add(past.address)
         if kind == "effect":
             self._asked_names.add(split(past.address)[1])
         return True
@@ -182,7 +190,7 @@ class Matcher:
         """Which recorded call this is. The record is marked as asked for: branches ask one after the other."""
         found = self._effect(asked) if asked.fenced else self._step(asked)
         if isinstance(found, Same | Kept | Rerun | Changed):
-            found.past.asked = True
+            self.asked.add(found.past.address)
         return found
 
     def _step(self, asked: Asked) -> Answer:
@@ -190,21 +198,22 @@ class Matcher:
         if person is not None and person.how == "is" and (other := self._calls.get(_filled(person, asked.address))):
             return self._as_recorded(asked, other, person)
         here = self._at(asked, exact=True)
-        if here is not None and here.kind != asked.kind and not here.asked:
+        if here is not None and here.kind != asked.kind and here.address not in self.asked:
             return Changed(here)
         equal = self._equal(asked, here)
         if equal is not None:
             who = self._taken.get(equal.address)
             if who is None:
-                return Same(equal)
+                return Same(self._today(equal))
             self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
         me = (asked.path, asked.name, asked.number)
-        if here is None or here.asked or me in self.learned.inserted or asked.is_new:
+        if here is None or here.address in self.asked or me in self.learned.inserted or asked.is_new:
             return New(self._free(asked), declared=asked.is_new)
         self._taken[here.address] = me
         return self._changed_step(asked, here, person)
 
     def _changed_step(self, asked: Asked, here: Past, person: CodeMatched | None) -> Answer:
+        here = self._today(here)
         if here.state not in (PastState.DONE, PastState.FAILED):
             return Rerun(here, counts=False)  # An attempt that was cut off just runs with what is asked for now.
         if here.kept == asked.digest:
@@ -229,7 +238,7 @@ class Matcher:
         person = self._said_of(asked.address)
         if person is not None and person.how == "is":
             other = self._calls.get(_filled(person, asked.address))
-            if other is not None and (not other.asked or other.address == asked.address):
+            if other is not None and (other.address not in self.asked or other.address == asked.address):
                 return self._as_recorded(asked, other, person)
         if person is not None and person.how == "new":
             return self._declared_new(asked)
@@ -253,13 +262,14 @@ class Matcher:
         """Its own number; or, if that belongs to another call, one that is free: perhaps it has one from before."""
         if asked.address in self._calls:
             group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-            later = [past for number, past in group if number > asked.number and not past.asked]
+            later = [past for number, past in group if number > asked.number and past.address not in self.asked]
             own = next((past for past in later if self.same(past, asked)), None)
             if own is not None:
-                return Same(own)
+                return Same(self._today(own))
         return New(self._free(asked), declared=declared)
 
     def _as_recorded(self, asked: Asked, past: Past, person: CodeMatched | None) -> Answer:
+        past = self._today(past)
         if past.kind != asked.kind:
             return Changed(past)
         if not past.digest or self.same(past, asked) or past.kept == asked.digest:
@@ -271,20 +281,25 @@ class Matcher:
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
 
+    def _today(self, past: Past) -> Past:
+        """Somebody may have settled it since the replay began."""
+        return self._live.get(past.address, past)
+
     def _at(self, asked: Asked, *, exact: bool) -> Past | None:
         """The record that its number leads to: here, or where a declaration says that its calls are on record."""
         direct = self._calls.get(asked.address)
-        if direct is not None and (not direct.asked or exact):
+        if direct is not None and (direct.address not in self.asked or exact):
             return direct
         for path, name, counted in self._elsewhere(asked):
             past = self._calls.get(f"{path}{name}#{asked.number}") if counted else self._around(asked, path, name)
-            if past is not None and not past.asked:
+            if past is not None and past.address not in self.asked:
                 return past
         return None
 
     def _around(self, asked: Asked, path: str, name: str) -> Past | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
-        left = [past for _, past in sorted(self._group(asked.kind, path, name).items()) if not past.asked]
+        group = sorted(self._group(asked.kind, path, name).items())
+        left = [past for _, past in group if past.address not in self.asked]
         return next((past for past in left if self.same(past, asked)), left[0] if left else None)
 
     def _elsewhere(self, asked: Asked) -> Iterable[tuple[str, str, bool]]:
@@ -296,13 +311,13 @@ class Matcher:
 
     def _equal(self, asked: Asked, here: Past | None) -> Past | None:
         """A record with these arguments, wherever it is numbered: at its own number first."""
-        if here is not None and not here.asked and self.same(here, asked):
+        if here is not None and here.address not in self.asked and self.same(here, asked):
             return here
         places = [(asked.path, asked.name), *((path, name) for path, name, _ in self._elsewhere(asked))]
         found: Past | None = None
         for path, name in places:
             for past in self._index(asked, path, name).get(asked.digest, ()):
-                if not past.asked:
+                if past.address not in self.asked:
                     return past
                 if past.address in self._taken:
                     found = found or past
@@ -321,7 +336,7 @@ class Matcher:
     def _group(self, kind: str, path: str, name: str) -> dict[int, Past]:
         if self._groups is None:
             self._groups = {}
-            for past in list(self._calls.values()):
+            for past in self._calls.values():
                 if past.kind in ("step", "effect"):
                     where, called, number = split(past.address)
                     self._groups.setdefault((past.kind, where, called), {})[number] = past
@@ -402,7 +417,7 @@ class Matcher:
 
     def _executed(self) -> list[Past]:
         if self._executed_before is None:
-            calls = list(self._calls.values())
+            calls = self._calls.values()
             self._executed_before = [past for past in calls if may_have_happened(past) and not _belongs(past)]
         return self._executed_before
 
@@ -410,9 +425,11 @@ class Matcher:
         """Effects on record that the code has not asked for, and that no rehearsal has heard it ask for."""
         if self._all_asked:
             return []
-        left = [past for past in self._executed() if not past.asked and past.address not in self.learned.asked]
+        known = self.asked | self.learned.asked
+        left = [past.address for past in self._executed() if past.address not in known]
         self._all_asked = not left  # Whatever is asked for stays so.
-        return [past for past in left if may_have_happened(past)]
+        today = [self._live[address] for address in left if address in self._live]
+        return [past for past in today if may_have_happened(past)]
 
     def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[Past]:
         """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""

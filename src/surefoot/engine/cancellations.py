@@ -80,7 +80,7 @@ async def again(place: Place, address: str, cut: CallCancelled) -> None:
     session: Session = place.session
     past = session.state.calls.get(address)
     if past is not None:
-        past.asked = True
+        session.matcher.asked.add(address)
         session.asked_keys.add(past.key)
     session.meet_cancel(place, None)
     if session.dry and not limits.pending(place):

@@ -90,7 +90,7 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         attempt, args, kwargs, asked = begun, begun.args, begun.kwargs, begun.call
         try:
             begun = await run_attempt(attempt)
-            if session.state.calls:
+            if not session.matcher.is_blank:
                 await replaying.in_turn(place, address, on_record=False)
         except asyncio.CancelledError:
             session.cut_short(attempt)
@@ -347,11 +347,7 @@ async def append(session: Session, *entries: Any) -> None:
                 await hop(late.refused, session, entries, error)
             raise session.store_failed(error) from None
         raise
-    try:
-        await _durable(session, turn, ticket)
-    finally:
-        if ticket.done and ticket.error is None:
-            session.learn(entries)
+    await _durable(session, turn, ticket)
 
 
 async def commit(session: Session, ticket: Ticket) -> None:

@@ -100,7 +100,7 @@ def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> N
 
 
 def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
-    unasked = [past for past in session.state.calls.values() if not past.asked and not is_void(past)]
+    unasked = [past for past in session.unasked_calls() if not is_void(past)]
     # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
     given_up = {past.address for past in unasked if past.kind == "effect" and (past.rewound or is_removed(past))}
     session.stops += _unsettled(session, unasked, given_up)

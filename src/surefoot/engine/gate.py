@@ -24,7 +24,7 @@ from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Learned, may_have_happened, split
-from surefoot.core.state import Event, RunState
+from surefoot.core.state import RunState
 from surefoot.engine.config import settings
 from surefoot.engine.ending import conclude
 from surefoot.engine.rehearsal import rehearsing
@@ -43,15 +43,11 @@ log = logging.getLogger("surefoot")
 
 
 class Rehearsal(Session):
-    """A dry session. Whatever it marks in the folded run is taken back when it is over."""
+    """A dry session: it changes nothing of the folded run."""
 
     def __init__(self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None) -> None:
         super().__init__(runtime, state, head, dry=True, learned=learned or Learned())
         self.is_gate = self.sees_through_reruns = True
-
-    def take_event(self, name: str) -> Event | None:
-        """Seen, and left there for the drive."""
-        return self.state.event_for(name)
 
     def judged(self, outcome: Returned | BaseException) -> list[Stop]:
         """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
@@ -74,17 +70,11 @@ class Rehearsal(Session):
 
     def learnt(self) -> Learned:
         """What the next rehearsal, or the drive, has to know."""
-        asked = frozenset(past.address for past in self.state.calls.values() if past.asked and past.kind != "value")
-        return Learned(self.matcher.learned.inserted | self.matcher.found_inserted, asked)
+        return Learned(self.matcher.learned.inserted | self.matcher.found_inserted, frozenset(self.matcher.asked))
 
     def notes(self) -> list[str]:
         kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in self.kept]
         return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first))
-
-    def forget(self) -> None:
-        """As if nobody had asked: the drive replays the same folded run."""
-        for past in self.state.calls.values():
-            past.asked = False
 
 
 def is_needed(state: RunState) -> bool:
@@ -130,7 +120,6 @@ def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
             yield
     finally:
         timer.cancel()
-        rehearsal.forget()
 
 
 def _tell_where(run: str, thread: int) -> None:

@@ -46,13 +46,13 @@ from surefoot.core.entry import (
 )
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.parts import Cut, expand
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, to_body, verify
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
 from surefoot.core.standing import Standing, moved
-from surefoot.core.state import DRIVEN, MAY_PARK, RUNNING, SLEEPING, TRANSITIONS, RunState, status_after
+from surefoot.core.state import NO_PROGRESS, RunState, status_after
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
 from surefoot.engine.pasting import in_its_store
-from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, ValueRejected
+from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, StoreUnavailable, ValueRejected
 from surefoot.store.contract import Append, Head, IndexRow, Store, Stored
 
 
@@ -154,18 +154,22 @@ class Journal:
     def __init__(self, committer: Committer, clock: Clock, state: RunState, head: Head | None) -> None:
         self.run = state.run
         self.epoch = state.epoch
-        self.on_visit: Callable[[Record], object] = state.fold
-        """Called (from whichever thread commits) for each visitor's record met on the way."""
+        self.on_visit: Callable[[Entry], object] = _ignore
+        """Called (from whichever thread commits) for each visitor's entry met on the way."""
+        self.folding = threading.Lock()
+        """Held while entries are taken into the run's state. For whoever reads what is folded from several of them."""
         self._committer = committer
         self._clock = clock
         self._sealer = Sealer(committer.store.id, state.run)
         self._state = state
         self._head = head
-        self._status = state.status
-        self._standing = self._proposed_standing = state.standing
         self._lazy: dict[object, tuple[Entry, int]] = {}
         self._lock = threading.Lock()
         self._proposed: Append | None = None
+        self._entries: list[Entry] = []
+        """Those that are proposed."""
+        self._torn = False
+        """Interrupted while an entry was taken in: what is known of the run is not whole."""
         self._closed = False
 
     # -- handing entries over ------------------------------------------------------------------
@@ -259,42 +263,46 @@ class Journal:
 
     def propose(self, tickets: list[Ticket]) -> Append:
         """Seal what the tickets hold, behind the head as we know it."""
-        head = self._head
+        if self._torn:
+            raise StoreUnavailable(f"run {self.run}: interrupted while it was being recorded. Run it again.")
+        head, state = self._head, self._state
         seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
         sealed: list[Record] = []
         values: list[Cut] = []
-        status, standing, state = self._status, self._standing, self._state
+        entries: list[Entry] = []
+        status, standing, starts, created = state.status, state.standing, state.starts, None
         for ticket in tickets:
             for entry, kind, body, at, epoch, cuts in ticket.entries:
                 seq += 1
                 record = self._sealer.seal(seq=seq, epoch=epoch, at=at, kind=kind, body=body, previous=seal)
                 seal = record.seal
                 sealed.append(record)
+                entries.append(from_record(record) if cuts else entry)
                 values += cuts
-                status = _next_status(status, entry)
-                standing = moved(entry, at, starts=state.starts, answered=self._has_news) or standing
+                status = status_after(entry, status)
+                if type(entry) not in NO_PROGRESS:
+                    starts = 0
+                standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
                 if type(entry) is RunCreated:
-                    state.created, state.created_at = entry, at
-        changed = status != self._status or standing != self._standing
-        row = index_row(state, status, standing, seq) if changed else None
-        self._proposed_standing = standing
-        self._proposed = Append(self.run, head, sealed, row, values)
+                    created = entry, at
+        row = None
+        if status != state.status or standing != state.standing:
+            row = index_row(state, status, standing, seq, created)
+        self._proposed, self._entries = Append(self.run, head, sealed, row, values), entries
         return self._proposed
 
-    def _has_news(self, _: Entry) -> bool:
-        """Somebody wrote into the run since we took it up. What of it counts is not for us to judge, since our own
-        entries are not folded: whoever looks at the run next finds out.
-        """
-        return self._state.news
-
     def accepted(self) -> None:
+        """What was proposed is on disk, and so it is part of what is known of the run."""
         done = self._proposed
-        if done is None or not done.records:
+        if done is None:
             return
-        last = done.records[-1]
-        self._head = Head(last.seq, last.seal)
-        if done.row is not None:
-            self._status, self._standing = done.row.status, self._proposed_standing
+        # Ctrl-C may strike in here, in a thread that commits for others too: then nobody goes on with the rest.
+        self._torn = True
+        with self.folding:
+            for entry, record in zip(self._entries, done.records, strict=True):
+                self._state.apply(entry, record)
+                self._head = Head(record.seq, record.seal)
+        self._torn = False
 
     def catch_up(self, tickets: list[Ticket]) -> None:
         """Read what others wrote. Drops from the tickets what turns out to be written already.
@@ -308,7 +316,13 @@ class Journal:
         _verified(self._sealer, stored.records, stored.head, after=self._head)
         for record in stored.records:
             self._meet(record, tickets)
-            self._head = Head(record.seq, record.seal)
+            self._torn = True
+            with self.folding:
+                entry = self._state.fold(record)
+                self._head = Head(record.seq, record.seal)
+            self._torn = False
+            if record.kind in _VISITOR_KINDS:
+                self.on_visit(entry)
 
     def _meet(self, record: Record, tickets: list[Ticket]) -> None:
         first = next((ticket for ticket in tickets if ticket.entries), None)
@@ -322,19 +336,10 @@ class Journal:
             )
         if ours and first is not None:
             first.entries = first.entries[1:]
-        if record.kind in _VISITOR_KINDS:
-            self.on_visit(record)
-            if self._status not in DRIVEN:
-                self._status, self._standing = self._state.status, self._state.standing
 
 
-def _next_status(status: str, entry: Entry) -> str:
-    kind = type(entry)
-    if kind in TRANSITIONS:
-        return status_after(entry)
-    if kind in MAY_PARK and entry.parked:  # type: ignore[attr-defined]
-        return SLEEPING
-    return status if status == RUNNING or kind in VISITORS else RUNNING
+def _ignore(_: Entry) -> None:
+    """Nobody wants to hear of it."""
 
 
 def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
@@ -385,15 +390,16 @@ def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunStat
 
 
 def index_row(
-    state: RunState, status: str | None = None, standing: Standing | None = None, seq: int | None = None
-) -> IndexRow:
+    state: RunState, status: str | None = None, standing: Standing | None = None, seq: int | None = None,
+    creation: tuple[RunCreated, int] | None = None,
+) -> IndexRow:  # fmt: skip
     """The line of the run list that a folded run deserves; or what it deserves after entries that are being written."""
-    created = state.created
+    created, created_at = creation or (state.created, state.created_at)
     if created is None:
         raise AssertionError(state.run)
     standing = standing or state.standing
     return IndexRow(
-        state.run, created.workflow, status or state.status, created.queue, created.labels, state.created_at,
+        state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
         state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
     )  # fmt: skip
 

@@ -74,7 +74,8 @@ class Timeout:
         past = session.state.calls.get(address)
         session.meet_cancel(place, past)
         if past is not None:
-            past.asked = self._is_known = True
+            session.matcher.asked.add(address)
+            self._is_known = True
             if past.kind != "timer":
                 raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.timeout()"))
             self.due = past.due if past.state is PastState.OPEN else None
@@ -165,7 +166,7 @@ async def held(place: Place, past: Past | None = None) -> None:
     if past is not None:
         if past.state in (PastState.DONE, PastState.FAILED):
             return
-        past.asked = True
+        place.session.matcher.asked.add(past.address)
     while pending(place):
         place.session.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)

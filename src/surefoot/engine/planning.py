@@ -75,7 +75,7 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
     if definition is not None and state.status not in ENDED:
         rehearsed = _rehearsed(runtime, state, head, definition)
         unasked = rehearsed.unasked
-        replayed = [past for past in recorded if past.asked and past.address not in rehearsed.stopped_at]
+        replayed = [past for past in recorded if past.address in rehearsed.asked - rehearsed.stopped_at]
         stops = stops if stands else rehearsed.stops
         in_doubt += [(address, doubt.on_resume(policy)) for address, policy in rehearsed.suspects]
         asking = {address for address, what in in_doubt if what.startswith("stop")}
@@ -120,6 +120,7 @@ class _Rehearsed(Struct, frozen=True):
     suspects: list[tuple[str, str]]
     stops: list[str]
     unasked: list[str]
+    asked: frozenset[str]
     stopped_at: frozenset[str]
     """Calls that are asked for and not answered."""
 
@@ -148,7 +149,8 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     stops += [stop.message for stop in session.stops]
     stopped_at |= {stop.address for stop in session.stops}
     unasked = [past.address for past in session.unasked()]
-    return _Rehearsed(session.planned, session.suspects, stops, unasked, frozenset(stopped_at))
+    asked = frozenset(session.matcher.asked)
+    return _Rehearsed(session.planned, session.suspects, stops, unasked, asked, frozenset(stopped_at))
 
 
 def _foresee_end(session: Session, outcome: Any) -> None:

@@ -38,15 +38,7 @@ from surefoot.core.entry import (
     NOTHING,
     CallKept,
     Due,
-    EffectDone,
-    EffectDoubted,
-    EffectIntended,
     EffectLandedLate,
-    EffectRaised,
-    EffectRecovered,
-    EffectSettled,
-    EffectSuspected,
-    EffectUnstorable,
     Entry,
     RunAdopted,
     RunContinued,
@@ -65,8 +57,7 @@ from surefoot.core.matching import Asked, Changed, InUse, Kept, Learned, Matcher
 from surefoot.core.parking import seconds_until
 from surefoot.core.programs.calls import Call, called_off, effect, recovered, step, suspected
 from surefoot.core.reopening import Undone, undone, undone_meanwhile
-from surefoot.core.seal import Record
-from surefoot.core.state import DOUBTFUL, NO_PROGRESS, RUNNING, Event, RunState
+from surefoot.core.state import DOUBTFUL, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.engine import code, current, late, originals, people, worldview
 from surefoot.engine.attempt import Attempt, recorded_ending
@@ -76,7 +67,7 @@ from surefoot.engine.config import loud, settings
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
 from surefoot.engine.defaults import Gone
-from surefoot.engine.journal import Journal, evidence, load, whole
+from surefoot.engine.journal import Journal, evidence, whole
 from surefoot.engine.leaving_out import hint
 from surefoot.engine.limits import Timeout
 from surefoot.engine.originals import Originals
@@ -112,13 +103,6 @@ from surefoot.store.contract import Head
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
 REGAIN_SECONDS, REGAIN_LOOK_SECONDS = 30.0, 0.05
-WORLDLY = frozenset({EffectIntended, EffectDone, EffectRaised, EffectSettled, WorldSeen})
-"""Entries of our own that say something about the world."""
-_OPEN: dict[type[Entry], bool] = {
-    EffectIntended: True, EffectDoubted: True, EffectSuspected: True, EffectUnstorable: True,
-    EffectDone: False, EffectRaised: False, EffectSettled: False, EffectRecovered: False,
-}  # fmt: skip
-"""Entries of our own that leave the outcome of an effect open, or settle it."""
 
 
 class Session:
@@ -155,8 +139,6 @@ class Session:
         """Child runs that branches wait for."""
         self.parked_why = ""
         """What is away that the workflow itself needs (`sf.Unavailable`)."""
-        self.advanced = False
-        """Whether anything new was recorded in this drive."""
         self.on_failure = ""
         """What becomes of the run when the workflow lets an exception out."""
         self.in_flight: dict[str, str] = {}
@@ -188,8 +170,6 @@ class Session:
         """Blocks with a limit of time (`sf.timeout`) that the code is in."""
         self.invoked = 0.0
         """In tasks: when the code was called, by the clock of their loop."""
-        self._open: dict[str, bool] = {}
-        """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
         self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned)
         self._matching = threading.Lock()
         self.open_branches: set[str] = set()
@@ -218,6 +198,8 @@ class Session:
         """The secrets that were passed to this run and its calls here: they are in no text that is recorded or shown."""
         self.originals = Originals()
         """What user code raised in this process, for whoever waits for the run. Inside of it only copies are seen."""
+        self._taken: set[str] = set()
+        """Events that waits of this drive have taken."""
         self._lock = threading.Lock()
 
     # -- claiming ---------------------------------------------------------------------------------
@@ -231,12 +213,10 @@ class Session:
 
     def claimed(self) -> None:
         self.live = True
-        self.state.status, self.state.epoch, self.state.news = RUNNING, self.journal.epoch, False
         self.runtime.watch(self)
 
-    def _visited(self, record: Record) -> None:
+    def _visited(self, entry: Entry) -> None:
         """Somebody else wrote something into the run."""
-        entry = self.state.fold(record)
         if isinstance(entry, EffectLandedLate):
             late.heard(self.run, entry)
 
@@ -266,37 +246,18 @@ class Session:
     def watches(self) -> bool:
         return bool(self.watch or self.state.world.sights)
 
-    def learn(self, entries: tuple[Entry, ...]) -> None:
-        """What this process has just recorded is what the run expects of the world from here on."""
-        for entry in entries:
-            if type(entry) not in NO_PROGRESS:
-                self.advanced = True
-            is_open = _OPEN.get(type(entry))
-            if is_open is not None:
-                self._mark(entry.address, is_open=is_open)  # type: ignore[attr-defined]
-            if type(entry) in WORLDLY:
-                with self._lock:
-                    self.state.world.learn(entry, self.state.seq)
-                    self.state.world.folder = worldview.here()
-
-    def _mark(self, address: str, *, is_open: bool) -> None:
-        if is_open or address in self.state.calls:
-            self._open[address] = is_open
-        else:
-            self._open.pop(address, None)
-
     def look_at_world(self) -> worldview.Findings:
         """Observe everything again. What branches of this run change meanwhile is theirs to record."""
-        with self._lock:
+        with self.journal.folding:
             before = self.state.world.copy()
         findings = worldview.look(before, self.watch)
-        with self._lock:
+        with self.journal.folding:
             after = self.state.world.copy()
         return findings if after.version == before.version else worldview.overtaken(findings, before, after)
 
     def unlike(self, sights: tuple[Sight, ...]) -> tuple[list[Drift], int]:
         """What of this is not as the run expects it, as far as it knows of the world by now."""
-        with self._lock:
+        with self.journal.folding:
             return self.state.world.unlike(sights), self.state.world.version
 
     def judge_before(self, address: str, drift: list[Drift]) -> Stop | None:
@@ -319,33 +280,33 @@ class Session:
             return WorldSeen(sights, why="drift that was accepted, as on_drift says")
         return WorldSeen(sights, why="a look before a resume" if self.state.world.sights else "")
 
+    def recall(self, place: Place, name: str) -> tuple[str, Past | None]:
+        """The next call of that name, and what is on record of it, which counts as asked for."""
+        address = place.scope.take(name)
+        past = self.state.calls.get(address)
+        self.meet_cancel(place, past)
+        self.matcher.asked.add(address)
+        return address, past
+
     def watch_begins(self, place: Place) -> tuple[str, Past | None]:
         """`sf.watch`: seen once, then the same for ever."""
         self.enter_verb(place)
-        address = place.scope.take("watch")
-        past = self.state.calls.get(address)
-        self.meet_cancel(place, past)
+        address, past = self.recall(place, "watch")
         if past is None:
             self.would_do("watch", address)
-        else:
-            past.asked = True
-            if past.kind != "sight":
-                raise self.stopped(place, changed(self.run, address, f"a {past.kind}", "sf.watch()"))
+        elif past.kind != "sight":
+            raise self.stopped(place, changed(self.run, address, f"a {past.kind}", "sf.watch()"))
         return address, past
 
-    def watch_ends(self, place: Place, address: str, seen: tuple[Any, Sight | str]) -> Any:
+    def sighted(self, place: Place, address: str, seen: tuple[Any, Sight | str]) -> WorldSeen:
         """From here on the run relies on what was seen."""
         value, found = seen
         if isinstance(found, str):
             raise self.stopped(place, worldview.unobservable(self.run, address, found))
         try:
-            raw = Raw(values.encode(value))
+            return WorldSeen((found,), address, value=Raw(values.encode(value)))
         except ValueRejected as error:
             raise self.misused(ValueRejected(f"run {self.run}, {address}: {error}", path=error.path)) from error
-        entry = WorldSeen((found,), address, value=raw)
-        self.journal.lazily(entry)
-        self.learn((entry,))
-        return values.decode(raw)
 
     # -- the life of a call -----------------------------------------------------------------------
 
@@ -374,7 +335,7 @@ class Session:
         raw_args, digest = self._encoded(address, spec, args, kwargs)
         past = self.state.calls.get(address)
         if past is not None:
-            past.asked = True
+            self.matcher.asked.add(address)
             if (past.kind, past.digest or digest) != (spec.kind, digest):
                 return Halted(other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw_args))
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
@@ -616,12 +577,14 @@ class Session:
         return [address for key, address in self.evidence.begun.items() if key not in self.asked_keys]
 
     def _undone_meanwhile(self, place: Place, address: str, spec: CallSpec) -> Stop | None:
-        return None if place.undoing or spec.undoes else undone_meanwhile(self.run, address, self._undone)
+        if place.undoing or spec.undoes:
+            return None
+        return undone_meanwhile(self.run, address, self._undone, self.matcher.asked)
 
     @cached_property
     def _undone(self) -> list[Undone]:
         """What earlier processes did and took back."""
-        return undone(list(self.state.calls.values()))
+        return undone(self.matcher.recorded())
 
     @cached_property
     def backlog(self) -> Backlog:
@@ -640,7 +603,7 @@ class Session:
         for attempt in range(1, past.attempt + 1):
             repair = self.state.calls.get(f"{past.address}.repair{attempt}")
             if repair is not None:
-                repair.asked = True
+                self.matcher.asked.add(repair.address)
 
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
@@ -658,14 +621,14 @@ class Session:
 
     def cut_short(self, attempt: Attempt) -> None:
         """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
-        place, past = attempt.place, attempt.past
+        place = attempt.place
         if isinstance(attempt.ending, Done):
             note(place, attempt.spec, attempt.args, attempt.kwargs, attempt.ending, attempt.call)
         elif isinstance(attempt.ending, Halted):
             self.stopped(place, attempt.ending.stop)
         elif attempt.ending is None and not self.is_given_up():
-            was_open = past is not None and past.kind == "effect" and past.state is PastState.IN_DOUBT
-            if self._open.get(attempt.call.address, was_open):
+            past = self.state.calls.get(attempt.call.address)
+            if past is not None and past.kind == "effect" and past.state in DOUBTFUL:
                 question = Question(self.run, attempt.call.address, "it may have happened", attempt.call.args)
                 self.stopped(place, question.stop("its caller was cancelled before that was found out"))
 
@@ -783,11 +746,8 @@ class Session:
     def note(self, place: Place, name: str, make: Callable[[], object], entry: Callable[[str, Raw], Entry]) -> Any:
         """A recorded value (now, random, …): made once, then the same for ever."""
         self.enter_verb(place)
-        address = place.scope.take(name)
-        past = self.state.calls.get(address)
-        self.meet_cancel(place, past)
+        address, past = self.recall(place, name)
         if past is not None:
-            past.asked = True
             if past.kind not in ("value", "note"):
                 raise self.stopped(place, changed(self.run, address, f"a {past.kind}", f"sf.{name}()"))
             return None if past.value is None else self.decoded(past.value)
@@ -820,7 +780,7 @@ class Session:
         if given and (first := min(given, key=lambda past: past.first)).value is not None:
             answer = bool(self.decoded(first.value))
         else:
-            answer = all(past.asked for past in pasts)
+            answer = not self.unasked_calls()
         return self._patches.setdefault((self.state.segment, name), answer)
 
     # -- trouble and stops --------------------------------------------------------------------------
@@ -887,9 +847,8 @@ class Session:
         return self._felt(place, SuspendSignal())
 
     def park(self, away: Unavailable) -> None:
-        before = 0 if self.advanced else self.state.parks
         with self._lock:
-            self.dues.append(after(self.now(), seconds_until(away, before + 1)))
+            self.dues.append(after(self.now(), seconds_until(away, self.state.parks + 1)))
             self.parked_why = self.parked_why or self.mask(str(away))
 
     @property
@@ -931,9 +890,9 @@ class Session:
 
     def take_event(self, name: str) -> Event | None:
         with self._lock:
-            event = self.state.event_for(name)
+            event = self.state.event_for(name, self._taken)
             if event is not None:
-                event.taken = True
+                self._taken.add(event.id)
             return event
 
     # -- the end ------------------------------------------------------------------------------------
@@ -943,27 +902,27 @@ class Session:
         created = self.state.created
         return created.namespace if created is not None else ""
 
+    def unasked_calls(self) -> list[Past]:
+        """Calls on record that the code has not asked for."""
+        recorded = (past.address for past in self.matcher.recorded())
+        calls = self.state.calls
+        return [calls[address] for address in recorded if address not in self.matcher.asked and address in calls]
+
     def in_doubt(self) -> list[Past]:
         """Effects of this segment whose outcome is not known, as the journal tells it."""
-        known = (past.address for past in self.state.in_doubt() if past.address not in self._open)
-        if not any(self._open.values()) and next(known, None) is None:
-            return []
-        found = load(self.runtime.store, self.run)
-        return [] if found is None else found[0].in_doubt()
+        return self.state.in_doubt()
 
     def continued(self, request: Request) -> RunContinued:
-        """Begin the next segment: nothing of the last one is replayed into it."""
-        self.ended = False
-        self.continuation = None
-        self._open.clear()
-        self.state.segment += 1
-        self.state.calls, self.state.cuts = {}, {}
-        self.__dict__.pop("backlog", None)
-        self.state.matches = []
-        self.matcher = Matcher(self.state.calls, (), self._whole_bytes)
-        self.state.args, self.state.digest, self.state.defaults = request.args, request.digest, request.defaults
+        """The end of this segment."""
         left, self.left_behind = tuple(self.left_behind), {}
         return RunContinued(request.args, request.digest, request.defaults, left=left)
+
+    def begin_segment(self) -> None:
+        """Nothing of the last one is replayed into this one."""
+        self.ended = False
+        self.continuation = None
+        self.__dict__.pop("backlog", None)
+        self.matcher = Matcher(self.state.calls, (), self._whole_bytes)
 
     def say_why(self, pause: Pause) -> None:
         """A wait that nobody asked for is explained to whoever waits for the run."""

@@ -378,7 +378,6 @@ def _create(session: Session, plan: Plan, options: Options) -> Loop:
         yield Claim(session, created)
     except Fenced:
         raise AlreadyThere from None
-    session.state.args, session.state.defaults = created.args, created.defaults
 
 
 def _warn_of_clock(runtime: Runtime, state: RunState) -> None:
@@ -459,6 +458,7 @@ def _drive(session: Session, plan: Plan) -> Loop:
             ending = yield from _concluding(session, session.misused(misuse))
             raise ending from misuse.__cause__
         yield Write(session, Append(session.continued(request)))
+        session.begin_segment()
 
 
 def next_arguments(run: str, plan: Plan, signal: ContinueSignal) -> Request:

@@ -54,7 +54,7 @@ class Saga:
         self._address = place.scope.take("saga")
         self._cancelled = session.state.calls.get(self._address)
         if self._cancelled is not None:
-            self._cancelled.asked = True
+            session.matcher.asked.add(self._address)
             if self._cancelled.kind != "saga":
                 raise session.stopped(
                     place, changed(session.run, self._address, f"a {self._cancelled.kind}", "sf.saga()")

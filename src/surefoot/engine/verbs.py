@@ -273,11 +273,8 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
 def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address = place.scope.take("sleep")
-    past = session.state.calls.get(address)
-    session.meet_cancel(place, past)
+    address, past = session.recall(place, "sleep")
     if past is not None:
-        past.asked = True
         if past.kind != "timer":
             raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
         if past.state is PastState.DONE:
@@ -296,16 +293,13 @@ def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
 def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address = place.scope.take("wait_event")
-    past = session.state.calls.get(address)
-    session.meet_cancel(place, past)
+    address, past = session.recall(place, "wait_event")
     due: Due | None
     if past is None:
         session.would_do("wait_event", address)
         due = None if timeout is None else after(session.now(), seconds(timeout))
         yield Append(WaitStarted(address, name, due))
     else:
-        past.asked = True
         due = past.due
         if past.kind != "wait" or past.name != name:
             recorded = f"waiting for event {past.name!r}" if past.kind == "wait" else f"a {past.kind}"
@@ -481,7 +475,10 @@ def watch(witness: Any) -> Any:
     address, past = session.watch_begins(place)
     if past is not None:
         return None if past.value is None else session.decoded(past.value)
-    return session.watch_ends(place, address, _observed(session, witness))
+    entry = session.sighted(place, address, _observed(session, witness))
+    drive.go_live(session)
+    drive.append(session, entry)
+    return session.decoded(entry.value)
 
 
 def _observed(session: Session, witness: Any) -> Any:

@@ -180,7 +180,7 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
         return Stands(f"{state.status}, {PRUNED}")  # What it recorded is gone: it is not simply done.
     stops = needs(state, driven=driven)
     if stops and (state.status in DRIVEN or state.status == QUEUED):
-        return Stands(status_after(RunStopped(stops)), stops)
+        return Stands(status_after(RunStopped(stops), state.status), stops)
     if driven or stops or state.status in ENDED:
         left = state.left if state.status in ENDED else ()
         parked = why_parked(state) if state.status in DRIVEN and not stops else ""

@@ -305,9 +305,8 @@ def recovered(call: Call, value: Raw, attempt: int) -> Program:
 def suspected(call: Call, attempt: int) -> Program:
     """Reached after a fallback, and it may be one of the calls whose record was lost: in doubt, before anything runs."""
     yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt, call.defaults))
-    past = Past(call.address, "effect", PastState.IN_DOUBT, 0)
-    past.attempt, past.suspected = attempt, True
-    past.lands = (yield After(call.in_flight)) if call.checkable and call.in_flight else None
+    lands = (yield After(call.in_flight)) if call.checkable and call.in_flight else None
+    past = Past(call.address, "effect", PastState.IN_DOUBT, 0, attempt=attempt, suspected=True, lands=lands)
     return (yield from effect(call, past))
 
 

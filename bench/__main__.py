@@ -32,6 +32,7 @@ from tests.postgres import serving
 
 ROOT = Path(__file__).resolve().parent.parent
 AGAINST_REF = ("w1", "w1e", "w2", "w2b_waits", "w2b_threads")
+REHEARSED = ("rehearsed", "rehearsed_async")
 VARIANTS, CONTENTS = ("results", "argument", "checkpoint"), ("text", "base64")
 GROWING_STEPS = 200
 BUSY_LOAD = 0.5
@@ -68,8 +69,9 @@ class Bench:
         self._half: dict[tuple[str, str], float] = {}
         self._fleet_rounds = min(rounds, FLEET_ROUNDS)
         self._progress = progress
-        # Per round: ref and work in turn, W3, the lone step, W5, seals, verify, opening, and W4; W4 once more at the end.
-        a_round = (2 * len(AGAINST_REF) + 1) + 3 + 1 + 1 + 1 + 2 + 2 + 6
+        # Per round: ref and work in turn, W3, rehearsals, the lone step, W5, seals, verify, opening, and W4; W4 once more
+        # at the end.
+        a_round = (2 * len(AGAINST_REF) + 1) + 3 + len(REHEARSED) + 1 + 1 + 1 + 2 + 2 + 6
         self._task = progress.add_task(
             "preparing", total=5 + rounds * a_round + 1 + 7 + self._fleet_rounds * len(FLEET) + 1
         )
@@ -105,6 +107,7 @@ class Bench:
                 self.samples["w2_cpu"].append(figures["cpu"] * 1e6)
             before = after
         self._resume(many)
+        self._rehearsed()
         self._lone_step()
         self._starts()
 
@@ -122,6 +125,11 @@ class Bench:
         self.samples["w3b"].append(resumed_many / resumed)
         self.rates["w3_ms"].append(resumed * 1e3)
         self.rates["w3b_ms"].append(resumed_many * 1e3)
+
+    def _rehearsed(self) -> None:
+        for name in REHEARSED:
+            with self._fresh() as folder:
+                self._keep(name, self._work(name, folder))
 
     def _lone_step(self) -> None:
         with self._fresh() as folder:

@@ -49,6 +49,8 @@ LINES = (
     Line("w2b_threads", "W2b: 16 blocking threads × 60 steps", "× ref", 2, 3, more_is_better=True),
     Line("w3", "W3: resume after 1,000 recorded steps, to the first new call", "× read, hash, decode", 4, 2.5),
     Line("w3b", "W3b: the same after 20,000 recorded steps", "× W3", 25, 21),
+    Line("rehearsed", "resume after 50 steps and 50 effects, rehearsed first", "× without rehearsal", 2.2, None),
+    Line("rehearsed_async", "the same in async code", "× without rehearsal", 2.2, None),
     Line("w5_import", "W5: `import surefoot`", "× `python -c pass`", 13, 8),
     Line("w5_help", "W5: `surefoot --help`", "× `python -c pass`", 25, None),
     Line("w5_rss", "W5: memory of a small run", "MB", 45, 35),

@@ -16,6 +16,7 @@ import statistics
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -24,6 +25,7 @@ import apsw
 import msgspec
 
 import surefoot as sf
+from surefoot.engine import gate
 
 STEPS = 1_000
 MANY_STEPS = 20_000
@@ -31,6 +33,7 @@ RUNS, STEPS_PER_RUN = 200, 10
 THREADS, STEPS_PER_THREAD = 16, 60
 LONGEST_WAIT_SECONDS = 0.005
 LONE_STEPS = 400
+ACTS, TURNS = 50, 15
 RUN = "long"
 
 Figures = dict[str, float]
@@ -56,6 +59,11 @@ def blocking_effect(n: int) -> dict[str, Any]:
 
 @sf.step
 async def async_step(n: int) -> dict[str, Any]:
+    return answer(n)
+
+
+@sf.effect
+async def async_effect(n: int) -> dict[str, Any]:
     return answer(n)
 
 
@@ -131,6 +139,35 @@ def long_run(count: int) -> None:
     first_new_call()
 
 
+class Cut(BaseException):
+    """The process would be gone; here only the run is."""
+
+
+reached: list[float] = []
+
+
+@sf.step
+def next_call() -> None:
+    reached.append(perf_counter())
+    raise Cut
+
+
+@sf.workflow
+def acting_run(count: int) -> None:
+    for n in range(count):
+        blocking_step(n)
+        blocking_effect(n)
+    next_call()
+
+
+@sf.workflow
+async def async_acting_run(count: int) -> None:
+    for n in range(count):
+        await async_step(n)
+        await async_effect(n)
+    next_call()
+
+
 # --- measurements --------------------------------------------------------------------------------
 
 
@@ -202,6 +239,38 @@ def _reach_new_call(folder: Path, count: int) -> Figures:
     raise AssertionError("the run went past its last call")
 
 
+def rehearsed(folder: Path) -> Figures:
+    """A resume of a run with 50 steps and 50 effects, to its first new call: with the rehearsal, and without, in turn."""
+    return _with_and_without(lambda: acting_run.using(store=store_in(folder)).run(RUN, ACTS))
+
+
+def rehearsed_async(folder: Path) -> Figures:
+    return _with_and_without(
+        lambda: asyncio.run(async_acting_run.using(store=store_in(folder)).run(RUN, ACTS)),
+    )
+
+
+def _not_needed(_: object) -> bool:
+    return False
+
+
+def _with_and_without(resume: Callable[[], object]) -> Figures:
+    """Left out in the bench only, by replacing the function that says whether it is needed."""
+    is_needed = gate.is_needed
+    took: dict[bool, list[float]] = {True: [], False: []}
+    for turn in range(2 * TURNS + 3):
+        wanted = turn % 2 == 0
+        gate.is_needed = is_needed if wanted else _not_needed  # type: ignore[assignment]
+        started = perf_counter()
+        with suppress(Cut):
+            resume()
+        if turn > 2:  # The first records the run, and two are to warm up.
+            took[wanted].append(reached[-1] - started)
+    gate.is_needed = is_needed
+    with_it, without = (statistics.median(took[wanted]) for wanted in (True, False))
+    return {"ratio": with_it / without, "ms": with_it * 1e3, "without_ms": without * 1e3}
+
+
 def read_rows(folder: Path) -> Figures:
     """What W3 is compared with: open, read, hash and JSON-decode the rows of the same run, nothing else."""
     _read_hash_decode(folder / "warm-up", "warm-up")
@@ -257,6 +326,8 @@ MEASUREMENTS: dict[str, Callable[[Path], Figures]] = {
     "w2b_threads": w2b_threads,
     "record": record,
     "record_many": record_many,
+    "rehearsed": rehearsed,
+    "rehearsed_async": rehearsed_async,
     "read_rows": read_rows,
     "lone_step": lone_step,
 }

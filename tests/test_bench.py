@@ -41,6 +41,15 @@ def test_a_resume_is_measured_over_the_rows_that_were_recorded(tmp_path):
     assert resumed["seconds"] > 0
 
 
+@pytest.mark.parametrize("name", ["rehearsed", "rehearsed_async"])
+def test_a_resume_is_measured_with_its_rehearsal_and_without(tmp_path, name):
+    """Both in one run, in turn: what the machine does meanwhile hits both."""
+    figures = work(name, tmp_path)
+
+    assert set(figures) == {"ratio", "ms", "without_ms"}
+    assert figures["ratio"] > 0
+
+
 def test_the_bare_loop_and_the_lone_steps_are_measured(tmp_path):
     """The two sides of every ratio."""
     assert work("ref", tmp_path, "400")["rate"] > 0

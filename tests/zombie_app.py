@@ -1,9 +1,9 @@
-"""What the workers of `zombies.py` run: a payment that takes a while to land, with a check that looks for it."""
+"""What the workers of `zombies.py` run: a payment that lands when the test lets it, with a check that looks for it."""
 
 from __future__ import annotations
 
 import os
-import time
+import threading
 from typing import Any
 
 import surefoot as sf
@@ -12,19 +12,26 @@ from surefoot.store.postgres.store import PostgresStore
 from tests.ledger import ask
 
 LEASE_SECONDS = 3.0
-SLOW_SECONDS = 1.0
-"""From the moment it begins until the money moves."""
-BOUND_SECONDS = 20.0
+BOUND_SECONDS = 12.0
+LOOK_AGAIN_SECONDS = 0.05
 
 sf.configure(in_flight="0s")  # What is shown here must not rest on a wait that would be long enough by chance.
 PostgresStore.open.__func__.__kwdefaults__["waits"] = Waits(lease=LEASE_SECONDS)
 
 
 def charged(value: int) -> int:
+    """A slow gateway: the request is out, and the money moves once the test says so, however long that takes."""
     say("begun", value)
-    time.sleep(SLOW_SECONDS)  # a slow gateway: the request is out, the money has not moved yet
+    gate = threading.Event()
+    while not seen("land"):
+        gate.wait(LOOK_AGAIN_SECONDS)
     say("charge", value)
     return value
+
+
+def seen(what: str) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = ask(int(os.environ["LEDGER"]), do="look", room=sf.run_id(), what=what)
+    return lines
 
 
 def say(do: str, value: int) -> None:
@@ -32,8 +39,10 @@ def say(do: str, value: int) -> None:
 
 
 def found(value: int) -> Any:
-    lines = ask(int(os.environ["LEDGER"]), do="look", room=sf.run_id(), what="charge")
-    return sf.happened(value) if any(line["key"] == sf.key() for line in lines) else sf.not_happened()
+    if any(line["key"] == sf.key() for line in seen("charge")):
+        return sf.happened(value)
+    say("looked in vain", value)
+    return sf.not_happened()
 
 
 @sf.effect

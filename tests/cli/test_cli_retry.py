@@ -58,6 +58,12 @@ def recorded(run="t"):
     return [entry.data for entry in sf.get_run(run).entries() if entry.kind == "CallsReopened"]
 
 
+def test_the_command_that_goes_on_names_the_module_that_was_named(cli, failed):
+    ended = cli("runs", "retry", "t", "--failed", "--yes", "--app", "shop")
+
+    assert "go on with: surefoot runs resume t --app shop" in ended.out
+
+
 def test_without_a_terminal_it_lists_what_would_run_and_does_nothing(cli, failed):
     ended = cli("runs", "retry", "t", "--failed")
 

@@ -9,6 +9,7 @@ from surefoot.core.entry import (
     AnswerGiven,
     CancelRequested,
     ChildEnded,
+    CodeMatched,
     Due,
     EffectIntended,
     EffectSettled,
@@ -36,6 +37,9 @@ YES = AnswerGiven("approve#1", "shown", Raw(b"true"), "ann")
 LISTENING = RunStopped((Stop("WaitingForAnswer", "why", "wait_event#1", {"event": "go"}),))
 LATER = Due(10_000_000)
 QUARANTINED = RunStopped((Stop("Quarantined", "why"),))
+
+CHANGED = RunStopped((Stop("CodeChanged", "why", "s#1"),))
+MATCHED = CodeMatched("*", "rerun", "ann")
 
 # The n-th entry is recorded at time n.
 STORIES = {
@@ -76,6 +80,12 @@ STORIES = {
     "cancelled, and it stopped again": (
         [CREATED, ADOPTED, CancelRequested("ann"), STOPPED, ADOPTED, STOPPED],
         Standing(reason="InDoubt"),
+    ),
+    "matched": ([CREATED, ADOPTED, CHANGED, MATCHED], Standing(4, reason="CodeChanged")),
+    "match was quicker": ([CREATED, ADOPTED, MATCHED, CHANGED], Standing(4, reason="CodeChanged")),
+    "matched, and it stopped again": (
+        [CREATED, ADOPTED, CHANGED, MATCHED, ADOPTED, CHANGED],
+        Standing(reason="CodeChanged"),
     ),
     "handed back after progress, then in trouble": (
         [CREATED, ADOPTED, STEP, RunReleased(HANDED_BACK), ADOPTED, RunReleased("UsageError")],

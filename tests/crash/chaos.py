@@ -12,6 +12,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 import sys
 import threading
@@ -29,11 +30,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import surefoot
 from surefoot.core.timer import seconds
-from tests.crash import report
+from tests.crash import report, worldly
 from tests.crash.broken.engines import ENGINES
 from tests.crash.decay import STORES
 from tests.crash.fleet import ROOT, LabProcess
-from tests.crash.plan import CUT, DAMAGED, FAILING, SMALL, SOUND, TINY
+from tests.crash.plan import CUT, DAMAGED, FAILING, SMALL, SOUND, TINY, level_of
 from tests.crash.programs import ANY
 from tests.crash.scenario import Outcome
 from tests.crash.simulation import FLOWS_HERE
@@ -42,7 +43,7 @@ REGRESSIONS = Path(__file__).parent / "regressions.txt"
 GOALS = (
     "InDoubt", "WaitingForAnswer", "settled: happened", "settled: not happened", "mended by hand", "JournalRegressed",
     "a commit nobody heard back from", "fenced, and nothing done after that", "taken over", "passed by", "visited",
-    "damage that was said", "fell back loudly", "resumed twice",
+    "damage that was said", "fell back loudly", "resumed twice", "another timing was refused", "Drifted",
 )  # fmt: skip
 """What has to be met at least once."""
 
@@ -69,9 +70,17 @@ SHARES = (
     Share("L5p", 0.002, 20, (ANY,)),
     Share("L6", 0.008, 200, STORES),
     Share("L6r", 0.002, 10, STORES),
+    Share("L13", 0.015, 20, (ANY,)),
+    Share("L13s", 0.004, 40, (ANY,)),
     Share("L9", 0.030, 40, (TINY,)),
     Share("L9n", 0.006, 20, SMALL),
     Share("L9d", 0.004, 20, (TINY, *SMALL)),
+    Share("L14s", 0.030, 20, ("zoo",)),
+    Share("L14a", 0.030, 20, ("tasks",)),
+    Share("L10", 0.025, 20, worldly.FLOWS["L10"]),
+    Share("L10z", 0.025, 200, worldly.FLOWS["L10z"]),
+    Share("L11", 0.025, 20, worldly.FLOWS["L11"]),
+    Share("L12", 0.025, 20, worldly.FLOWS["L12"]),
 )
 
 
@@ -217,14 +226,14 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
     for share in SHARES:
         tally = chaos.tallies[share.plan]
         level = levels.setdefault(
-            share.plan[:2],
+            level_of(share.plan),
             {"scenarios": 0, "kills": 0, "errors": 0, "violations": 0, "seeds": 0, "had": 0, "of": 0, "uncounted": {}},
         )
         level["had"] += tally.had(share)
         level["of"] += sum(tally.of.values())
         for name in ("scenarios", "kills", "errors", "violations"):
             level[name] += getattr(tally, name)
-        level["seeds"] += tally.scenarios if share.plan[:2] == "L1" else max(tally.turns.values(), default=0)
+        level["seeds"] += tally.scenarios if level_of(share.plan) == "L1" else max(tally.turns.values(), default=0)
         for why, number in tally.uncounted.items():
             level["uncounted"][why] = level["uncounted"].get(why, 0) + number
     return {
@@ -241,7 +250,7 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
         "labs": chaos.labs,
         "flows": len({flow for share in SHARES for flow in share.flows} - {ANY}),
         "of programs": sum(chaos.tallies[share.plan].scenarios for share in SHARES if share.flows == (ANY,)),
-        "levels": dict(sorted(levels.items())),
+        "levels": dict(sorted(levels.items(), key=lambda one: (int(re.sub(r"\D", "", one[0])), one[0]))),
         "goals": {goal: chaos.goals[goal] for goal in GOALS},
         "controls": sorted(chaos.caught, key=lambda one: str(one["engine"])),
         "unnoticed": sorted(chaos.unnoticed),

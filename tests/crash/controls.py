@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tests.crash import levels, power, simulation
-from tests.crash.broken.engines import ENGINES
+from tests.crash import deploys, levels, power, simulation, worldly
+from tests.crash.broken import ENGINES
 from tests.crash.faults import RENAME, SYNC, WORLD, WRITE, modes
 from tests.crash.lab import Lab
 from tests.crash.scenario import Scenario
@@ -104,6 +104,28 @@ def schedules(flow: str, count: int = MOST) -> Hunt:
     return hunt
 
 
+def seen(*flows: str, every: int = 3) -> Hunt:
+    """L14, at writes of the log and around acts, beginning with the last."""
+
+    def hunt(lab: Lab, engine: str) -> Iterator[Scenario]:
+        for flow in flows:
+            log = lab.golden(flow, engine).log
+            found = [at for at, (kind, file) in enumerate(log, 1) if kind == WORLD or file.endswith("-wal")]
+            for at in reversed(found[::every]):
+                yield Scenario(flow, "L14", f"{at}:kill", 0, engine)
+
+    return hunt
+
+
+def edited(case: str) -> Hunt:
+    """L13s: the code is edited after a kill behind the first boundary, the second …"""
+
+    def hunt(lab: Lab, engine: str) -> list[Scenario]:
+        return [Scenario(case, "L13s", f"{at}:{deploys.STRUCK}", 0, engine) for at in range(1, MOST // 2)]
+
+    return hunt
+
+
 HUNTS: dict[str, Hunt] = {
     "no-intent": around_acts("linear"),
     "intent-not-durable": around_acts("linear"),
@@ -170,6 +192,39 @@ HUNTS: dict[str, Hunt] = {
     "other-arguments-accepted": at_writes("conflict", every=9),
     "dropped-effect-ignored": damage("fewer-effects"),
     "failing-store-answers-nothing": failing_syncs("linear"),
+    "cause-known-only-once": seen("seen:step.caused,effect.one,step.chain"),
+    "notes-known-only-once": seen("seen:async:step.noted,effect.one,map.notes"),
+    "first-delivery-is-the-original": seen("seen:step.shared,effect.kept,step.shared"),
+    "class-known-only-once": seen("seen:step.own,effect.slotted,child.picky"),
+    "attributes-known-only-once": seen("seen:step.picky,effect.mutable,step.one"),
+    "cancellation-not-recorded": seen("aw:timed.2@quick", "aw:timed.3@busy"),
+    "time-out-not-recorded": seen("aw:limited.4@quick", "aw:limited.2@quick"),
+    "tasks-in-the-order-of-luck": seen("aw:completed.6@mixed", "aw:completed.4@idle", "aw:group.3@mixed"),
+    "outcomes-overtake-each-other": seen("aw:first.7@wild"),
+    "cancellation-that-was-dealt-with-forgotten": seen("aw:timed.2@wild", "aw:timed.2@quick"),
+    "something-new-before-a-cancellation": seen("aw:timed.2@wild", "aw:timed.2@quick"),
+    "label-shared": seen("aw:shared.3@same"),
+    **worldly.HUNTS,
+    "no-rehearsal": edited("read(1),pay(2,1),read(3);insert:read@1;back"),
+    "no-fence": edited("pay(1),look(2);rename:pay>bill;back"),
+    "fence-by-scope-only": edited("pay(1),look(2);box:1;back"),
+    "number-before-arguments": edited("read(1),read(2),pay(3);swap:1-2;back"),
+    "renamed-gets-a-new-key": edited("put(1),look(2);rename:put>bill!;back"),
+    "removed-is-ignored": edited("pay(1),put(2);delete:1!;back"),
+    "changed-step-always-kept": edited("look(1),look(2),pay(3);reword:1;back"),
+    "changed-step-never-kept": edited("look(1),pay(2);reword:1;back"),
+    "changed-effect-accepted": edited("pay(1),look(2);reword:1;back"),
+    "rerun-limit-ignored": edited(f"{','.join(f'look({n})' for n in range(1, 13))},pay(13);rewordall:look;back"),
+    "new-default-on-a-retry": edited("put(1),look(2);default:put;back"),
+    "enum-value-ignored": edited("put(1),look(2);enum:;back"),
+    "step-behind-its-effects-kept": edited("read(1),copy(2),read(3);delete:1;back"),
+    "hidden-step-not-heard-again": edited("read(1),pay(2,1),read(3);insert:fresh@1+insert:read@1;back"),
+    "unproven-answer-kept": edited("pay(1),read(2),pay(3);insert:read@1+insert:fresh@2;back"),
+    "effect-becomes-a-step": edited("pay(1),look(2);demote:pay+box:1;back"),
+    "plain-function-replayed": edited("pay(1),look(2);plain:pay;back"),
+    "ended-branch-may-still-ask": edited(
+        "async:gather([look(1),look(2),look(3),look(4),look(5),look(6),put(7)],[pay(8),copy(9)]);delete:9;back"
+    ),
 }
 if HUNTS.keys() != ENGINES.keys():
     raise AssertionError(HUNTS.keys() ^ ENGINES.keys())

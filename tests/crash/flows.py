@@ -63,6 +63,8 @@ class Flow(Struct, frozen=True):
     """The error by which the damage has to be refused, if it has to be; then it stays as it is."""
     threads: bool = False
     """Whether the order of its boundaries may differ from life to life."""
+    free: bool = False
+    """Whether what it comes to is a matter of timing: then only its lives are held against each other."""
     told: tuple[str, dict[str, list[int]]] | None = None
     """Its result (see `comparable`) and what it leaves in the world, where that is known without running it."""
 
@@ -513,7 +515,7 @@ def value_of(name: str, n: int, amount: int = 0, **_: Any) -> Any:
     return {
         "charge": f"ch_{n}", "acharge": f"ch_{n}", "put": ("put", n), "aput": n, "copy": f"cp_{n}", "move": f"mv_{n}",
         "reserve": f"rs_{n}", "lost": f"lo_{n}", "fussy": n, "vague": f"va_{n}", "deaf": f"de_{n}", "moody": n, "decline": f"dc_{n}",
-        "wire": f"wr_{n}_{amount}",
+        "wire": f"wr_{n}_{amount}", "pay": n, "tell": None, "book": n,
     }[name]  # fmt: skip
 
 

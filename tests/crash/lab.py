@@ -104,7 +104,7 @@ class Lab:
                 f"flow {flow.name} has to be refused with {flow.refused}, and came to {told['result']}"
             )
         result, world = flow.told or (told["result"], world_of(self._lines()))
-        return Golden(result, world, log, flow.damaged, flow.refused, prepared, bytes_in(folder))
+        return Golden(result, world, log, flow.damaged, flow.refused, prepared, bytes_in(folder), flow.free)
 
     def recovery(self, name: str, first: int) -> Recovery:
         """How long the life is of a process that takes up a run which was killed at this boundary."""
@@ -162,7 +162,7 @@ class Lab:
             raise _Uncounted("the boundary was not reached")
         elif told["loud"] and not golden.damaged:
             outcome.violations.append(f"I-11: nothing is damaged, and it said {told['loud']}")
-        elif not (told["error"] or told["loud"] or told["declined"]) and told["result"] != golden.result:
+        elif not (told["error"] or told["loud"] or told["declined"] or golden.free) and told["result"] != golden.result:
             outcome.violations.append(f"I-05: it answered {told['result']}, and should have {golden.result}")
         outcome.violations += [f"I-25: {leak}" for leak in told["leaks"]]
         outcome.errors += 1

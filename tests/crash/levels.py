@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, islice
 
-from tests.crash import decay, power, simulation
+from tests.crash import async_flows, decay, deploys, power, seen_flows, simulation, worldly
 from tests.crash.faults import modes
 from tests.crash.flows import FLOWS
 from tests.crash.lab import Lab, Recovery
@@ -20,6 +20,8 @@ from tests.crash.scenario import Outcome, Scenario
 
 EARLY = 30
 """A boundary that nearly every recovery has."""
+OF_EACH_FLOW = 4
+"""So many scenarios are drawn of a flow that is made for them."""
 OF_EACH = 10
 """So many scenarios are drawn of a recovery whose length was counted for them."""
 
@@ -30,6 +32,12 @@ def run_all(lab: Lab, scenarios: Sequence[Scenario]) -> Iterator[Outcome]:
         match level:
             case "L1":
                 yield from simulation.run_all(list(group))
+            case level if level in worldly.LEVELS:
+                yield from worldly.run_all(lab, list(group))
+            case "L13":
+                yield from (deploys.run_real(lab, scenario) for scenario in group)
+            case "L13s":
+                yield from deploys.run_simulated(list(group))
             case "L5":
                 yield from (power.run(lab, scenario) for scenario in group)
             case "L6" if not damaged:
@@ -142,12 +150,40 @@ def decayed_resumed(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario
     return random.Random(seed).sample(decay.scenarios(flow, "resume", seed), count)
 
 
+def seen(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L14: for each seed another flow whose code looks at everything, killed; and often again while it recovers."""
+    return _several(lab, seen_flows.drawn, count, seed)
+
+
+def awaited(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """L14: for each seed another async flow and timing, killed; and often again while it recovers."""
+    return _several(lab, async_flows.drawn, count, seed)
+
+
+def _several(lab: Lab, drawn: Callable[[int], str], count: int, seed: int) -> list[Scenario]:
+    flows = -(-count // OF_EACH_FLOW)
+    numbers = range(seed * flows, (seed + 1) * flows)
+    return [one for number in numbers for one in _killed(lab, drawn(number), OF_EACH_FLOW, number)][:count]
+
+
+def _killed(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
+    """One of three is killed twice."""
+    luck = random.Random(f"{flow} {seed}")
+    more = (f"/{luck.randint(1, EARLY)}:kill" if n % 3 == 2 else "" for n in range(count))
+    return [
+        Scenario(flow, "L14", f"{one.at}{at}")
+        for one, at in zip(some(kills(lab, flow), count, seed), more, strict=False)
+    ]
+
+
 FINITE: dict[str, Callable[[Lab, str], list[Scenario]]] = {
     "L3": kills, "L4": errors, "L5": cuts, "L6g": given, "L9": nested,
 }  # fmt: skip
 ENDLESS: dict[str, Callable[[Lab, str, int, int], list[Scenario]]] = {
     "L1": schedules, "L1p": schedules, "L3p": program_kills, "L4p": program_errors, "L4r": unreadable,
+    "L13": deploys.killed_somewhere, "L13s": deploys.everywhere,
     "L5p": program_cuts, "L6": decayed, "L6r": decayed_resumed, "L9n": nested_somewhere, "L9d": deeper,
+    "L14s": seen, "L14a": awaited, **worldly.PLANS,
 }  # fmt: skip
 
 

@@ -217,11 +217,13 @@ def _at_once(work: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("it waits")
 
 
-async def _segment(verbs: Verbs, workflow: Any, program: str, first: int) -> list[Any]:
+async def _segment(
+    verbs: Verbs, workflow: Any, program: str, first: int, player: type[_Player] | None = None
+) -> list[Any]:
     """Segment after segment; the result is the last one's."""
     segment, _, rest = program.partition(ANEW)
     block = parsed(segment, first)
-    answers = await _Player(verbs, workflow).play(block)
+    answers = await (player or _Player)(verbs, workflow).play(block)
     if rest:
         sf.continue_as_new(rest, first + size(block))
     return answers
@@ -427,9 +429,14 @@ def _is_undone(thing: str, run: str) -> bool:
 # --- as a flow -------------------------------------------------------------------------------------------------------
 
 
+ELSEWHERE: dict[str, Callable[[str], Flow]] = {}
+"""Who makes the flows whose names begin so."""
+
+
 def flow_of(name: str) -> Flow:
     """The flow of that name, or the program that the name is."""
-    return FLOWS.get(name) or _flow(name)
+    made = next((made for prefix, made in ELSEWHERE.items() if name.startswith(prefix)), _flow)
+    return FLOWS.get(name) or made(name)
 
 
 def _ended(result: Any) -> Any:
@@ -438,18 +445,21 @@ def _ended(result: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _flow(name: str) -> Flow:
-    program = name.removeprefix(ASYNC)
+    return flow_as(name, name, programmed, programmed_async)
+
+
+def flow_as(name: str, text: str, workflow: Any, async_workflow: Any) -> Flow:
+    """A program, run by these workflows."""
+    program = text.removeprefix(ASYNC)
     model = Model()
     answers = comparable({"r": model.run(program, "r")})
 
     def drive() -> Any:
-        return (
-            asyncio.run(programmed_async.run("r", program, 1)) if name != program else programmed.run("r", program, 1)
-        )
+        return asyncio.run(async_workflow.run("r", program, 1)) if text != program else workflow.run("r", program, 1)
 
     return Flow(
         name,
         lambda: {"r": _ended(finish(drive, "r"))},
-        threads=name != program or "branches" in program,
+        threads=text != program or "branches" in program,
         told=(answers, dict(sorted(model.world.items()))),
     )

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.crash import worldly
 from tests.crash.invariants import NOT_YET, TABLE
 
 BEGIN, END = "<!-- chaos -->", "<!-- /chaos -->"
@@ -19,6 +20,10 @@ LEVELS = {
     "L5": "power cuts: unsynced writes dropped, torn, reordered",
     "L6": "corruption: bits, tails, blocks, pages, rows, older copies",
     "L9": "a second SIGKILL while recovering from the first, and up to three more",
+    **worldly.LEVELS,
+    "L13": "code edited between SIGKILL and resume, then the cure that is offered; the same in memory, behind every write",
+    "L14": "all that user code can see, held against the first time; tasks, time-outs and cancellations, with other timing "
+    "in every process; real SIGKILL, often twice",
 }
 Facts = dict[str, Any]
 

@@ -411,10 +411,7 @@ def test_effect_in_doubt_is_not_passed_over_by_one_with_another_name(program, le
     assert stopped.stdout.startswith(
         "CodeChanged run r: the code now asks for the effect charge#1, which is not on record"
     )
-    assert (
-        "has not asked for pay#1, which was executed with the same arguments before; pay#1 is in doubt"
-        in stopped.stdout
-    )
+    assert "has not asked for pay#1, which was executed with the same arguments; pay#1 is in doubt" in stopped.stdout
     assert ledger.lines == ["paid 100"]
 
     sf.get_run("r").settle("pay#1", not_happened=True)

@@ -92,6 +92,30 @@ def test_a_mistake_after_the_deed_is_in_doubt_and_the_message_says_what_helps(fl
     assert ledger.lines == ["pay"]
 
 
+def test_a_mistake_after_the_deed_is_not_repeated_when_the_code_is_replayed(ledger):
+    """A start that meets the open question replays nothing; with something to do beside it, the code runs again."""
+    replayed = []
+
+    @sf.effect
+    def pay(order: str) -> None:
+        ledger.write("pay")
+        raise KeyError("id")
+
+    @sf.workflow
+    def wf() -> None:
+        replayed.append(1)
+        sf.gather(lambda: pay("o1"), lambda: sf.wait_event("go"))
+
+    with pytest.raises(sf.InDoubt):
+        wf.run("r")
+    sf.send_event("r", "go")
+
+    with pytest.raises(sf.InDoubt):
+        wf.run("r")
+    assert len(replayed) > 1
+    assert ledger.lines == ["pay"]
+
+
 def test_nobody_is_led_to_declare_that_a_time_out_proves_anything(flow):
     one = flow()
     one.raises(TimeoutError("slow"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 
@@ -216,7 +215,7 @@ def test_program_that_outlives_the_killed_process_is_not_started_twice(program):
         @push.check
         def _():
             found = os.path.exists("ledger")
-            open("looked", "a").write("x")
+            os.write(os.open("looked", os.O_WRONLY), b"x")
             return sf.happened("ok") if found else sf.not_happened()
 
         @sf.workflow
@@ -225,20 +224,23 @@ def test_program_that_outlives_the_killed_process_is_not_started_twice(program):
 
         print(wf.run("r"))
     """)
-    os.mkfifo(program.folder / "gate")
-    gate = os.open(program.folder / "gate", os.O_RDWR)
+    gate, looked = (_pipe(program.folder / name) for name in ("gate", "looked"))
     assert program.run(DIE="1").returncode == -9
     resumed = program.start()
-    end = time.monotonic() + 30
-    while not (program.folder / "looked").exists():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    assert os.read(looked, 1) == b"x"
     os.close(gate)
 
     out, err = resumed.communicate(timeout=50)
 
     assert out.strip() == "ok", err
     assert (program.folder / "ledger").read_text().splitlines() == ["pushed"]
+    os.close(looked)
+
+
+def _pipe(path) -> int:
+    """With a name, and open at both ends: nobody waits for the other to come."""
+    os.mkfifo(path)
+    return os.open(path, os.O_RDWR)
 
 
 def test_worker_lets_go_of_the_run_meanwhile(post, monkeypatch):

@@ -17,6 +17,7 @@ from surefoot.witness import observe
 
 CANARY = "https://api.example/?token=CANARY-77"
 OTHER = sf.Secret("OTHER-88")
+TOKEN = "TOKEN-99-secret"
 
 
 class Crash(BaseException):
@@ -249,3 +250,42 @@ def test_why_a_run_is_parked_does_not_tell(where, caplog):
     assert len(tried) == 2
     assert "CANARY-77" not in caplog.text
     assert b"CANARY-77" not in stored()
+
+
+def test_a_question_that_repeats_a_secret_does_not_tell_it_and_its_answer_holds(heard, caplog, ledger):
+    """The URL with its token is what a careless question shows: it goes to the journal, the alert and the log."""
+
+    @sf.effect
+    def log_in(token: sf.Secret[str]) -> None:
+        ledger.write("in")
+
+    @sf.workflow
+    def wf() -> bool:
+        log_in(sf.Secret(TOKEN))
+        return sf.approve(f"post to ?token={TOKEN}?", details={"url": TOKEN, TOKEN: 1}).approved
+
+    with pytest.raises(sf.WaitingForAnswer) as caught:
+        wf.run("r")
+    assert "post to ?token=***?" in str(caught.value)
+    sf.get_run("r").answer("approve#1", True)
+
+    assert wf.run("r") is True
+    told = "".join([*map(str, heard), caplog.text, told_by(caught.value)])
+    assert TOKEN not in told
+    assert TOKEN.encode() not in stored()
+    assert ledger.lines == ["in"]
+
+
+def test_what_is_published_does_not_tell():
+    @sf.step
+    def log_in(token: sf.Secret[str]) -> None: ...
+
+    @sf.workflow
+    def wf() -> None:
+        log_in(sf.Secret(TOKEN))
+        sf.publish("at", {"url": f"?token={TOKEN}", "page": 3})
+
+    wf.run("r")
+
+    assert sf.get_run("r").published == {"at": {"url": "?token=***", "page": 3}}
+    assert TOKEN.encode() not in stored()

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import subprocess
+import sys
+import threading
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -660,3 +664,411 @@ def waiting_twice(segment: int = 1) -> str:
     if segment == 1:
         sf.continue_as_new(2)
     return str(came)
+
+
+# --- an effect that acts and then says that it did not ------------------------------------------------------------------
+
+
+class CardDeclined(Exception):
+    """The bank says no."""
+
+
+@sf.effect(not_done=CardDeclined)
+def charge_then_decline(card: str) -> str:
+    append("bank.txt", card)
+    raise CardDeclined(card)
+
+
+@sf.effect(not_done=CardDeclined)
+def decline_then_charge(card: str) -> str:
+    if not has("cards.txt", card):
+        raise CardDeclined(card)
+    append("bank.txt", card)
+    return card
+
+
+@sf.workflow
+def declined_after_charging() -> str:
+    try:
+        return charge_then_decline("4242")
+    except CardDeclined:
+        return "declined"
+
+
+@sf.workflow
+def declined_before_charging() -> str:
+    try:
+        return decline_then_charge("4242")
+    except CardDeclined:
+        return "declined"
+
+
+@sf.effect(not_done=KeyError)
+def charge_and_read(card: str) -> str:
+    append("bank.txt", card)
+    return {"status": "ok"}["receipt"]
+
+
+@sf.workflow
+def cannot_read_the_answer() -> str:
+    try:
+        return charge_and_read("4242")
+    except KeyError:
+        return "not charged"
+
+
+@sf.effect
+def charge_and_regret(card: str) -> str:
+    append("bank.txt", card)
+    raise sf.NotDone("the answer is odd")
+
+
+@sf.workflow
+def says_not_done_itself() -> str:
+    try:
+        return charge_and_regret("4242")
+    except sf.NotDone:
+        return "not charged"
+
+
+@sf.effect(not_done=Exception)
+def charge_whatever(card: str) -> str:
+    append("bank.txt", card)
+    return card
+
+
+@sf.workflow
+def any_exception_is_proof() -> str:
+    return charge_whatever("4242")
+
+
+@sf.workflow
+def one_is_right_and_one_is_not() -> str:
+    try:
+        return decline_then_charge("4242")
+    except CardDeclined:
+        return charge_whatever("4343")
+
+
+@sf.effect(not_done=TimeoutError)
+def charge_in_time(card: str) -> str:
+    append("bank.txt", card)
+    return card
+
+
+@sf.workflow
+def time_out_is_proof() -> str:
+    with sf.saga():
+        reserve("1a")
+        return charge_in_time("4242")
+
+
+@sf.effect(not_done=(ConnectionError, ValueError))
+def charge_if_valid(card: str) -> str:
+    append("bank.txt", card)
+    return card
+
+
+@sf.workflow
+def broad_names_are_no_proof() -> str:
+    return charge_if_valid("4242")
+
+
+@sf.effect(not_done=CardDeclined)
+def charge_and_convert(card: str) -> str:
+    try:
+        append("bank.txt", card)
+        append("receipts.txt", card)
+    except OSError as error:
+        raise CardDeclined(card) from error
+    return card
+
+
+@sf.workflow
+def converts_what_went_wrong() -> str:
+    return charge_and_convert("4242")
+
+
+@sf.effect(not_done=CardDeclined)
+def charge_or_take_back(card: str) -> str:
+    try:
+        append("bank.txt", card)
+        append("receipts.txt", card)
+    except OSError as error:
+        Path("bank.txt").unlink()
+        raise CardDeclined(card) from error
+    return card
+
+
+@sf.workflow
+def takes_back_what_went_wrong() -> str:
+    return charge_or_take_back("4242")
+
+
+@aio.effect(not_done=Exception)
+async def charge_whatever_async(card: str) -> str:
+    append("bank.txt", card)
+    return card
+
+
+@aio.workflow
+async def any_exception_is_proof_async() -> str:
+    return await charge_whatever_async("4242")
+
+
+@sf.effect(not_done=Exception)
+def look_up_again(card: str) -> str:
+    Path("seen.txt").write_text(card)
+    return card
+
+
+@sf.workflow
+def nothing_changes_by_it() -> str:
+    """The second one finds the file as it leaves it: whoever says of it that nothing was done is right."""
+    Path("seen.txt").write_text("4242")
+    return look_up_again("4242")
+
+
+# --- an effect that lands after its check was believed -------------------------------------------------------------------
+
+
+def start(line: str) -> None:
+    program = f"open('mailed.txt', 'a').write({line!r} + '\\n')"
+    subprocess.run([sys.executable, "-S", "-c", program], check=True)
+
+
+def mailed(line: str) -> object:
+    return sf.happened(line) if has("mailed.txt", line) else sf.not_happened()
+
+
+@sf.effect(in_flight="0s")
+def mail_by_program(line: str) -> str:
+    start(line)
+    return line
+
+
+@sf.effect(in_flight="1ms")
+def mail_by_hasty_program(line: str) -> str:
+    start(line)
+    return line
+
+
+@sf.effect(in_flight="30s")
+def mail_by_bounded_program(line: str) -> str:
+    start(line)
+    return line
+
+
+@sf.effect(timeout="30s", in_flight="0s")
+def mail_in_time(line: str) -> str:
+    start(line)
+    return line
+
+
+@sf.effect(in_flight="0s")
+def mail_by_ourselves(line: str) -> str:
+    append("mailed.txt", line)
+    return line
+
+
+for _mail in (mail_by_program, mail_by_hasty_program, mail_by_bounded_program, mail_in_time, mail_by_ourselves):
+    _mail.check(mailed)
+
+
+@sf.workflow
+def program_outlives() -> str:
+    return mail_by_program("ada")
+
+
+@sf.workflow
+def program_takes_longer() -> str:
+    return mail_by_hasty_program("ada")
+
+
+@sf.workflow
+def program_is_waited_for() -> str:
+    return mail_by_bounded_program("ada")
+
+
+@sf.workflow
+def program_has_its_time() -> str:
+    return mail_in_time("ada")
+
+
+@sf.workflow
+def dies_with_its_process() -> str:
+    return mail_by_ourselves("ada")
+
+
+@sf.effect(in_flight="0s")
+def sms_at_once(to: str) -> str:
+    ledger.note(f"sms {to}")
+    return to
+
+
+@sf.effect(in_flight="30s")
+def sms_in_a_while(to: str) -> str:
+    ledger.note(f"sms {to}")
+    return to
+
+
+@sms_at_once.check
+@sms_in_a_while.check
+def _(to: str) -> object:
+    return sf.happened(to) if f"sms {to}" in ledger.lines else sf.not_happened()
+
+
+@sf.workflow
+def texts_at_once() -> str:
+    return sms_at_once("ada")
+
+
+@sf.workflow
+def texts_in_a_while() -> str:
+    return sms_in_a_while("ada")
+
+
+def ask_bank(words: str) -> str:
+    request = urllib.request.Request(os.environ["BANK"], data=words.encode() or None)
+    with urllib.request.urlopen(request) as answer:
+        return str(answer.read().decode())
+
+
+@sf.effect(in_flight="0s")
+def wire_at_once(words: str) -> str:
+    ask_bank(words)
+    return words
+
+
+@sf.effect(in_flight="30s")
+def wire_in_a_while(words: str) -> str:
+    ask_bank(words)
+    return words
+
+
+@wire_at_once.check
+@wire_in_a_while.check
+def _(words: str) -> object:
+    return sf.happened(words) if words in ask_bank("").split() else sf.not_happened()
+
+
+@sf.workflow
+def wires_at_once() -> str:
+    return wire_at_once("ten")
+
+
+@sf.workflow
+def wires_in_a_while() -> str:
+    return wire_in_a_while("ten")
+
+
+@sf.effect
+def wire_and_read(words: str) -> str:
+    ask_bank(words)
+    return ask_bank("")
+
+
+@sf.effect(not_done=())
+def wire_and_read_carefully(words: str) -> str:
+    ask_bank(words)
+    return ask_bank("")
+
+
+@sf.workflow
+def two_requests() -> str:
+    """That the second one was not sent does not say that nothing was done."""
+    return wire_and_read("ten")
+
+
+@sf.workflow
+def two_requests_and_says_so() -> str:
+    return wire_and_read_carefully("ten")
+
+
+# --- code between calls that does not bear to run twice in one process ---------------------------------------------------
+
+_begun: set[str] = set()
+_todo = ["a", "b"]
+_turn = threading.Lock()
+_names = ("a", "b")
+
+
+@sf.workflow
+def remembers_that_it_began() -> str:
+    if "it" in _begun:
+        raise RuntimeError("begun already")
+    _begun.add("it")
+    return send("ada", "1") + send("bob", "2")
+
+
+@sf.workflow
+def uses_up_a_list() -> int:
+    count = 0
+    while _todo:
+        count += len(send(_todo.pop(), "hello"))
+    return count
+
+
+@sf.workflow
+def keeps_its_turn() -> str:
+    _turn.acquire()
+    return send("ada", "1") + send("bob", "2")
+
+
+@sf.workflow
+def takes_its_turn() -> int:
+    """As the others, and bears to be run again."""
+    todo = list(_names)
+    with _turn:
+        return sum(len(send(name, "hello")) for name in todo)
+
+
+# --- somebody else's change that is overwritten --------------------------------------------------------------------------
+
+
+@sf.effect(touches=[witness.file("page.txt")])
+def rewrite_page(text: str) -> str:
+    Path("page.txt").write_text(text)
+    return text
+
+
+@rewrite_page.check
+def _(text: str) -> object:
+    return sf.happened(text) if Path("page.txt").read_text() == text else sf.not_happened()
+
+
+@sf.effect(touches=[witness.file("page.txt")], on_crash="retry")
+def rewrite_page_again(text: str) -> str:
+    Path("page.txt").write_text(text)
+    return text
+
+
+@sf.effect(touches=[witness.file("page.txt")], approve=True, on_crash="retry")
+def rewrite_page_if_allowed(text: str) -> str:
+    Path("page.txt").write_text(text)
+    return text
+
+
+@sf.workflow(watch=[witness.file("page.txt")], on_drift="accept")
+def accepts_what_it_overwrites() -> str:
+    return rewrite_page("new") if sf.approve("rewrite?") else "left"
+
+
+@sf.workflow(watch=[witness.file("page.txt")])
+def stops_before_it_overwrites() -> str:
+    return rewrite_page("new") if sf.approve("rewrite?") else "left"
+
+
+@sf.workflow
+def runs_again_whatever_it_finds() -> str:
+    return rewrite_page_again("new")
+
+
+@sf.workflow
+def asks_again_before_it_overwrites() -> str:
+    return rewrite_page_if_allowed("new")
+
+
+@sf.workflow(watch=[witness.file("page.txt")], on_drift="warn")
+def warns_of_what_it_overwrites() -> str:
+    return rewrite_page("new") if sf.approve("rewrite?") else "left"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 import surefoot as sf
 from surefoot.core.entry import RunCreated
-from surefoot.engine import config, journal, start
+from surefoot.engine import config, drive, journal, start
 from surefoot.engine.registry import Definition, registry
+from surefoot.engine.session import Session
+from surefoot.engine.signals import Suspended
 from surefoot.store.contract import Serving, WorkerSeen
 from tests.working import ended, kinds, wait_until
 
@@ -80,6 +83,8 @@ class Book:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.tries = 0
+        """How often the new code was replayed or run."""
 
 
 def versions(book: Book):
@@ -101,6 +106,7 @@ def versions(book: Book):
         return mail()
 
     def new() -> str:
+        book.tries += 1
         notify()
         sf.wait_event("go")
         return notify()
@@ -115,11 +121,11 @@ def half_done(old: Definition) -> None:
     sf.send_event("r", "go", None)
 
 
-def take_up(definition: Definition) -> None:
+def take_up(definition: Definition, run: str = "r") -> None:
     runtime = config.runtime(create=False)
-    found = journal.load(runtime.store, "r")
+    found = journal.load(runtime.store, run)
     assert found is not None
-    start.carry_out(start.taking_up(runtime, definition.resume_plan(), "r", found))
+    start.carry_out(start.taking_up(runtime, definition.resume_plan(), run, found))
 
 
 def other_worker(monkeypatch, **serving) -> None:
@@ -130,12 +136,29 @@ def other_worker(monkeypatch, **serving) -> None:
     monkeypatch.setattr(type(store), "workers", lambda _: [seen])
 
 
-def test_run_that_the_code_here_cannot_go_on_with_is_left_to_workers_with_other_code(store, monkeypatch):
-    """In the middle of a deploy: it is not stopped, nor touched, as long as the old code may take it up."""
+def taken_up_in_vain(monkeypatch, digest: str) -> None:
+    """A worker with that code has claimed it, and died before anything was recorded."""
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: digest)
+    runtime = config.runtime(create=False)
+    found = journal.load(runtime.store, "r")
+    assert found is not None
+    dying = Session(runtime, *found)
+    drive.claim(dying, dying.claim())
+    runtime.discharge(dying)
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
+
+
+@pytest.mark.parametrize("is_taken_up", [False, True], ids=["handed out", "taken up in vain"])
+def test_run_that_the_code_here_cannot_go_on_with_is_left_to_workers_with_other_code(store, monkeypatch, is_taken_up):
+    """In the middle of a deploy: it is not stopped, nor touched, as long as the old code may take it up. Also if the deploy
+    has killed an old worker right after it had taken the run up.
+    """
     book = Book()
     old, new = versions(book)
     half_done(old)
     other_worker(monkeypatch)
+    if is_taken_up:
+        taken_up_in_vain(monkeypatch, "other")
     before = kinds("r")
 
     with pytest.raises(start.LeftToOthers):
@@ -145,6 +168,28 @@ def test_run_that_the_code_here_cannot_go_on_with_is_left_to_workers_with_other_
     assert book.lines == ["mail"]
     take_up(old)
     assert book.lines == ["mail", "mail"]
+
+
+@pytest.mark.parametrize("case", ["same code", "nobody else", "long ago"])
+def test_run_that_may_kill_its_workers_leaves_a_trace_before_its_code_runs(store, monkeypatch, case):
+    """Else it would go on killing them for ever: after five traces it is quarantined."""
+    old, _ = versions(Book())
+    half_done(old)
+    taken_up_in_vain(monkeypatch, "ours" if case == "same code" else "other")
+    if case != "nobody else":
+        other_worker(monkeypatch)
+    if case == "long ago":
+        monkeypatch.setattr("surefoot.engine.deploying.PATIENCE_SECONDS", 0.0)
+    seen = []
+
+    def deadly() -> None:
+        seen.append(kinds("r").count("RunAdopted"))
+
+    before = kinds("r").count("RunAdopted")
+    with pytest.raises(sf.CodeChanged):
+        take_up(Definition(deadly, "rolled", 1))
+
+    assert seen[0] == before + 1
 
 
 @pytest.mark.parametrize(
@@ -165,15 +210,24 @@ def test_run_that_nobody_else_can_go_on_with_is_stopped(store, monkeypatch, serv
 
 
 def test_run_that_nobody_took_up_within_ten_minutes_is_stopped(store, monkeypatch):
+    """So long a rollout may take; what nobody could go on with by then needs a person."""
     old, new = versions(Book())
     half_done(old)
     other_worker(monkeypatch)
-    with pytest.raises(start.LeftToOthers):
-        take_up(new)
-    monkeypatch.setattr("surefoot.engine.deploying.PATIENCE_SECONDS", 0.0)
+    passed = [1000.0]
+    monkeypatch.setattr("surefoot.engine.deploying.time", SimpleNamespace(monotonic=lambda: passed[0]))
+    before = kinds("r")
+    for moment in (1000.0, 1300.0, 1599.0):
+        passed[0] = moment
+        with pytest.raises(start.LeftToOthers):
+            take_up(new)
+    assert kinds("r") == before
 
+    passed[0] = 1600.0
     with pytest.raises(sf.CodeChanged):
         take_up(new)
+
+    assert sf.get_run("r").status == "stopped"
 
 
 def test_worker_that_starts_tries_what_stands_still_for_its_code(store, monkeypatch):
@@ -185,11 +239,57 @@ def test_worker_that_starts_tries_what_stands_still_for_its_code(store, monkeypa
         take_up(new)
     before = kinds("r")
     registry.add(new)
+    book.tries = 0
     with sf.Worker() as worker:
         wait_until(lambda: worker.ended.get("passed by"))
+        assert process.start("another", "x").result(timeout=30) == "ours x"  # It has looked for work again since.
+    assert book.tries == 1
     assert kinds("r") == before
 
     monkeypatch.setattr(registry, "_known", {"rolled": {old.origin: old}})
     with sf.Worker():
         wait_until(ended("r"))
     assert book.lines == ["mail", "mail"]
+
+
+def test_word_of_a_person_is_heard_though_the_children_are_parked(store):
+    """What it waits for may be away for hours; whoever says that its steps run again does not wait for that."""
+    asked: list[str] = []
+
+    @sf.step
+    def read(prompt: str) -> str:
+        asked.append(prompt)
+        return prompt
+
+    @sf.workflow
+    def kid() -> None:
+        raise sf.Unavailable("the bank is closed", retry_after="1h")
+
+    def parent(prompt: str) -> None:
+        sf.gather(lambda: [read(f"{prompt} {n}") for n in range(12)], lambda: sf.child(kid, "kid"))
+
+    def old_code() -> None:
+        parent("old")
+
+    def new_code() -> None:
+        parent("new")
+
+    old, new = (Definition(fn, "rolled", 1) for fn in (old_code, new_code))
+    runtime = config.runtime(create=True)
+    created = start.created_entry(old.plan("r", (), {}), start.Options())
+    journal.create(runtime.store, runtime.clock, "r", created)
+    for definition, run in ((old, "r"), (kid.definition, "kid")):
+        with pytest.raises(Suspended):
+            take_up(definition, run)
+    assert sf.get_run("kid").status == "sleeping"
+    with pytest.raises(start.PassedBy):
+        take_up(new)
+    before = kinds("kid")
+
+    sf.get_run("r").match("*", rerun=True)
+    with pytest.raises(Suspended):
+        take_up(new)
+
+    assert [f"new {n}" for n in range(12)] == asked[12:]
+    assert kinds("kid") == before
+    assert sf.get_run("r").status == "waiting"

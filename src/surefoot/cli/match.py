@@ -61,7 +61,7 @@ def match(
         facts = {"run": run_id, "address": address, "how": how, "by": who, "note": note}
         acting.report(settings, run, facts, f"recorded: run {run_id}, {address} {how}, said by {who}", app=app)
         return
-    matched = [run.id for run in _standing(settings, workflow or "") if _could(run, address, said)]
+    matched = _match_all(_standing(settings, workflow or ""), workflow or "", address, said)
     if settings.json:
         output.say_json({"matched": matched, "address": address, "how": how, "by": who, "note": note})
     else:
@@ -80,10 +80,16 @@ def _standing(settings: Settings, workflow: str) -> list[Run]:
     return [run for run in found if any(stop.reason == "CodeChanged" for stop in run.state().stops)]
 
 
-def _could(run: Run, address: str, said: dict[str, Any]) -> bool:
-    """Whether it stands at such a call. One that does not is left alone."""
-    try:
-        run.match(address, **said)
-    except UsageError:
-        return False
-    return True
+def _match_all(standing: list[Run], workflow: str, address: str, said: dict[str, Any]) -> list[str]:
+    """Those that stand at such a call; the others are left alone. To hit none is a mistake."""
+    matched: list[str] = []
+    refused = f"no run of workflow {workflow} stands at changed code."
+    for run in standing:
+        try:
+            run.match(address, **said)
+            matched.append(run.id)
+        except UsageError as error:
+            refused = str(error)
+    if not matched:
+        raise UsageError(f"nothing was recorded: {refused}")
+    return matched

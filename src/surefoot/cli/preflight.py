@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from surefoot.cli import output, progress
 from surefoot.cli.options import Settings, common
-from surefoot.view import text, trouble
+from surefoot.view import text
 
 if TYPE_CHECKING:
-    from surefoot.engine.preflight import Finding
-    from surefoot.engine.runtime import Runtime
+    from surefoot.cli.findings import Told
+    from surefoot.cli.rehearsing import Refused, Rehearsed
 
 STRANDED_EXIT, DAMAGED_EXIT = 3, 4
+VERDICTS = ("damaged", "stranded", "perhaps stranded", "in doubt", "waits", "goes on")
+"""As the engine calls them, the most pressing first."""
 WORTH_A_BAR = 20
 """Fewer runs than this are rehearsed before a bar could be read."""
 
@@ -31,73 +34,73 @@ WORTH_A_BAR = 20
     show_envvar=True,
     help="A module that defines workflows, as it is about to be deployed; may be given several times.",
 )
+@click.option("--strict", is_flag=True, help="Exit code 3 also if a run would only perhaps be stranded.")
 @common
 @click.pass_obj
-def preflight(settings: Settings, apps: tuple[str, ...]) -> int:
+def preflight(settings: Settings, apps: tuple[str, ...], strict: bool) -> int:
     """Tell which unfinished runs this code could not go on with, and why, before it is deployed.
 
-    Every unfinished run is replayed from its journal up to the first call that would be executed. Nothing is
-    executed and nothing is written. Exit code 0: all would go on; 3: some would be stranded by this code, or perhaps
-    would; 4: some are damaged. Runs that wait for a person whatever the code are listed, and do not count.
+    Every unfinished run is replayed from its journal up to the calls that would be executed. Nothing is executed and
+    nothing is written. Exit code 0: none would be stranded; 3: some would be; 4: some are damaged. Runs that wait for
+    a person whatever the code are listed, and do not count.
 
-    Perhaps stranded: an effect that was executed has not been asked for when the first new call would run. Either calls
-    were put in front of it, and all is well; or it is gone from the code, and a resume would find that out at its end.
+    Perhaps stranded: the replay ended too early to tell. It is a line and no failure (with --strict it is one): should it
+    be so, the run stops before any effect is executed. What would be kept, run again or filled in is listed run by run.
+
+    A run whose code hangs is given up after 60 seconds, and the others go on.
     """
-    from surefoot.cli import code, driving
-    from surefoot.engine import config
+    from surefoot.cli import rehearsing
+    from surefoot.cli.driving import Signals
 
-    with driving.answers_only():
-        for app in apps:
-            code.load_app(app)
-        runtime = config.runtime(settings.store, create=False)
-        found = _rehearsed(settings, runtime)
+    try:
+        with Signals(), progress.bar(settings) as show:
+            found = rehearsing.rehearse(settings, apps, lambda done, of: _show(show, done, of))
+    except rehearsing.Refused as refused:
+        return _refuse(settings, refused)
+    found.runs.sort(key=lambda one: VERDICTS.index(one.verdict))
+    code = exit_code(found.runs, strict=strict)
     if settings.json:
-        output.say_json(facts(apps, runtime.store.url, found))
+        output.say_json(facts(apps, found, code))
     else:
-        for line in lines(apps, runtime.store.url, found):
+        for line in lines(apps, found):
             output.say(line)
-    return exit_code(found)
+    return code
 
 
-def _rehearsed(settings: Settings, runtime: Runtime) -> list[Finding]:
-    from surefoot.engine import preflight as engine
-
-    runs = engine.unfinished(runtime)
-    found = []
-    with progress.bar(settings, wanted=len(runs) >= WORTH_A_BAR) as show:
-        for number, one in enumerate(engine.preflight(runtime, runs), 1):
-            show(f"rehearsing  {number} of {len(runs)} runs", number, len(runs))
-            if one is not None:
-                found.append(one)
-    return sorted(found, key=lambda one: engine.VERDICTS.index(one.verdict))
+def _show(show: Callable[[str, int, int], None], done: int, of: int) -> None:
+    if of >= WORTH_A_BAR:
+        show(f"rehearsing  {done + 1} of {of} runs", done, of)
 
 
-def exit_code(found: list[Finding]) -> int:
+def _refuse(settings: Settings, refused: Refused) -> int:
+    if settings.json:
+        output.say_json({"error": refused.facts})
+    else:
+        output.tell(*refused.lines)
+    return refused.exit_code
+
+
+def exit_code(found: list[Told], *, strict: bool) -> int:
     verdicts = {one.verdict for one in found}
     if "damaged" in verdicts:
         return DAMAGED_EXIT
-    return STRANDED_EXIT if verdicts & {"stranded", "perhaps stranded"} else 0
+    return STRANDED_EXIT if verdicts & {"stranded", "perhaps stranded" if strict else "stranded"} else 0
 
 
 # --- for people ------------------------------------------------------------------------------------
 
 
-def lines(apps: tuple[str, ...], where: str, found: list[Finding]) -> list[str]:
+def lines(apps: tuple[str, ...], found: Rehearsed) -> list[str]:
     """The findings in words: what is wrong, run by run; of those that go on or only wait, the number."""
-    told: list[str] = []
-    for one in found:
-        if one.verdict in ("damaged", "stranded", "perhaps stranded"):
-            told += [*_about(one), ""]
-        elif one.verdict == "in doubt" or one.unclaimed:
-            told += [*_in_passing(one), ""]
-    return [*told, text.visible(summary(apps, where, found))]
+    told = [line for one in found.runs if one.lines for line in (*one.lines, "")]
+    return [*told, text.visible(summary(apps, found))]
 
 
-def summary(apps: tuple[str, ...], where: str, found: list[Finding]) -> str:
+def summary(apps: tuple[str, ...], found: Rehearsed) -> str:
     code = ", ".join(apps)
-    if not found:
-        return f"{where} has no unfinished runs: {code} can strand none."
-    counts = Counter(one.verdict for one in found)
+    if not found.runs:
+        return f"{found.store} has no unfinished runs: {code} can strand none."
+    counts = Counter(one.verdict for one in found.runs)
     parts = [
         f"{counts[verdict]} {words}"
         for verdict, words in (
@@ -110,82 +113,18 @@ def summary(apps: tuple[str, ...], where: str, found: list[Finding]) -> str:
         )
         if counts[verdict]
     ]
-    return f"{len(found)} unfinished run{'s' if len(found) > 1 else ''} in {where}: {', '.join(parts)}."
-
-
-def _about(one: Finding) -> list[str]:
-    told = [text.visible(f"{one.verdict}: run {one.run}{_of_workflow(one)}")]
-    for error in one.why:
-        told += [f"  {line}" for line in (*_preface(error), *trouble.lines(error), *_where(error))]
-    told += [f"  also in doubt: {text.visible(stop.address)}" for stop in one.in_doubt]
-    if one.driven:
-        told.append("  a living process drives it now, with the code it has; a resume with this code comes after it")
-    return told
-
-
-def _in_passing(one: Finding) -> list[str]:
-    """What is worth a line, and no obstacle to this code."""
-    told = [text.visible(f"{one.verdict}: run {one.run}{_of_workflow(one)}")]
-    told += [f"  {trouble.lines(stop)[0]}" for stop in one.in_doubt]
-    if one.unclaimed:
-        told.append(text.visible(f"  recorded steps that the code no longer asks for: {', '.join(one.unclaimed)}"))
-    return told
-
-
-def _of_workflow(one: Finding) -> str:
-    if not one.workflow:
-        return ""
-    version = f" version {one.version}"
-    if one.code_version and one.code_version != one.version:
-        version += f" (the code is version {one.code_version})"
-    return f", workflow {one.workflow}{version}, {one.status}"
-
-
-def _preface(error: BaseException) -> list[str]:
-    from surefoot.errors import SurefootError
-
-    return [] if isinstance(error, SurefootError) else ["replayed with this code, the workflow fails:"]
-
-
-def _where(error: BaseException) -> list[str]:
-    from surefoot.cli import failure
-    from surefoot.errors import Stopped
-
-    return [] if isinstance(error, Stopped) else failure.user_traceback(error)
+    return f"{len(found.runs)} unfinished run{'s' if len(found.runs) > 1 else ''} in {found.store}: {', '.join(parts)}."
 
 
 # --- for programs ----------------------------------------------------------------------------------
 
 
-def facts(apps: tuple[str, ...], where: str, found: list[Finding]) -> dict[str, Any]:
-    from surefoot.engine.preflight import VERDICTS
-
-    counts = Counter(one.verdict for one in found)
+def facts(apps: tuple[str, ...], found: Rehearsed, code: int) -> dict[str, Any]:
+    counts = Counter(one.verdict for one in found.runs)
     return {
         "app": list(apps),
-        "store": where,
-        "exit_code": exit_code(found),
+        "store": found.store,
+        "exit_code": code,
         "counts": {verdict: counts[verdict] for verdict in VERDICTS},
-        "runs": [_run_facts(one) for one in found],
+        "runs": [one.facts for one in found.runs],
     }
-
-
-def _run_facts(one: Finding) -> dict[str, Any]:
-    return {
-        "run": one.run,
-        "verdict": one.verdict,
-        "workflow": one.workflow,
-        "version": one.version or None,
-        "code_version": one.code_version or None,
-        "status": one.status,
-        "driven": one.driven,
-        "why": [_reason(error) for error in one.why],
-        "in_doubt": [_reason(stop) for stop in one.in_doubt],
-        "next": [{"kind": kind, "address": address} for kind, address in one.next],
-        "unclaimed": list(one.unclaimed),
-    }
-
-
-def _reason(error: BaseException) -> dict[str, Any]:
-    found = trouble.facts(error)
-    return {name: found[name] for name in ("type", "message", "address", "cures", "facts") if name in found}

@@ -19,11 +19,16 @@ def names_of(pasts: Sequence[Past]) -> str:
     return shown + (f" and {len(pasts) - MOST_NAMES} more" if len(pasts) > MOST_NAMES else "")
 
 
-def new_effect(run: str, asked: Asked, blocked: list[Past], *, alike: bool, nothing: bool) -> Stop:
-    """A new effect, while some on record were not asked for: it may be one of them."""
+def new_effect(
+    run: str, asked: Asked, blocked: list[Past], *, alike: int, in_use: frozenset[str], nothing: bool
+) -> Stop:
+    """A new effect, while some on record were not asked for: it may be one of them.
+
+    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code has.
+    """
     names = names_of(blocked)
     many = len(blocked) > 1
-    were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike else ''} before"
+    were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike == len(blocked) else ''}"
     doubtful = [past for past in blocked if past.state.value == "in doubt"]
     if doubtful:
         were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
@@ -34,24 +39,29 @@ def new_effect(run: str, asked: Asked, blocked: list[Past], *, alike: bool, noth
         "was executed."
     )
     facts = {"asked": asked.address, "recorded": names, "unasked": "\n".join(past.address for past in blocked)}
-    return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike=alike))
+    return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))
 
 
-def _cures_of_new(run: str, asked: Asked, blocked: list[Past], *, alike: bool) -> tuple[tuple[str, str], ...]:
+def _cures_of_new(
+    run: str, asked: Asked, blocked: list[Past], alike: int, in_use: frozenset[str]
+) -> tuple[tuple[str, str], ...]:
     quoted, address = shlex.quote(run), shlex.quote(asked.address)
     path, old, _ = split(blocked[0].address)
     told: list[tuple[str, str]] = []
-    if old != asked.name:
+    is_run, was_run = asked.name == CHILD, old == CHILD
+    if old != asked.name and not (is_run or was_run):
         told.append(("the same, renamed?", f'@sf.effect(was="{old}") on {asked.name}'))
     if path != asked.path:
         told.append(("the same, moved?", f'was= on its scope: sf.scope("…", was="{_label(path)}")'))
-    told.append(
-        ("the same, this run only?", f"surefoot match {quoted} {address} --is {shlex.quote(blocked[0].address)}")
-    )
-    told.append(("new?", f"@sf.effect(was=None) on {asked.name}, or surefoot match {quoted} {address} --new"))
-    if not alike and old != asked.name:
-        told.append(("gone for good?", f'sf.removed("{old}") in the module'))
-    told.append(("keep the old way?", 'for runs in flight: if sf.patched("what-changed"): … else: …'))
+    if is_run is was_run:
+        this_one = f"surefoot match {quoted} {address} --is {shlex.quote(blocked[0].address)}"
+        told.append(("the same, this run only?", this_one))
+    declared = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
+    told.append(("new?", declared + 'keep the old way for this run: if sf.patched("…"): … else: …'))
+    told.append(("new, this run only?", f"surefoot match {quoted} {address} --new"))
+    gone = next((name for past in blocked[alike:] if (name := split(past.address)[1]) not in in_use), "")
+    if gone and gone != CHILD:
+        told.append(("gone for good?", f'sf.removed("{gone}") in the module'))
     told.append(("neither?", f"put the old code back and run {quoted} again"))
     return tuple(told)
 
@@ -147,11 +157,15 @@ def kept_notes(run: str, kept: Sequence[tuple[Past, bytes, bytes, str]]) -> list
     for past, recorded, asked, why in kept:
         difference = "; ".join(change.line() for change in changes(recorded, asked)[:2])
         groups.setdefault((split(past.address)[1], why, difference), []).append(past.address)
-    return [
-        f"run {run}: {_span(addresses)}: what {'they' if len(addresses) > 1 else 'it'} gave is kept ({why}), though "
-        f"{'their' if len(addresses) > 1 else 'its'} arguments have changed: {difference}"
-        for (_, why, difference), addresses in groups.items()
-    ]
+    return [_kept_note(run, addresses, why, difference) for (_, why, difference), addresses in groups.items()]
+
+
+def _kept_note(run: str, addresses: list[str], why: str, difference: str) -> str:
+    they, their, after = ("they", "their", "after them") if len(addresses) > 1 else ("it", "its", "after it")
+    return (
+        f"run {run}: {_span(addresses)}: what {they} gave is kept ({why.replace('after it', after)}), though {their} "
+        f"arguments have changed: {difference}"
+    )
 
 
 def _span(addresses: list[str]) -> str:

@@ -164,7 +164,7 @@ class CancelRequested(Entry, frozen=True, kw_only=False):
 
 
 class RunCancelled(Entry, frozen=True, kw_only=False):
-    pass
+    left: tuple[str, ...] = ()
 
 
 class RunContinued(Entry, frozen=True, kw_only=False):

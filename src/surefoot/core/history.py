@@ -127,14 +127,21 @@ def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop 
     return None
 
 
-def no_longer_asked(run: str, pasts: list[Past]) -> Stop:
-    """Recorded effects which the code, now at its end, did not ask for."""
+def no_longer_asked(run: str, pasts: list[Past], in_use: frozenset[str] = frozenset()) -> Stop:
+    """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it still has."""
     names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")
     message = (
         f"run {run}: the code came to its end without asking for {names}, "
         f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
     )
-    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, cures(run))
+    called = dict.fromkeys(_name(past.address) for past in pasts if past.kind == "effect")
+    gone = ", ".join(f'"{name}"' for name in called if name not in in_use)
+    told = (("gone for good?", f"sf.removed({gone}) in the module"),) if gone else ()
+    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, (*told, *cures(run)))
+
+
+def _name(address: str) -> str:
+    return address.rpartition("/")[2].rpartition("#")[0]
 
 
 def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:
@@ -143,10 +150,21 @@ def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:
     were, have, them = ("were", "have", "them") if len(pasts) > 1 else ("was", "has", "it")
     message = (
         f"run {run}: {names} {were} executed before and {have} not been asked for when {at}. "
-        f"If the code no longer asks for {them}, the run stops, but only at its end."
+        f"If the code no longer asks for {them}, the run stops before its next new effect, or else at its end."
     )
     later = ("comes later?", f"then all is well: calls were put in front of {them}")
     return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": at}, (*cures(run), later))
+
+
+def not_known_yet(run: str, addresses: list[str], step: str) -> Stop:
+    """Recorded effects which the code asks for with something that a step gives which has not run."""
+    names = ", ".join(addresses[:5]) + (" …" if len(addresses) > 5 else "")
+    message = (
+        f"run {run}: {names} {'are' if len(addresses) > 1 else 'is'} on record, and asked for with what {step} gives, which "
+        "would run first. If that is not what was passed before, the run stops there, before anything else is executed."
+    )
+    same = ("gives the same?", "then all is well")
+    return Stop("CodeChanged", message, addresses[0], {"recorded": names, "asked": step}, (*cures(run), same))
 
 
 def located(error: Stopped, run: str, where: str) -> Stopped:

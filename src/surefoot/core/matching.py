@@ -25,6 +25,11 @@ KEEP: Final = "keep"
 RERUN: Final = "rerun"
 STOP: Final = "stop"
 CHILD: Final = "child"
+IDENTITY: Final = ("is", "new")
+"""What a person may say: which call it is …"""
+MANNER: Final = (KEEP, RERUN)
+"""… and what becomes of a record whose arguments are others now."""
+ACTED_ON: Final = "effects were executed after it"
 _BELONGS: Final = re.compile(r"\.undo$|#\d+\.repair\d+$")
 """Undos and repairs belong to their effect: nobody takes another call for one."""
 
@@ -96,6 +101,8 @@ class InUse(Struct, frozen=True):
     """`was=` names a call that the code still asks for by itself."""
 
     old: str
+    by: str
+    """The effect that says so."""
 
 
 Answer = Same | Kept | Rerun | New | Changed | InUse
@@ -132,7 +139,13 @@ class Learned(Struct, frozen=True):
     inserted: frozenset[tuple[str, str, int]] = frozenset()
     """(scope, name, number) of steps that were put in front of recorded ones."""
     asked: frozenset[str] = frozenset()
-    """Recorded effects that the code asks for, somewhere."""
+    """Recorded calls that the code asks for, somewhere."""
+    ended: frozenset[str] = frozenset()
+    """Branches that were heard to their end: whatever they have not asked for, they will not."""
+    hidden: frozenset[str] = frozenset()
+    """Scopes in which a step without an outcome hides what follows it."""
+    unproven: frozenset[str] = frozenset()
+    """Steps that somebody takes over with other arguments, while nobody was heard to ask for what was done after them."""
 
 
 class Matcher:
@@ -168,6 +181,9 @@ class Matcher:
         self._asked_names: set[str] = set()
         self._aliased: dict[str, str] = {}
         self._executed_before: list[Past] | None = None
+        self._put_in: set[str] = set()
+        """Effects that were declared new: they may have been executed late, in front of older ones."""
+        self._effect_names: frozenset[str] | None = None
         self._all_asked = False
         self.found_inserted: set[tuple[str, str, int]] = set()
 
@@ -191,12 +207,14 @@ class Matcher:
         found = self._effect(asked) if asked.fenced else self._step(asked)
         if isinstance(found, Same | Kept | Rerun | Changed):
             self.asked.add(found.past.address)
+            if asked.is_new:
+                self._put_in.add(found.past.address)
         return found
 
     def _step(self, asked: Asked) -> Answer:
-        person = self._said_of(asked.address)
+        person = self._said_of(asked.address, IDENTITY)
         if person is not None and person.how == "is" and (other := self._calls.get(_filled(person, asked.address))):
-            return self._as_recorded(asked, other, person)
+            return self._as_recorded(asked, other)
         here = self._at(asked, exact=True)
         if here is not None and here.kind != asked.kind and here.address not in self.asked:
             return Changed(here)
@@ -206,18 +224,30 @@ class Matcher:
             if who is None:
                 return Same(self._today(equal))
             self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
+        if (effect := self._was_effect(asked)) is not None:
+            return Changed(effect)
         me = (asked.path, asked.name, asked.number)
-        if here is None or here.address in self.asked or me in self.learned.inserted or asked.is_new:
-            return New(self._free(asked), declared=asked.is_new)
+        is_new = asked.is_new or (person is not None and person.how == "new")
+        if here is None or here.address in self.asked or me in self.learned.inserted or is_new or self._is_passed(here):
+            return New(self._free(asked), declared=is_new)
         self._taken[here.address] = me
-        return self._changed_step(asked, here, person)
+        return self._changed_step(asked, here)
 
-    def _changed_step(self, asked: Asked, here: Past, person: CodeMatched | None) -> Answer:
+    def _was_effect(self, asked: Asked) -> Past | None:
+        """An executed effect of that name, in another place, that nobody has asked for: as a step it would be repeated."""
+        if self._effect_names is None:
+            self._effect_names = frozenset(split(past.address)[1] for past in self._executed())
+        if asked.name not in self._effect_names or asked.name == CHILD:
+            return None
+        return next((past for past in self.unasked() if split(past.address)[1] == asked.name), None)
+
+    def _changed_step(self, asked: Asked, here: Past) -> Answer:
         here = self._today(here)
         if here.state not in (PastState.DONE, PastState.FAILED):
             return Rerun(here, counts=False)  # An attempt that was cut off just runs with what is asked for now.
         if here.kept == asked.digest:
             return Same(here)
+        person = self._manner(asked, here)
         how = asked.on_change if person is None else person.how
         if how == STOP:
             return Changed(here)
@@ -225,9 +255,10 @@ class Matcher:
             return Kept(here, "on_change" if person is None else f"said by {person.by}")
         if how == RERUN:
             return Rerun(here, counts=False)
-        if self.acted_on(here) and not self._is_shifted(asked):
-            return Kept(here, "effects were executed after it")
-        if not self.rehearsed:
+        unproven = here.address in self.learned.unproven and self.acted_on(here)
+        if self.acted_on(here) and not self._is_shifted(asked) and not unproven:
+            return Kept(here, ACTED_ON)
+        if not self.rehearsed or unproven:
             # Nobody knows yet whether a later call is the recorded one: this one takes a number of its own.
             del self._taken[here.address]
             return New(self._free(asked))
@@ -235,24 +266,24 @@ class Matcher:
 
     def _effect(self, asked: Asked) -> Answer:
         self._asked_names.add(asked.name)
-        person = self._said_of(asked.address)
+        person = self._said_of(asked.address, IDENTITY)
         if person is not None and person.how == "is":
             other = self._calls.get(_filled(person, asked.address))
             if other is not None and (other.address not in self.asked or other.address == asked.address):
-                return self._as_recorded(asked, other, person)
+                return self._as_recorded(asked, other)
         if person is not None and person.how == "new":
             return self._declared_new(asked)
         if asked.name in self._aliased:
-            return InUse(asked.name)
+            return InUse(asked.name, self._aliased[asked.name])
         here = self._at(asked, exact=False)
         if here is None:
             return self._new_effect(asked, declared=asked.is_new)
         old = split(here.address)[1]
         if old != asked.name and asked.kind == here.kind:
             if old in self._asked_names:
-                return InUse(old)
+                return InUse(old, asked.name)
             self._aliased[old] = asked.name
-        return self._as_recorded(asked, here, person)
+        return self._as_recorded(asked, here)
 
     def _declared_new(self, asked: Asked) -> Answer:
         """A person says that it is new, though its address may be taken."""
@@ -268,7 +299,7 @@ class Matcher:
                 return Same(self._today(own))
         return New(self._free(asked), declared=declared)
 
-    def _as_recorded(self, asked: Asked, past: Past, person: CodeMatched | None) -> Answer:
+    def _as_recorded(self, asked: Asked, past: Past) -> Answer:
         past = self._today(past)
         if past.kind != asked.kind:
             return Changed(past)
@@ -276,7 +307,8 @@ class Matcher:
             return Same(past)
         if past.state is PastState.CLEARED:
             return Same(past)  # It did not happen: it runs with what is asked for now.
-        how = asked.on_change if person is None or person.how == "is" else person.how
+        person = self._manner(asked, past)
+        how = asked.on_change if person is None else person.how
         if how == KEEP and past.state in (PastState.DONE, PastState.FAILED):
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
@@ -285,21 +317,28 @@ class Matcher:
         """Somebody may have settled it since the replay began."""
         return self._live.get(past.address, past)
 
+    def at(self, asked: Asked) -> Past | None:
+        """The record that a call leads to whose arguments nobody knows yet."""
+        return self._at(asked, exact=False)
+
     def _at(self, asked: Asked, *, exact: bool) -> Past | None:
         """The record that its number leads to: here, or where a declaration says that its calls are on record."""
         direct = self._calls.get(asked.address)
         if direct is not None and (direct.address not in self.asked or exact):
             return direct
+        around: list[Past] = []
         for path, name, counted in self._elsewhere(asked):
-            past = self._calls.get(f"{path}{name}#{asked.number}") if counted else self._around(asked, path, name)
+            if not counted:
+                around += self._group(asked.kind, path, name).values()
+                continue
+            past = self._calls.get(f"{path}{name}#{asked.number}")
             if past is not None and past.address not in self.asked:
                 return past
-        return None
+        return self._first_of(around, asked)
 
-    def _around(self, asked: Asked, path: str, name: str) -> Past | None:
+    def _first_of(self, around: list[Past], asked: Asked) -> Past | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
-        group = sorted(self._group(asked.kind, path, name).items())
-        left = [past for _, past in group if past.address not in self.asked]
+        left = sorted((past for past in around if past.address not in self.asked), key=lambda past: past.first)
         return next((past for past in left if self.same(past, asked)), left[0] if left else None)
 
     def _elsewhere(self, asked: Asked) -> Iterable[tuple[str, str, bool]]:
@@ -364,7 +403,7 @@ class Matcher:
             return True
         if self._digest_today(past, asked.noted) == asked.digest:
             return True
-        return self._is_renamed(past, asked)
+        return self._is_renamed(past, asked) or (asked.name.endswith(".undo") and self._has_more(past, asked))
 
     def same_values(self, past: Past, asked: Asked) -> bool:
         """Whether a call of another name was made with the same values, in the same order."""
@@ -408,12 +447,46 @@ class Matcher:
                 return False
         return True
 
+    def in_use(self) -> frozenset[str]:
+        """Names of effects that the code has asked for."""
+        return frozenset(self._asked_names)
+
+    def _has_more(self, past: Past, asked: Asked) -> bool:
+        """Whether there are only parameters more. An undo is passed all of them, those with today's defaults too."""
+        recorded = self._recorded(past)
+        now = iter(_values(values.again(asked.args)))
+        return recorded is not None and all(value in now for value in _values(recorded))
+
     # -- the fence ----------------------------------------------------------------------------------
 
     def acted_on(self, past: Past) -> bool:
         """Whether an effect or a child on its line was recorded after it."""
+        return any(True for _ in self._acting(past))
+
+    def _acting(self, past: Past) -> Iterable[Past]:
         path = split(past.address)[0]
-        return any(other.first > past.seq and on_one_line(path, split(other.address)[0]) for other in self._executed())
+        return (
+            other for other in self._executed() if other.first > past.seq and on_one_line(path, split(other.address)[0])
+        )
+
+    def _is_passed(self, past: Past) -> bool:
+        """Whether the code has asked already for what was done because of it: what it asks for now comes behind that."""
+        return any(other.address in self.asked and other.address not in self._put_in for other in self._acting(past))
+
+    def unproven(self, cut: Iterable[str], is_removed: Callable[[Past], bool]) -> frozenset[str]:
+        """Steps that somebody takes over, though nobody was heard to ask for what was done because of them. That is right
+        only if the code no longer has those effects, and the replay was not cut short there.
+        """
+        paths = list(cut)
+        return frozenset(
+            address
+            for address in self._taken
+            if not self._is_passed(self._calls[address])
+            and not (
+                all(is_removed(other) for other in self._acting(self._calls[address]))
+                and not any(on_one_line(split(address)[0], path) for path in paths)
+            )
+        )
 
     def _executed(self) -> list[Past]:
         if self._executed_before is None:
@@ -445,9 +518,14 @@ class Matcher:
 
     # -- what people have said ------------------------------------------------------------------------
 
-    def _said_of(self, address: str) -> CodeMatched | None:
-        """The newest word of a person about this call."""
-        return next((match for match in reversed(self._matches) if fits(match.address, address)), None)
+    def _said_of(self, address: str, about: tuple[str, ...]) -> CodeMatched | None:
+        """The newest word of a person about this call. Which one it is, and what becomes of it, are two questions."""
+        said = (match for match in reversed(self._matches) if match.how in about)
+        return next((match for match in said if fits(match.address, address)), None)
+
+    def _manner(self, asked: Asked, past: Past) -> CodeMatched | None:
+        """Whether a person said that it is kept, or runs again: by its name of today, or by the recorded one."""
+        return self._said_of(asked.address, MANNER) or self._said_of(past.address, MANNER)
 
 
 def fits(pattern: str, address: str) -> bool:

@@ -12,7 +12,9 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +30,7 @@ _FAMILIES: Final[dict[type, str]] = {str: _TEXT, int: _NUMBER, float: _NUMBER, b
 """Kinds of values that cannot be taken for each other. An `int` where a `float` is declared is usual."""
 _told: Final[set[str]] = set()
 _listeners: Final[list[Callable[[str], object]]] = []
+_noted: Final[ContextVar[dict[str, None] | None]] = ContextVar("surefoot_filled_in", default=None)
 
 
 def announce_to(listener: Callable[[str], object]) -> None:
@@ -35,8 +38,21 @@ def announce_to(listener: Callable[[str], object]) -> None:
     _listeners[:] = [listener]
 
 
+@contextmanager
+def noting() -> Iterator[dict[str, None]]:
+    """What is filled in and dropped in this block is noted there, each once, and told to nobody else."""
+    noted: dict[str, None] = {}
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
+
+
 def _tell(text: str) -> None:
-    if text not in _told:
+    if (noted := _noted.get()) is not None:
+        noted[text] = None
+    elif text not in _told:
         _told.add(text)
         for listener in _listeners:
             listener(text)

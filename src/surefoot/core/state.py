@@ -182,7 +182,7 @@ class RunState:
         self.calls: dict[str, Past] = {}
         self.cuts: dict[str, CallCancelled] = {}
         """Calls that were cut off by a cancellation from inside, or were the first after one."""
-        self._cut_at: dict[str, int] = {}
+        self.cut_at: dict[str, int] = {}
         self.adoptions: list[int] = []
         """When processes took the run up, microseconds since 1970, in rising order."""
         self.events: list[Event] = []
@@ -211,6 +211,8 @@ class RunState:
         """Who may take it up next, and from when on."""
         self.starts = 0
         """How often it was taken up since it last got any further."""
+        self.code = ""
+        """The digest of the code that last took it up; empty: unknown."""
         self.news = False
         """Whether somebody else has written anything since it was last taken up."""
         self.let_go_why = ""
@@ -317,7 +319,8 @@ class RunState:
             if event is not None:
                 return self.event_for(event) is not None
             return past is not None and past.state is not PastState.OPEN
-        return False
+        # A person may have said how the call is to be matched; if that was no answer, it is tried once more for nothing.
+        return stop.reason == "CodeChanged" and bool(self.matches)
 
     def _unanswered(self, stop: Stop, now_due: Callable[[Due], bool]) -> bool:
         if stop.reason in ("Quarantined", "WorkflowFailed"):
@@ -403,7 +406,7 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state.starts += 1
     state.adoptions.append(max(record.at, state.adoptions[-1] if state.adoptions else 0))
     state.children, state.due, state.parked = (), None, ""
-    state._folder = entry.folder
+    state._folder, state.code = entry.folder, entry.code
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
     state.left = state.left[: state._left_by_segments]  # It goes on, so that its end was none.
@@ -423,6 +426,7 @@ def _suspended(state: RunState, entry: RunSuspended, record: Record) -> None:
 
 def _cancelled(state: RunState, entry: RunCancelled, record: Record) -> None:
     state.claimant = None
+    state.left += entry.left
 
 
 def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
@@ -643,7 +647,7 @@ def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
 
 
 def _call_cancelled(state: RunState, entry: CallCancelled, record: Record) -> None:
-    state.cuts[entry.address], state._cut_at[entry.address] = entry, record.seq
+    state.cuts[entry.address], state.cut_at[entry.address] = entry, record.seq
     past = state.calls.get(entry.address)
     if past is not None and not entry.before and past.state is PastState.STARTED:
         state.calls[entry.address] = replace(past, why="cut off by a cancellation inside the run")
@@ -726,7 +730,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
         else:
             del state.calls[address]
         state.calls.pop(f"{address}.approval", None)  # A yes is for one execution.
-    state.cuts = {address: cut for address, cut in state.cuts.items() if state._cut_at[address] < entry.seq}
+    state.cuts = {address: cut for address, cut in state.cuts.items() if state.cut_at[address] < entry.seq}
     for event in state.events:
         if event.taken_at >= entry.seq:
             event.taken, event.taken_at = False, 0

@@ -182,6 +182,11 @@ def encode_error(exc: BaseException, mask: Mask | None = None) -> bytes:
         return dump(mask.failure(brief) if mask else brief)
 
 
+def masked(raw: msgspec.Raw, mask: Mask) -> msgspec.Raw:
+    """A stored value that only people look at, without the secrets that are known."""
+    return msgspec.Raw(dump(mask.failure(load(bytes(raw))))) if mask else raw
+
+
 def _masked(tree: Any, mask: Mask) -> Any:
     """Still one that comes back: what depends on the very text does not, and is described instead."""
     masked = mask.failure(tree)

@@ -15,9 +15,12 @@ from surefoot.core import values
 from surefoot.core.clients import Known, known
 from surefoot.core.command import (
     After,
+    Append,
     Done,
     Ending,
+    Execute,
     Failed,
+    Halted,
     Hold,
     Look,
     Observe,
@@ -30,9 +33,10 @@ from surefoot.core.command import (
     Unstorable,
     Wish,
 )
-from surefoot.core.entry import NOTHING, Sight, StepStarted, Stop
+from surefoot.core.entry import NOTHING, EffectIntended, Sight, StepStarted, Stop
 from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState
+from surefoot.core.matching import CHILD
 from surefoot.core.programs.calls import Call, called_off, effect
 from surefoot.core.programs.landing import GONE, Fate
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
@@ -80,6 +84,8 @@ class Attempt:
         self._version = 0
         """How much the run knew of the world when it last looked at what this touches."""
         self._drift: list[Drift] = []
+        self.inside: Any = None
+        """Where user code of this call is, or was last: its function or its check."""
         self.ending: Ending | None = None
         """How the call ended, for a caller that was cancelled meanwhile."""
 
@@ -136,10 +142,23 @@ class Attempt:
             self.supervised and isinstance(wish, Observe | Hold)
         )
 
+    def held_back(self, wish: Wish) -> Ending | None:
+        """Another branch has found that the code has changed: no effect begins any more, be it a retry, nor a child.
+
+        What was cancelled is still undone: there nothing new is wanted of the code.
+        """
+        if isinstance(wish, Append):
+            begins = type(wish.entry) is EffectIntended
+        else:
+            begins = isinstance(wish, Execute) and self.spec.name == CHILD
+        stop = self.session.changed_code() if begins and self.session.state.cancel is None else None
+        return None if stop is None else Halted(stop)
+
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
         call = self.call
-        attempt = max(1, self.past.attempt if self.past is not None else 1)
+        made = self.inside.attempt if self.inside is not None else 0
+        attempt = max(1, made, self.past.attempt if self.past is not None else 0)
         self.inside = Inside("check", call.address, call.key, attempt, call.digest)
         return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 

@@ -4,9 +4,10 @@ When the code is replayed, that need not strike again, or not there: what was sl
 was cut off is recorded (`CallCancelled`). On replay it is not made again; it waits for what cancelled it before, as long as
 that took the first time and a second more, and then stops: nobody knows how the code would go on.
 
-A cancellation may also strike between two calls, in an await that is none of ours. Then the next call notes it. On
-replay the code has to come to that call in the same way, and one that was cancelled earlier than before, so that
-recorded calls of its line are not asked for, begins nothing new.
+A cancellation may also strike between two calls, in an await that is none of ours. Then the next call notes it, also
+if it was dealt with by then (of the workflow's own task; of tasks that the user makes that is not known). On replay the code
+has to come to that call in the same way: something new that it asks for before waits for the cancellation, as above. One
+that was cancelled earlier than before, so that recorded calls of its line are not asked for, begins nothing new.
 
 Whoever waits for the run may be cancelled too; that gives the run up for now and is no part of it.
 """
@@ -48,6 +49,16 @@ def cut_off(place: Place, address: str) -> None:
         limit.note_struck()
 
 
+def cut_off_in_turn(place: Place, address: str) -> None:
+    """A recorded outcome waits to be handed over, and its caller is cancelled. That is as before only if nothing of this
+    line is on record behind it: what was cut off there would be, too.
+    """
+    session = place.session
+    if not is_unwinding(place) and (missed := _missed(place)):
+        raise session.stopped(place, _too_early(session, address, missed, is_answered=True))
+    cut_off(place, address)
+
+
 def entering(place: Place, address: str) -> None:
     """A call begins: was its task cancelled since its last call?"""
     if place.undoing:
@@ -55,47 +66,85 @@ def entering(place: Place, address: str) -> None:
     line, session = place.line, place.session
     for limit in session.limits:
         limit.note_struck()
-    strikes = _strikes()
+    strikes, since = _strikes(), line.begun
     struck, line.struck = strikes > line.struck, strikes
+    past = session.state.calls.get(address)
+    if past is not None:
+        line.begun = strikes
     cut = session.state.cuts.get(address)
-    if not struck and (cut is None or not cut.before):
+    if cut is not None and cut.before:
+        session.backlog.met.add(address)
+    elif not struck:
         return
     if line.leaving is not None or is_unwinding(place):
         return
-    if cut is not None and cut.before and not strikes:
+    if cut is not None and cut.before and strikes <= since and not _is_being_cancelled():
         raise session.stopped(place, _not_again(session, address, f"was cancelled before it came to {address}"))
-    if not struck or address in session.state.calls or cut is not None:
-        return
-    missed = [past for past in session.backlog.before(None) if _is_own(place, past)]
-    if missed:
+    if struck and (missed := _missed(place, None if past is None else past.first)):
         raise session.stopped(place, _too_early(session, address, missed))
-    if not session.dry:
+    if struck and past is None and cut is None and not session.dry:
         session.journal.lazily(CallCancelled(address, _seconds(session), before=True))
+
+
+def to_strike(place: Place, address: str) -> CallCancelled | None:
+    """Something is asked for that is new, or came later; and before the code came to that, it was cancelled."""
+    line = place.line
+    session: Session = place.session
+    state = session.state
+    if not state.cuts or place.undoing or line.leaving is not None:
+        return None
+    if _strikes() > line.begun or _is_being_cancelled():
+        return None  # It has struck; code that has changed may ask for something new on the way.
+    past = state.calls.get(address)
+    for cut in state.cuts.values():
+        if not cut.before or cut.address == address or cut.address in session.backlog.met:
+            continue
+        if (past is None or past.first > state.cut_at[cut.address]) and _is_here(place, cut.address):
+            return cut
+    return None
+
+
+async def awaited(place: Place, address: str, cut: CallCancelled) -> None:
+    """Wait for what cancelled the code before it came to that call. What is new does not begin."""
+    await _awaited(place, cut, f"was cancelled before it came to {cut.address}, and now asks for {address}")
+
+
+def dealt_with(place: Place) -> None:
+    """What cancelled this line is on record by itself."""
+    place.line.struck = _strikes()
 
 
 async def again(place: Place, address: str, cut: CallCancelled) -> None:
     """This call was cut off before. Wait for the same."""
-    from surefoot.engine import drive_async
-
     session: Session = place.session
     past = session.state.calls.get(address)
     if past is not None:
         session.matcher.asked.add(address)
         session.asked_keys.add(past.key)
-    session.meet_cancel(place, None)
-    if session.dry and not limits.pending(place):
-        raise PlanSignal
-    wait = max(0.0, cut.seconds - replaying.elapsed_seconds(session)) + SLACK_SECONDS
     try:
-        await drive_async.stay(session, after(session.now(), wait))
+        await _awaited(place, cut, "was cancelled here")
     finally:
         place.line.struck = _strikes()
-    raise session.stopped(place, _not_again(session, address, "was cancelled here"))
+
+
+async def _awaited(place: Place, cut: CallCancelled, what: str) -> None:
+    from surefoot.engine import drive_async
+
+    session: Session = place.session
+    session.meet_cancel(place, None)
+    if session.dry and not limits.pending(place):
+        session.backlog.is_cut_short = True
+        raise PlanSignal
+    wait = max(0.0, cut.seconds - replaying.elapsed_seconds(session)) + SLACK_SECONDS
+    await drive_async.stay(session, after(session.now(), wait))
+    raise session.stopped(place, _not_again(session, cut.address, what))
 
 
 def is_unwinding(place: Place) -> bool:
     """Whether the run ends here for now, so that what is cancelled is cancelled for that."""
     session = place.session
+    if session.dry and (session.planned or session.stops or session.backlog.is_cut_short):
+        return True
     if session.trouble is not None or session.interruption is not None or session.ended or session.is_given_up():
         return True
     if session.state.cancel is not None or session.handed_back or session.continuation is not None:
@@ -107,17 +156,27 @@ def is_unwinding(place: Place) -> bool:
 
 
 def _strikes() -> int:
-    """How often the task that runs here was cancelled, and nobody has said yet that this is dealt with."""
+    """How often the task that runs here was cancelled; of tasks of the user's own, without what is dealt with."""
     task = sys.modules["asyncio"].current_task()
-    return 0 if task is None else int(task.cancelling())
+    return 0 if task is None else int(getattr(task, "strikes", None) or task.cancelling())
+
+
+def _is_being_cancelled() -> bool:
+    task = sys.modules["asyncio"].current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _seconds(session: Any) -> float:
     return round(replaying.elapsed_seconds(session), 3)
 
 
-def _is_own(place: Place, past: Past) -> bool:
-    return past.address.startswith(place.scope.path) and not replaying.is_elsewhere(place, past.address)
+def _missed(place: Place, seq: int | None = None) -> list[Past]:
+    """What is on record of this line of control, before that entry, and was not asked for."""
+    return [past for past in place.session.backlog.before(seq) if _is_here(place, past.address)]
+
+
+def _is_here(place: Place, address: str) -> bool:
+    return address.startswith(place.scope.path) and not replaying.is_elsewhere(place, address)
 
 
 def _not_again(session: Any, address: str, what: str) -> Stop:
@@ -128,12 +187,13 @@ def _not_again(session: Any, address: str, what: str) -> Stop:
     return Stop("CodeChanged", message, address, {"recorded": "cancelled"}, _cures(session.run))
 
 
-def _too_early(session: Any, address: str, missed: list[Past]) -> Stop:
+def _too_early(session: Any, address: str, missed: list[Past], *, is_answered: bool = False) -> Stop:
     names = ", ".join(past.address for past in missed[:5]) + (" …" if len(missed) > 5 else "")
+    asked = f"and asks for {address}, but has not asked for {names}, which came before that. {address} does not begin."
+    cut = f"in {address}, which was answered before, so that it cannot come to {names}. Nothing was executed."
     message = (
         f"run {session.run}: the code was cancelled earlier than before (by a time-out, a failing sibling, "
-        f"task.cancel()) and asks for {address}, but has not asked for {names}, which came before that. "
-        f"{address} does not begin."
+        f"task.cancel()) {cut if is_answered else asked}"
     )
     return Stop("CodeChanged", message, address, {"recorded": names, "asked": address}, _cures(session.run))
 

@@ -12,7 +12,7 @@ from surefoot.core.entry import RunCancelled
 from surefoot.core.history import PastState
 from surefoot.core.state import ENDED, RunState
 from surefoot.engine import config, drive, journal, parents, start
-from surefoot.engine.ending import tell_what_is_left
+from surefoot.engine.ending import tell_what_is_left, what_is_left
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
@@ -77,8 +77,8 @@ def _end(runtime: Runtime, run_id: str) -> None:
     session = Session(runtime, *found)
     try:
         drive.go_live(session)
-        session.journal.append(RunCancelled())
-        tell_what_is_left(session)
+        tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
+        session.journal.append(RunCancelled(what_is_left(session)))
         if (created := session.state.created) is not None and created.child_of:
             parents.tell(runtime, run_id, created.child_of)
         for child in found[0].children:

@@ -58,6 +58,7 @@ def _called(workflow: Any) -> tuple[Place, Any]:
 def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any) -> Any:
     session: Session = place.session
     plan = definition.plan(run_id, tuple(args), kwargs)
+    drive.write_down(place)  # Before it begins: code that names another one, or none, has to be told that it is there.
     if session.unwind_seconds is not None:
         return _queued(session, plan, run_id, place)
     if definition.is_async:
@@ -72,6 +73,7 @@ async def _asynchronous(
 
     session: Session = place.session
     plan = definition.plan(run_id, tuple(args), kwargs)
+    await drive_async.hop(drive.write_down, place)
     if session.unwind_seconds is not None:
         return await drive_async.hop(_queued, session, plan, run_id, place)
     if definition.is_async:

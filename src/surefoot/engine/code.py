@@ -1,7 +1,7 @@
 """Which code this process runs: one digest over the project's loaded modules and the packages it can reach.
 
-It decides nothing about a call. It says whether two processes can be taken to run the same code: who tries a run first
-while a new version is rolled out, and whether a look through the whole run can be left out. So a digest that differs for
+It decides nothing about a call, nor whether a run is rehearsed: what modules read is no part of it. It says whether two
+processes can be taken to run the same code: who tries a run first while a new version is rolled out. So a digest that differs for
 no reason costs a little, and one that is equal by mistake is the fault to avoid: where anything cannot be told (code from
 a notebook, code without a file), there is no digest, which is never taken for equal.
 """
@@ -21,6 +21,8 @@ from surefoot.engine import spec
 
 UNKNOWN: Final = ""
 _INSTALLED: Final = ("site-packages", "dist-packages")
+_PYTHON: Final = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
+_SUREFOOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _lock = threading.Lock()
 _known: dict[int, str] = {}
 """By how many modules are loaded: more are as the code runs."""
@@ -40,11 +42,17 @@ def digest() -> str:
         return known
 
 
+def is_projects(file: str) -> bool:
+    """Whether it is the user's own, and none of Python's, of a package's or of ours."""
+    file = os.path.abspath(file)
+    installed = any(f"{os.sep}{part}{os.sep}" in file for part in _INSTALLED)
+    return not installed and not file.startswith((*_PYTHON, _SUREFOOT))
+
+
 def _digest() -> str:
     if not all(os.path.isfile(file) for file in _defining()):
         return UNKNOWN
     hashed = hashlib.sha256(repr(sys.version_info).encode())
-    python = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
     folders: set[str] = set()
     ours: set[str] = set()
     for module in list(sys.modules.values()):
@@ -54,7 +62,7 @@ def _digest() -> str:
         installed = next((part for part in _INSTALLED if f"{os.sep}{part}{os.sep}" in file), None)
         if installed is not None:
             folders.add(file[: file.index(installed) + len(installed)])
-        elif not file.startswith(python):
+        elif not file.startswith(_PYTHON):
             ours.add(file)
     try:
         for name, file in sorted((_told_apart(file), file) for file in ours):

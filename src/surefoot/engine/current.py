@@ -45,7 +45,7 @@ class Inside:
 class Line:
     """One line of control, and what it did. What branches did counts for their parent once they are joined."""
 
-    __slots__ = ("_forks", "_identity", "_joined", "_parent", "deeds", "leaving", "sagas", "strays", "struck")
+    __slots__ = ("_forks", "_identity", "_joined", "_parent", "begun", "deeds", "leaving", "sagas", "strays", "struck")
 
     def __init__(
         self, leaving: Callable[[], BaseException] | None = None, sagas: int = 0, *, parent: Line | None = None,
@@ -61,6 +61,8 @@ class Line:
         """How many sagas are open around what is called here."""
         self.struck = 0
         """How often its task had been cancelled when its last call began or was cut off."""
+        self.begun = 0
+        """The same, when its last call began that was on record."""
         self.leaving = leaving
         """In a saga that was cancelled before this process: what the first call that is not on record meets."""
         self.deeds: list[Any] = []

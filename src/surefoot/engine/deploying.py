@@ -12,6 +12,7 @@ from typing import Final
 
 from surefoot.core.entry import Stop
 from surefoot.core.state import STOPPED, RunState
+from surefoot.core.timer import MICROS
 from surefoot.store.contract import Store, WorkerSeen
 
 PATIENCE_SECONDS: Final = 600.0
@@ -27,17 +28,33 @@ def may_be_served_elsewhere(store: Store, state: RunState, code: str) -> bool:
 
     `code`: the digest of the code here (`code.digest()`).
     """
-    created = state.created
-    if created is None or not any(
-        _serves(other, created.workflow, created.queue) and other.serving is not None and other.serving.code != code
-        for other in store.workers()
-        if other.worker != store.worker
-    ):
+    if not _is_served_elsewhere(store, state, code):
         forget(store, state.run)
         return False
     with _lock:
         first = _since.setdefault((store.id, state.run), time.monotonic())
     return time.monotonic() - first < PATIENCE_SECONDS
+
+
+def tries_first(store: Store, state: RunState, code: str, now: int) -> bool:
+    """Whether a run that was taken up and got nowhere is looked through before it is claimed.
+
+    Only if that was done by other code, which still serves it: then the code here may be the wrong one, and the run is
+    left untouched. And for ten minutes at most since then: should its code kill every worker that looks through it, nobody
+    would know, so from then on it is claimed first, as it is by the code that took it up before.
+    """
+    taken_up = state.adoptions[-1] if state.adoptions else 0
+    is_new_here = state.code != code and now - taken_up < PATIENCE_SECONDS * MICROS
+    return is_new_here and _is_served_elsewhere(store, state, code)
+
+
+def _is_served_elsewhere(store: Store, state: RunState, code: str) -> bool:
+    created = state.created
+    others = [] if created is None else [other for other in store.workers() if other.worker != store.worker]
+    return created is not None and any(
+        _serves(other, created.workflow, created.queue) and other.serving is not None and other.serving.code != code
+        for other in others
+    )
 
 
 def forget(store: Store, run: str) -> None:

@@ -72,6 +72,8 @@ def drive(attempt: Attempt) -> Ending:
         program = attempt.program
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if session.stops and (ending := attempt.held_back(wish)) is not None:
+                return ending
             if not session.live and attempt.needs_claim(wish):
                 go_live(session)
                 if (ending := attempt.settled_meanwhile()) is not None:

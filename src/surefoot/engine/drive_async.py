@@ -53,6 +53,16 @@ class CancelledAgain(asyncio.CancelledError):
     """Replayed: this part of the run was cancelled here before."""
 
 
+class WorkflowTask(asyncio.Task[T]):
+    """The one that a workflow runs in. It knows how often it was cancelled, also when that has been dealt with."""
+
+    strikes = 0
+
+    def cancel(self, msg: Any = None) -> bool:
+        self.strikes += 1
+        return super().cancel(msg)
+
+
 LOOK_SECONDS = 0.01
 LAST_SECONDS = 1.0
 """How long an effect that has used up its time may take to end when it is cancelled."""
@@ -79,8 +89,10 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if (cut := cancellations.recorded(place, coming)) is not None:
         place.scope.take(spec.name)
         await _again(place, spec, args, kwargs, cut)
+    if (cut := cancellations.to_strike(place, coming)) is not None:
+        await cancellations.awaited(place, coming, cut)
     if session.limits:
-        await limits.held(place, session.state.calls.get(coming))
+        await _held(place, spec.name, coming)
     begun = session.begin(place, spec, args, kwargs)
     address = place.called
     if address != coming and (cut := cancellations.recorded(place, address)) is not None:
@@ -97,16 +109,35 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             cancellations.cut_off(place, address)
             raise
     else:
-        await replaying.in_turn(place, address, on_record=True)
+        try:
+            await replaying.in_turn(place, address, on_record=True)
+        except asyncio.CancelledError:
+            cancellations.cut_off_in_turn(place, address)
+            raise
     note(place, spec, args, kwargs, begun, asked)
     return session.finish(place, begun)
+
+
+async def _held(place: Place, name: str, address: str) -> None:
+    """In a block whose time is over. What is on record, and has not ended, is cut off here as if it had been begun."""
+    past = place.session.state.calls.get(address)
+    try:
+        await limits.held(place, past)
+    except asyncio.CancelledError:
+        if past is not None:
+            place.scope.take(name)
+            cancellations.cut_off(place, address)
+        raise
 
 
 async def _again(
     place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled
 ) -> None:
     """A call that was cut off before. If it was done all the same, a saga has to know."""
-    past = place.session.state.calls.get(cut.address)
+    session = place.session
+    past = session.state.calls.get(cut.address)
+    if past is not None and past.digest and past.kind == spec.kind:
+        session.require_same(place, past, spec, args, kwargs)
     if past is not None and (ending := recorded_ending(past)) is not None:
         note(place, spec, args, kwargs, ending, None)
     await cancellations.again(place, cut.address, cut)
@@ -126,6 +157,8 @@ async def run_attempt(attempt: Attempt) -> Ending:
         program = attempt.program
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
+            if session.stops and (ending := attempt.held_back(wish)) is not None:
+                return ending
             if not session.live and attempt.needs_claim(wish):
                 await go_live(session)
                 if (ending := attempt.settled_meanwhile()) is not None:
@@ -197,10 +230,11 @@ async def _look_around(attempt: Attempt, wish: Look | Trace | Repair | Observe |
 
 
 async def to_the_end(
-    body: Coroutine[Any, Any, T], on_cancel: Callable[[asyncio.Task[T], asyncio.CancelledError], None] | None = None
+    body: Coroutine[Any, Any, T] | asyncio.Task[T],
+    on_cancel: Callable[[asyncio.Task[T], asyncio.CancelledError], None] | None = None,
 ) -> tuple[T, asyncio.CancelledError | None]:
     """Await this even if we are cancelled meanwhile; what it gave, and the cancellation that is yet to be passed on."""
-    task = asyncio.get_running_loop().create_task(body)
+    task = body if isinstance(body, asyncio.Task) else asyncio.get_running_loop().create_task(body)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -403,7 +437,7 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
         nonlocal missed
         missed = not inner.cancel(*error.args)
 
-    outcome, cancelled = await to_the_end(_invoked(session, fn), pass_on)
+    outcome, cancelled = await to_the_end(WorkflowTask(_invoked(session, fn)), pass_on)
     if cancelled is None:
         return outcome
     if missed:  # It had ended already, so the cancellation is still to be met here.

@@ -70,8 +70,8 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
     if session.waits:
         return (yield from _suspend(session))
     if session.state.cancel is not None or isinstance(outcome, CancelSignal):
-        yield Append(RunCancelled())
-        tell_what_is_left(session)
+        tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
+        yield Append(RunCancelled(what_is_left(session)))
         return Cancelled(f"run {session.run} was cancelled{_by(session.state)}")
     outcome = session.continuation or outcome
     if not isinstance(outcome, Returned | Exception | ContinueSignal):
@@ -155,7 +155,7 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
 def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
     """Recorded effects that the code no longer asks for; or those whose outcome nobody knows."""
     if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
-        return [no_longer_asked(session.run, missing)]
+        return [no_longer_asked(session.run, missing, session.matcher.in_use())]
     # Code that was cancelled, or that caught what it must not, went on without them.
     doubtful = [past for past in session.in_doubt() if past.address not in given_up]
     return [open_question(session.run, past, "the code came to its end without it") for past in doubtful]
@@ -206,8 +206,17 @@ def _release(session: Session, error: BaseException) -> Generator[Append, Any, N
         yield Append(RunReleased(why))
 
 
+def what_is_left(session: Session) -> tuple[str, ...]:
+    """Of a cancelled run: effects that failed in doubt, or that its sagas could not undo."""
+    failed = (past for past in session.state.calls.values() if past.kind == "effect" and past.gave_up)
+    for past in failed:
+        session.left_behind.setdefault(past.address, False)
+    return tuple(session.left_behind)
+
+
 def tell_what_is_left(session: Session) -> None:
     """A cancelled run is over, but what may have happened outside is not: a person should look."""
+    _tell_what_failed_in_doubt(session)
     for past in () if session.dry else session.in_doubt():
         stop = left_behind(session.run, past)
         log.warning("%s", stop.message)

@@ -13,21 +13,25 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-import traceback
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from surefoot.core.changing import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
-from surefoot.core.matching import Learned, may_have_happened, split
+from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
 from surefoot.core.state import RunState
+from surefoot.engine import code
 from surefoot.engine.config import settings
+from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
 from surefoot.engine.rehearsal import rehearsing
+from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.spec import decorated_as, is_decorated
@@ -46,8 +50,28 @@ class Rehearsal(Session):
     """A dry session: it changes nothing of the folded run."""
 
     def __init__(self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None) -> None:
-        super().__init__(runtime, state, head, dry=True, learned=learned or Learned())
+        known = replace(learned, unproven=frozenset()) if learned is not None else Learned()
+        super().__init__(runtime, state, head, dry=True, learned=known)
         self.is_gate = self.sees_through_reruns = True
+        self.patience_seconds = PATIENCE_SECONDS
+        self._owner: object = None
+        """The thread or task that the code runs in."""
+
+    def root_place(self, owner: object) -> Place:
+        self._owner = owner
+        return super().root_place(owner)
+
+    def takes_long(self) -> None:
+        """Called beside it, once: whoever waits is told where it is."""
+        where = f" It is at {at}." if (at := self.where()) else ""
+        log.warning(
+            "run %s: its code is being replayed before the run is taken up, for %g s by now, and has not come to "
+            "anything new.%s Nothing was executed, and nothing is claimed.",
+            self.run, self.patience_seconds, where,
+        )  # fmt: skip
+
+    def where(self) -> str:
+        return _where(self._owner)
 
     def judged(self, outcome: Returned | BaseException) -> list[Stop]:
         """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
@@ -70,21 +94,32 @@ class Rehearsal(Session):
 
     def learnt(self) -> Learned:
         """What the next rehearsal, or the drive, has to know."""
-        return Learned(self.matcher.learned.inserted | self.matcher.found_inserted, frozenset(self.matcher.asked))
+        planned = [(kind, *split(address)) for kind, address in self.planned]
+        return Learned(
+            self.matcher.learned.inserted | self.matcher.found_inserted,
+            frozenset(self.matcher.asked),
+            frozenset(self.ended_branches),
+            frozenset(path for kind, path, name, _ in planned if kind == "step" and name != CHILD),
+            self.matcher.unproven((path for _, path, _, _ in planned), is_removed),
+        )
 
     def notes(self) -> list[str]:
         kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in self.kept]
-        return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first))
+        counted = [found.note(self.run) for found in self.counted.values()]
+        return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first)) + counted
 
 
 def is_needed(state: RunState) -> bool:
     """Whether something may be done twice, or much may be paid for twice, if the code has changed."""
     steps = 0
     for past in state.calls.values():
-        if past.kind == "effect" or may_have_happened(past):
+        if past.kind == "effect":
             return True
-        steps += past.kind == "step" and past.state in (PastState.DONE, PastState.FAILED)
-    return steps > MANY_STEPS
+        if past.kind == "step":
+            steps += past.state in (PastState.DONE, PastState.FAILED)
+            if steps > MANY_STEPS or is_child(past):
+                return True
+    return False
 
 
 def plain_functions(state: RunState, fn: Any) -> Stop | None:
@@ -112,7 +147,7 @@ def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
 @contextmanager
 def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
     """What is called in here is not to happen; and whoever waits is told if it takes long."""
-    timer = threading.Timer(PATIENCE_SECONDS, _tell_where, (rehearsal.run, threading.get_ident()))
+    timer = threading.Timer(rehearsal.patience_seconds, rehearsal.takes_long)
     timer.daemon = True
     timer.start()
     try:
@@ -122,16 +157,26 @@ def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
         timer.cancel()
 
 
-def _tell_where(run: str, thread: int) -> None:
-    frame = sys._current_frames().get(thread)
-    lines = traceback.extract_stack(frame) if frame is not None else []
-    ours = [line for line in lines if "surefoot" not in line.filename.split("/")[-2:-1]]
-    where = f" It is at {ours[-1].filename}, line {ours[-1].lineno}, in {ours[-1].name}." if ours else ""
-    log.warning(
-        "run %s: its code is being replayed before the run is taken up, for %g s by now, and has not come to anything "
-        "new.%s Nothing was executed, and nothing is claimed.",
-        run, PATIENCE_SECONDS, where,
-    )  # fmt: skip
+def _where(owner: object) -> str:
+    """The line of the user's code that a thread or a task is at."""
+    frame = next((frame for frame in _frames(owner) if code.is_projects(frame.f_code.co_filename)), None)
+    return "" if frame is None else f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
+
+
+def _frames(owner: Any) -> list[types.FrameType]:
+    """Where a thread or a task is, innermost first."""
+    found: list[types.FrameType] = []
+    if isinstance(owner, int):
+        frame = sys._current_frames().get(owner)
+        while frame is not None:
+            found.append(frame)
+            frame = frame.f_back
+        return found
+    waiting = owner.get_coro() if hasattr(owner, "get_coro") else None
+    while (frame := getattr(waiting, "cr_frame", None)) is not None:
+        found.insert(0, frame)
+        waiting = waiting.cr_await  # type: ignore[union-attr]
+    return found
 
 
 def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:

@@ -170,6 +170,8 @@ class Journal:
         """Those that are proposed."""
         self._torn = False
         """Interrupted while an entry was taken in: what is known of the run is not whole."""
+        self._claims = False
+        """Whether this process has claimed the run, or is about to. Until then no entry of a claim is its own."""
         self._closed = False
 
     # -- handing entries over ------------------------------------------------------------------
@@ -219,6 +221,7 @@ class Journal:
         """A ticket for taking the run over (or for creating it). Only one process can win it."""
         first = [] if created is None else [self._pack(created, self._clock.now())]
         self.epoch += 1
+        self._claims = True
         return Ticket(self, [*first, self._pack(adopted, self._clock.now())])
 
     def commit(self, ticket: Ticket) -> None:
@@ -327,8 +330,8 @@ class Journal:
     def _meet(self, record: Record, tickets: list[Ticket]) -> None:
         first = next((ticket for ticket in tickets if ticket.entries), None)
         ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
-        # While we claim, an entry of an older claim means that whoever made it lives and goes on.
-        outlived = record.epoch < self.epoch and record.kind not in _VISITOR_KINDS
+        # Until we have claimed it, an entry of an older claim means that whoever made it lives and goes on.
+        outlived = (record.epoch < self.epoch or not self._claims) and record.kind not in _VISITOR_KINDS
         if record.epoch > self.epoch or outlived or (record.kind in _FENCING_KINDS and not ours):
             raise Fenced(
                 f"run {self.run}: another process has taken over (epoch {record.epoch}, ours was {self.epoch}). "

@@ -16,7 +16,7 @@ from surefoot.core import values
 from surefoot.core.entry import Due, TimerFired, TimerSet, ValueNoted
 from surefoot.core.history import Past, PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds
-from surefoot.engine import current
+from surefoot.engine import current, moving
 from surefoot.engine.current import Place
 from surefoot.engine.replaying import LOOK_SECONDS
 from surefoot.engine.signals import RunSignal
@@ -70,8 +70,8 @@ class Timeout:
 
         place = self._place = verbs_async._async_place("timeout")
         session = place.session
-        address = self._address = place.scope.take("timeout")
-        past = session.state.calls.get(address)
+        address, past = moving.recorded(place, "timeout")
+        self._address = address
         session.meet_cancel(place, past)
         if past is not None:
             session.matcher.asked.add(address)
@@ -120,6 +120,8 @@ class Timeout:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        from surefoot.engine.cancellations import dealt_with
+
         inner, place = self._inner, self._place
         if inner is None or place is None:
             return
@@ -133,6 +135,8 @@ class Timeout:
             await inner.__aexit__(kind, error, trace)
         except TimeoutError:
             cut_off = True
+        if self._struck:
+            dealt_with(place)
         self._note(place, error)
         # Replayed, what is no call of ours may be quicker than before: it was cut off all the same.
         was_over = self._seq is not None and not self._struck and (error is None or isinstance(error, Exception))

@@ -22,6 +22,7 @@ from surefoot.core.command import Append, Ending, Failed, Pause, Verify, Wish
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
 from surefoot.core.history import Past, PastState, changed
+from surefoot.core.masking import Mask
 from surefoot.core.programs.calls import Call
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
@@ -64,6 +65,12 @@ class Question(Struct, frozen=True):
     @property
     def shown(self) -> str:
         return values.digest([self.form, self.text, bytes(self.details), self.schema, list(self.by)])
+
+    def masked(self, mask: Mask) -> Question:
+        """As it is recorded and shown: without the secrets that are known."""
+        if not mask:
+            return self
+        return msgspec.structs.replace(self, text=mask(self.text), details=values.masked(self.details, mask))
 
 
 def question(

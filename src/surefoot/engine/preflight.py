@@ -4,34 +4,41 @@ A rehearsal is a dry replay: recorded calls are answered by the journal, and the
 executed ends it. No run is claimed and nothing is written. What the code does *between* its calls is done, as in
 every replay. How the replay ends is judged by the session itself, as in a resume; its wishes to write are dropped.
 
+A step that has not run ends nothing here: its result is a placeholder, which may be passed on, and the rehearsal ends
+where the code looks into it. So it sees further than the one before a resume, which has the fence behind it.
+
 A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes and are told apart.
-It is *perhaps stranded* if an effect that was executed has not been asked for where the replay ends: in code that has not
-changed, everything on record comes before what is new. Calls may have been put in front of it; or the resume executes
-what is next, and finds only at its end that the effect is gone.
+It is *perhaps stranded* if the rehearsal ends too early to tell: an effect that was executed has not been asked for
+there, or is asked for with arguments that nobody knows yet. That is worth a line and no more: whatever is wrong there,
+the fence stops it before an effect is executed.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NoReturn
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from surefoot.core import doubt
-from surefoot.core.command import Done, Failed, Returned
-from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
-from surefoot.core.history import Past, cures, located, not_asked_yet
-from surefoot.core.matching import Learned
+from surefoot.core import doubt, reshaping
+from surefoot.core.command import Done, Ending, Failed, Returned
+from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop, Value
+from surefoot.core.history import Past, PastState, cures, located, not_asked_yet, not_known_yet
+from surefoot.core.matching import CHILD, Asked, Learned
 from surefoot.core.state import ENDED, RunState
-from surefoot.engine import drive, gate, journal, start
+from surefoot.engine import current, drive, gate, journal, placeholder, start
+from surefoot.engine.attempt import Attempt, recorded_ending
+from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
 from surefoot.engine.registry import Definition, registry
-from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.signals import ContinueSignal
+from surefoot.engine.signals import ContinueSignal, PlanSignal
+from surefoot.engine.spec import CallSpec
 from surefoot.errors import (
     CodeChanged,
     Damaged,
@@ -56,6 +63,8 @@ VERDICTS: Final = (DAMAGED, STRANDED, PERHAPS, IN_DOUBT, WAITS, GOES_ON)
 _NOT_THE_CODE: Final = frozenset({"InDoubt", "WaitingForAnswer", "Drifted", "Quarantined"})
 _OF_PEOPLE: Final = frozenset({"InDoubt", "WaitingForAnswer"})
 _EVERY_RUN: Final = 2**62
+_SOMETHING: Final = b'{"not known yet":"not known yet"}'
+_Outcome = Returned | BaseException
 
 
 class Finding(Struct, frozen=True):
@@ -79,6 +88,13 @@ class Finding(Struct, frozen=True):
     """(kind, address) of what would be executed next."""
     unclaimed: tuple[str, ...] = ()
     """Recorded steps that the code no longer asks for: told, and no reason to stop."""
+    kept: tuple[tuple[str, str], ...] = ()
+    """(address, why) of recorded calls whose outcome stands, though they are asked for with other arguments; and of verbs
+    without arguments that are more or less now."""
+    again: tuple[str, ...] = ()
+    """Recorded steps that are asked for with other arguments, and that would run again."""
+    filled_in: tuple[str, ...] = ()
+    """What recorded values of other versions of an installed package lack, and take a default for; what is dropped."""
 
 
 class _Verdict(Struct, frozen=True):
@@ -93,12 +109,22 @@ def unfinished(runtime: Runtime) -> list[str]:
     return [one.run for one in listed if one.row is None or one.row.status not in ENDED]
 
 
-def preflight(runtime: Runtime, runs: list[str]) -> Iterator[Finding | None]:
+class Patience(Struct, frozen=True):
+    """Code that takes longer than this is told of: the line that it is at."""
+
+    seconds: float = gate.PATIENCE_SECONDS
+    tell: Callable[[str], object] = str
+
+
+PATIENT: Final = Patience()
+
+
+def preflight(runtime: Runtime, runs: list[str], *, patience: Patience = PATIENT) -> Iterator[Finding | None]:
     """One answer for each run, in order. None: it has ended meanwhile."""
-    return (check(runtime, run) for run in runs)
+    return (check(runtime, run, patience=patience) for run in runs)
 
 
-def check(runtime: Runtime, run: str) -> Finding | None:
+def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Finding | None:
     """Rehearse one run with the workflows this process knows."""
     try:
         found = journal.load(runtime.store, run)
@@ -114,11 +140,13 @@ def check(runtime: Runtime, run: str) -> Finding | None:
     name = state.created.workflow if state.created else ""
     session = Rehearsal(runtime, state, head)
     definition: Definition | None = None
-    try:
-        definition = _definition(run, state.created)
-        verdict = _judge(session, definition)
-    except (Stopped, UsageError) as error:
-        verdict = _Verdict(_blame(error), (error,))
+    with reshaping.noting() as filled_in:
+        try:
+            definition = _definition(run, state.created)
+            session, outcome = _rehearsed(session, definition, patience)
+            verdict = _judge(session, definition, outcome)
+        except (Stopped, UsageError) as error:
+            verdict = _Verdict(_blame(error), (error,))
     in_doubt += _revived(_suspected(session), run, runtime.store.url)
     if verdict.name in (GOES_ON, WAITS):
         verdict = _held_up(verdict, in_doubt, _revived(_still_open(held), run, runtime.store.url))
@@ -132,9 +160,16 @@ def check(runtime: Runtime, run: str) -> Finding | None:
         driven,
         verdict.why,
         in_doubt,
-        tuple(session.planned),
+        (*session.passed, *session.planned),
         verdict.unclaimed,
+        (*sorted((past.address, why) for past, _, why in session.kept), *_counted(session)),
+        tuple(past.address for past in sorted(session.again, key=lambda past: past.first)),
+        tuple(filled_in),
     )
+
+
+def _counted(session: Session) -> Iterator[tuple[str, str]]:
+    return ((found.address, found.why) for found in session.counted.values())
 
 
 def _definition(run: str, created: RunCreated | None) -> Definition:
@@ -183,16 +218,107 @@ def _blame(error: BaseException) -> str:
 # --- the rehearsal ---------------------------------------------------------------------------------
 
 
-class Rehearsal(gate.Rehearsal):
-    """One that remembers which failures came from the journal."""
+NOT_KNOWN: Final = Raw(b'"not known yet"')
+"""Stands for the result of a step that has not run."""
 
-    def __init__(self, runtime: Runtime, state: RunState, head: Head, *, learned: Learned | None = None) -> None:
+
+class Rehearsal(gate.Rehearsal):
+    """One that remembers which failures came from the journal, and that can go on behind steps that have not run."""
+
+    def __init__(
+        self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None, passes_on: bool = False,
+        as_none: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(runtime, state, head, learned=learned)
         self._recorded_failures: list[BaseException] = []
+        self._passes_on = passes_on
+        self._as_none = as_none
+        """Steps that have not run are taken to give None: nobody can notice that code asks whether a value is None."""
+        self.passed: list[tuple[str, str]] = []
+        """Steps that would run, and behind which the rehearsal went on."""
+        self.blurred: list[str] = []
+        """Recorded effects that are asked for with something that is not known yet."""
+        self.looked = False
+        """Whether the code came to where it has to know what such a step gives."""
+        self.again: list[Past] = []
+        """Steps on record that would run again."""
+        self.on_slow: Callable[[str], object] = str
+
+    def takes_long(self) -> None:
+        super().takes_long()
+        self.on_slow(self.where())
+
+    # -- steps that have not run --------------------------------------------------------------------
+
+    def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
+        if not self.passed:
+            return super().begin(place, spec, args, kwargs)
+        try:
+            with placeholder.opaque():
+                return super().begin(place, spec, args, kwargs)
+        except placeholder.Opaque:
+            return self._with_unknown_arguments(place, spec)
+
+    def _begin(
+        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any],
+        raw_args: bytes, digest: str, past: Past | None,
+    ) -> Ending | Attempt:  # fmt: skip
+        known = past is not None and recorded_ending(past) is not None
+        if not known and self._passes_on and spec.kind == "step" and spec.name != CHILD and not self.state.reopenings:
+            return self._passed_by(address)
+        return super()._begin(place, address, spec, args, kwargs, raw_args, digest, past)
+
+    def _passed_by(self, address: str) -> Done:
+        with self._lock:
+            self.passed.append(("step", address))
+        return Done(NOT_KNOWN)
+
+    def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
+        """Which recorded call it is, is told by its number alone: a step may be it, and of an effect nobody can say."""
+        asked = self.asked(place, spec, place.called, _SOMETHING, "not known yet")
+        past = self.matcher.at(asked)
+        if past is not None:
+            self.matcher.asked.add(past.address)
+        if not asked.fenced:
+            return self._passed_by(asked.address)
+        if past is None:
+            with self._lock:
+                self.met.append(asked)
+        else:
+            self.blurred.append(past.address)
+        self.would_do(spec.kind, asked.address)
+        raise AssertionError(asked.address)
+
+    def decoded(self, value: Value) -> Any:
+        if value is not NOT_KNOWN:
+            return super().decoded(value)
+        return None if self._as_none else placeholder.Placeholder(self._looked_into)
+
+    def _looked_into(self) -> NoReturn:
+        self.looked = True
+        place = current.get()
+        mine = place is not None and place is not current.OUTSIDE and place.session is self
+        raise self._felt(place, PlanSignal()) if mine else PlanSignal()
+
+    def result(self, value: object) -> Returned:
+        try:
+            with placeholder.opaque():
+                return super().result(value)
+        except placeholder.Opaque:
+            return start.NOTHING_RETURNED
+
+    def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
+        if past.state in (PastState.DONE, PastState.FAILED):
+            self.again.append(past)
+        return super()._runs_again(past, asked, counts=counts)
+
+    # -- how it ends --------------------------------------------------------------------------------
 
     def unasked(self) -> list[Past]:
         """Executed effects that no branch has asked for, although each has come to what it would do next."""
-        heard = bool(self.planned or self.stops) and all(stop.reason in _OF_PEOPLE for stop in self.stops)
+        heard = bool(self.planned or self.passed or self.stops) and all(
+            stop.reason in _OF_PEOPLE for stop in self.stops
+        )
         if not heard or self.trouble is not None or self.state.cancel is not None:
             return []
         # Whoever sent the run back may want it to go another way.
@@ -204,8 +330,8 @@ class Rehearsal(gate.Rehearsal):
         missing = self.unasked()
         if not missing:
             return None
-        if self.planned:
-            at = f"{', '.join(address for _, address in self.planned[:5])} would run"
+        if coming := [*self.passed, *self.planned]:
+            at = f"{', '.join(address for _, address in coming[:5])} would run"
         else:
             at = f"the run stands still at {', '.join(stop.address for stop in self.stops[:5])}"
         return not_asked_yet(self.run, missing, at)
@@ -228,45 +354,90 @@ class Rehearsal(gate.Rehearsal):
         return False
 
 
-def _judge(session: Rehearsal, definition: Definition) -> _Verdict:
-    plan = definition.resume_plan()
-    try:
-        args, kwargs = start.recorded_arguments(session, plan)
-    except Stopped as error:
-        raise located(error, session.run, "its arguments") from None
+def _rehearsed(
+    first: Rehearsal, definition: Definition, patience: Patience, *, as_none: bool = False
+) -> tuple[Rehearsal, _Outcome]:
+    """Rehearse as often as it learns that steps were put in front of others, as before a resume."""
+    runtime, state, head = first.runtime, first.state, first.journal.head
+    plan, learned = definition.resume_plan(), None
+    for _ in range(gate.MOST_REHEARSALS):
+        session = Rehearsal(runtime, state, head, learned=learned, passes_on=True, as_none=as_none)
+        session.patience_seconds, session.on_slow = patience.seconds, patience.tell
+        try:
+            args, kwargs = start.recorded_arguments(session, plan)
+        except Stopped as error:
+            raise located(error, session.run, "its arguments") from None
+        if state.cancel is not None or gate.plain_functions(state, definition.fn) is not None:
+            return session, start.NOTHING_RETURNED
+        outcome = perform(session, definition, partial(definition.fn, *args, **kwargs))
+        if session.passed and isinstance(outcome, Exception) and not session.failed_before(outcome):
+            outcome = (
+                PlanSignal()
+            )  # Some functions do not ask a placeholder, but refuse it: nobody knows its type either.
+        if not session.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+            break
+        learned = session.learnt()
+    return session, outcome
+
+
+def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Verdict:
     if session.state.cancel is not None:
         return _Verdict(GOES_ON)  # To its end: the first verb it comes to cancels it.
     if (plain := gate.plain_functions(session.state, definition.fn)) is not None:
-        return _Verdict(STRANDED, _revived((plain,), session.run, session.runtime.store.url))
-    outcome = perform(session, definition, lambda: definition.fn(*args, **kwargs))
+        return _Verdict(STRANDED, _told(session, plain))
     if session.trouble is not None:
         return _trouble(session.trouble)
-    changed = tuple(session.judged(outcome))
-    if changed:
-        return _Verdict(STRANDED, _revived(changed, session.run, session.runtime.store.url))
+    if changed := session.judged(outcome):
+        sure = not session.passed or _is_stopped_with_none(session, definition)
+        return _Verdict(STRANDED if sure else PERHAPS, _told(session, *changed))
     if (perhaps := session.would_strand()) is not None:
-        return _Verdict(PERHAPS, _revived((perhaps,), session.run, session.runtime.store.url))
+        return _Verdict(PERHAPS, _told(session, perhaps))
+    if session.blurred:
+        return _Verdict(PERHAPS, _told(session, not_known_yet(session.run, session.blurred, session.passed[0][1])))
     if session.stops:
         return _stopped(session)
-    if session.planned:
+    if session.planned or session.looked:
         return _Verdict(GOES_ON)
     ending, wishes = _concluded(session, outcome)
     unclaimed = tuple(address for wish in wishes if isinstance(wish, CallsUnclaimed) for address in wish.addresses)
     if session.stops:
         return _stopped(session)
-    return _Verdict(*_of_the_end(session, plan, ending), unclaimed)
+    return _Verdict(*_of_the_end(session, definition.resume_plan(), ending), unclaimed)
 
 
-def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -> Returned | BaseException:
+def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
+    return _revived(tuple(map(_foreseen, stops)), session.run, session.runtime.store.url)
+
+
+def _foreseen(stop: Stop) -> Stop:
+    """No run stands at this stop yet, and an answer to what was not asked is refused."""
+    needs_stop = (" --is ", "--new")
+    cures = (
+        (f"{when} (once it has stopped)" if " match " in do and any(one in do for one in needs_stop) else when, do)
+        for when, do in stop.cures
+    )
+    return replace(stop, cures=tuple(cures))
+
+
+def _is_stopped_with_none(session: Rehearsal, definition: Definition) -> bool:
+    """Whether the code stops also if the steps that have not run give None: `is None` cannot be noticed.
+
+    Code that fails with None has looked into it, and would have been noticed: then the first answer stands.
+    """
+    again, outcome = _rehearsed(session, definition, Patience(session.patience_seconds, session.on_slow), as_none=True)
+    return bool(again.judged(outcome)) or (again.looked and not again.planned)
+
+
+def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -> _Outcome:
     """Replay the code up to where each branch would do something new, and say how it ended."""
-    with rehearsing(session):
+    with gate.on_stage(session):
         outcome = _in_a_loop(session, fn) if definition.is_async else drive.invoke(session, fn)
     if isinstance(outcome, KeyboardInterrupt):
         raise outcome
     return outcome
 
 
-def _in_a_loop(session: Rehearsal, fn: Callable[[], Any]) -> Returned | BaseException:
+def _in_a_loop(session: Rehearsal, fn: Callable[[], Any]) -> _Outcome:
     """In a thread of its own: whoever asks may be inside a loop already."""
     import asyncio
     import contextvars
@@ -332,7 +503,10 @@ def _of_the_next_segment(
     session: Session, plan: start.Plan, signal: ContinueSignal
 ) -> tuple[str, tuple[BaseException, ...]]:
     try:
-        start.next_arguments(session.run, plan, signal)
+        with placeholder.opaque():
+            start.next_arguments(session.run, plan, signal)
+    except placeholder.Opaque:
+        pass  # It begins with what a step gives that has not run.
     except UsageError as misuse:
         return STRANDED, (UsageError(str(misuse)),)  # Without its cause: no line of the user's raised that.
     return GOES_ON, ()

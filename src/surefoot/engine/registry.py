@@ -17,7 +17,7 @@ from surefoot.core.masking import secrets_in
 from surefoot.core.registry import mentions
 from surefoot.engine.config import checked_policy
 from surefoot.engine.identity import Identity, origin_of
-from surefoot.engine.spec import Binder, hides, require_named
+from surefoot.engine.spec import Binder, checked_was, hides, require_named
 from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
 from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected
@@ -57,7 +57,7 @@ class Definition:
         self.version = version
         self.is_named = name is not None
         """Whether the name was given with `name=`: then it alone says which workflow it is."""
-        self.was = (was,) if isinstance(was, str) else tuple(was)
+        self.was = checked_was(was, f"workflow {self.name}")
         """What it was called before: `old`, or `old_module:old`."""
         self.on_failure = on_failure
         self.watch = checked_witnesses(watch)

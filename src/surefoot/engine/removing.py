@@ -25,4 +25,4 @@ def removed(*names: Any) -> None:
 
 def is_removed(past: Past) -> bool:
     """Whether the code says that it no longer has this effect."""
-    return split(past.address)[1] in _removed
+    return split(past.address)[1].removesuffix(".undo") in _removed

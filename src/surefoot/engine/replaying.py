@@ -3,27 +3,34 @@
 On replay what took minutes is answered at once, and what is no call of ours (an HTTP request, a timer of asyncio) takes
 its time again. So one task may be far ahead of another, and what it then does to it would strike earlier than it did: a
 failing sibling in a TaskGroup cancels the others, the first of two cancels the second. So where tasks have scopes of
-their own, an outcome is handed over only when the other tasks have asked for what was recorded before it: they go in the
-recorded order. For each call that is waited at most as long as it took the process that recorded it to get there: code
-that has changed may never ask for it, and the fence around new effects judges that.
+their own, an outcome is handed over only when the other tasks have asked for what was recorded before it, and have been
+handed what came before it: they go in the recorded order. For each call that is waited at most as long as it took the process that recorded it to get there, and some
+seconds: code that has changed may never ask for it, which is told, and the fence around new effects judges that.
 
 Branches of `sf.gather` and `sf.map` are joined, and nothing that one of them does reaches another: they wait for nobody.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from bisect import bisect_right
 from collections.abc import Container, Iterator
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from surefoot.core.history import Past
 from surefoot.engine.current import Line, Place
 
 if TYPE_CHECKING:
+    import asyncio
+
     from surefoot.engine.session import Session
 
 SLACK_SECONDS: Final = 1.0
+PATIENCE_SECONDS: Final = 10.0
+"""So much longer another task is waited for: what it awaits beside us may be slower than it was."""
+_log = logging.getLogger("surefoot")
 LOOK_SECONDS: Final = 0.01
 _CALLS: Final = frozenset({"step", "effect", "timer", "wait"})
 _WHOLE: Final = re.compile(r"#\d+$")
@@ -50,6 +57,13 @@ class Backlog:
         asked = session.matcher.asked
         self._labels = [_Labelled(calls, asked) for calls in groups.values()][::-1]
         """Scopes with calls on record that may be those of a task of its own. The earliest is the last."""
+        self._owed: list[_Owed] = []
+        """Outcomes that were asked for and wait for their turn."""
+        self._told: set[str] = set()
+        self.met: set[str] = set()
+        """Calls before which the code was cancelled, and which it has come to again."""
+        self.is_cut_short = False
+        """In a rehearsal: a part of the code has come to its end, so that others may be cancelled only for that."""
 
     def before(self, seq: int | None) -> Iterator[Past]:
         """Those that came before that entry; None: all."""
@@ -68,20 +82,38 @@ class Backlog:
         """The same below that scope, as long as they may be expected."""
         elapsed = elapsed_seconds(self._session)
         for past in self.before(seq):
-            if past.address.startswith(path) and self._is_expected(past, elapsed):
+            if past.address.startswith(path) and self._is_expected(past, elapsed, SLACK_SECONDS):
                 yield past
 
-    def _is_expected(self, past: Past, elapsed: float) -> bool:
-        """Not for longer than it took the process that recorded it to come to it."""
+    def _is_expected(self, past: Past, elapsed: float, slack_seconds: float) -> bool:
+        """Not for much longer than it took the process that recorded it to come to it."""
         starts = self._session.state.adoptions
         index = bisect_right(starts, past.at)
         took = (past.at - starts[index - 1]) / 1e6 if index else 0.0
-        return elapsed < took + SLACK_SECONDS
+        return elapsed < took + slack_seconds
+
+    def _holds_up(self, place: Place, past: Past, elapsed: float) -> bool:
+        """Whether another task, which has yet to ask for this, is waited for. If that is given up, it is told."""
+        if not is_elsewhere(place, past.address):
+            return False
+        session = self._session
+        ends = session.dry and (session.planned or self.is_cut_short)
+        if self._is_expected(past, elapsed, SLACK_SECONDS if ends else PATIENCE_SECONDS):
+            return True
+        if not session.dry and past.address not in self._told:
+            self._told.add(past.address)
+            _log.warning(
+                "run %s: %s is on record, and no task has asked for it as long as it took before and %g s more. The other "
+                "tasks go on without it, perhaps in another order than before.",
+                session.run, past.address, PATIENCE_SECONDS,
+            )  # fmt: skip
+        return False
 
     def is_ahead(self, place: Place, seq: int | None) -> bool:
         """Whether another task has yet to ask for what came before that entry."""
         if place.line.is_stray:
-            return any(is_elsewhere(place, past.address) for past in self.to_come(seq))
+            elapsed = elapsed_seconds(self._session)
+            return any(self._holds_up(place, past, elapsed) for past in self.before(seq))
         labels = self._labels
         while labels and labels[-1].first() is None:
             labels.pop()
@@ -94,9 +126,57 @@ class Backlog:
                 continue
             owner = owner_of(place, first.address)
             labelled.is_joined = isinstance(owner, Line) and not owner.is_stray
-            if is_elsewhere(place, first.address) and self._is_expected(first, elapsed):
+            if self._holds_up(place, first, elapsed):
                 return True
         return False
+
+    @property
+    def has_owed(self) -> bool:
+        """Whether another task waits for its turn. It goes before this one, or right after it."""
+        return bool(self._owed)
+
+    def owe(self, place: Place, seq: int | None, turn: asyncio.Future[None]) -> _Owed:
+        owed = _Owed(inf if seq is None else seq, place, turn)
+        self._owed.append(owed)
+        self._owed.sort(key=lambda one: one.seq)
+        self.hand_over()
+        return owed
+
+    def hand_over(self) -> None:
+        """All that follow each other on record, in one turn of the loop: nobody who waits for one of them, and cancels
+        the others, comes in between.
+        """
+        for owed in self._owed:
+            if not owed.is_next:
+                if self.is_ahead(owed.place, owed.entry):
+                    break
+                owed.is_next = True
+                owed.turn.get_loop().call_soon(_hand, owed.turn)  # Not at once: the last one does not wait for it yet.
+
+    def forget(self, owed: _Owed) -> None:
+        if owed in self._owed:
+            self._owed.remove(owed)
+
+
+class _Owed:
+    """A task that waits until it is handed the outcome of its call."""
+
+    __slots__ = ("is_next", "place", "seq", "turn")
+
+    def __init__(self, seq: float, place: Place, turn: asyncio.Future[None]) -> None:
+        self.seq = seq
+        self.place = place
+        self.turn = turn
+        self.is_next = False
+
+    @property
+    def entry(self) -> int | None:
+        return None if self.seq == inf else int(self.seq)
+
+
+def _hand(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
 
 
 class _Labelled:
@@ -135,9 +215,16 @@ async def in_turn(place: Place, address: str, *, on_record: bool) -> None:
     session: Session = place.session
     past = session.state.calls.get(address) if on_record else None
     seq = None if past is None else past.seq
-    while session.backlog.is_ahead(place, seq):
-        session.check_trouble()
-        await asyncio.sleep(LOOK_SECONDS)
+    backlog = session.backlog
+    if not backlog.has_owed and not backlog.is_ahead(place, seq):
+        return
+    owed = backlog.owe(place, seq, asyncio.get_running_loop().create_future())
+    try:
+        while not (await asyncio.wait({owed.turn}, timeout=LOOK_SECONDS))[0]:
+            session.check_trouble()
+            backlog.hand_over()
+    finally:
+        backlog.forget(owed)
 
 
 def is_elsewhere(place: Place, address: str) -> bool:

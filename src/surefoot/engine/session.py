@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
-from surefoot.core import values
+from surefoot.core import matching, values
 from surefoot.core.address import Scope
 from surefoot.core.blindness import Blindness
 from surefoot.core.changing import kept_notes, new_effect, other_arguments, still_in_use, too_many
@@ -33,6 +33,7 @@ from surefoot.core.command import (
     Program,
     Returned,
 )
+from surefoot.core.counting import Counts, Differing
 from surefoot.core.doubt import Question
 from surefoot.core.entry import (
     NOTHING,
@@ -59,7 +60,7 @@ from surefoot.core.programs.calls import Call, called_off, effect, recovered, st
 from surefoot.core.reopening import Undone, undone, undone_meanwhile
 from surefoot.core.state import DOUBTFUL, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
-from surefoot.engine import code, current, late, originals, people, worldview
+from surefoot.engine import code, current, late, moving, originals, people, worldview
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
@@ -103,6 +104,7 @@ from surefoot.store.contract import Head
 S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
 REGAIN_SECONDS, REGAIN_LOOK_SECONDS = 30.0, 0.05
+HEAR_AGAIN_SECONDS, MOST_HEARINGS = 0.1, 20
 
 
 class Session:
@@ -125,6 +127,11 @@ class Session:
         self.unwind_seconds = unwind_seconds
         """A wait that is longer ends this drive, and the run is taken up again when it is over. None: none does."""
         self.handed_back = False
+        self.hearings = 0
+        """So often it was let go of to be rehearsed once more."""
+        self.may_hear_again = False
+        self.is_unheard = False
+        """It was let go of to be rehearsed once more."""
         """The worker is being stopped: no call begins any more."""
         self.live = False
         """Whether this process has claimed the run."""
@@ -172,7 +179,8 @@ class Session:
         """In tasks: when the code was called, by the clock of their loop."""
         self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned)
         self._matching = threading.Lock()
-        self.open_branches: set[str] = set()
+        self.open_branches: dict[str, tuple[str, ...]] = {}
+        self.ended_branches: set[str] = set()
         """Scopes of branches of `sf.map` and `sf.gather` that have not ended."""
         self.has_strays = False
         """Whether tasks of the workflow's own have opened scopes: nobody can tell what they may still ask for."""
@@ -184,6 +192,8 @@ class Session:
         """In a rehearsal: the new effects that it came to."""
         self.kept: list[tuple[Past, Asked, str]] = []
         self.told_kept: frozenset[str] = frozenset()
+        self.counted: dict[str, Differing] = {}
+        """Verbs without arguments of which there are more or less in front of a recorded effect than there were."""
         self.rehearsed = False
         """Whether the code was held against the record, or needs not be, before this drive."""
         self.reruns: list[tuple[Past, Asked]] = []
@@ -192,6 +202,8 @@ class Session:
         """Stops that people have heard of while the run waited for an answer (`people.identity`)."""
         self.told_map: object | None = None
         """The map whose progress is told, while it runs (`tallying.py`)."""
+        self.moved: set[tuple[int, str]] = set()
+        """By segment: recorded verbs that are asked for from another scope now (`moving.py`)."""
         self._patches: dict[tuple[int, str], bool] = {}
         """What `sf.patched` answered, by segment and name."""
         self.mask = Mask()
@@ -280,10 +292,9 @@ class Session:
             return WorldSeen(sights, why="drift that was accepted, as on_drift says")
         return WorldSeen(sights, why="a look before a resume" if self.state.world.sights else "")
 
-    def recall(self, place: Place, name: str) -> tuple[str, Past | None]:
-        """The next call of that name, and what is on record of it, which counts as asked for."""
-        address = place.scope.take(name)
-        past = self.state.calls.get(address)
+    def recall(self, place: Place, name: str, fits: Callable[[Past], bool] | None = None) -> tuple[str, Past | None]:
+        """The next call of that verb, and what is on record of it, which counts as asked for (`moving.py`)."""
+        address, past = moving.recorded(place, name, fits)
         self.meet_cancel(place, past)
         self.matcher.asked.add(address)
         return address, past
@@ -318,7 +329,7 @@ class Session:
         past: Past | None = None
         if not self.matcher.is_blank:
             past = self.state.calls.get(address)
-            if past is not None and self.matcher.takes(past, spec.kind, digest):
+            if past is not None and not spec.is_new and self.matcher.takes(past, spec.kind, digest):
                 pass  # By far the most common: the call that is on record there.
             else:
                 found = self._matched(place, spec, address, raw_args, digest)
@@ -326,6 +337,8 @@ class Session:
                     return found
                 address, past = found
                 place.called = address
+            if past is not None and past.kind == "effect" and not past.rewound:
+                self._count(place, past)
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
     def begin_at(
@@ -339,6 +352,16 @@ class Session:
             if (past.kind, past.digest or digest) != (spec.kind, digest):
                 return Halted(other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw_args))
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
+
+    def require_same(
+        self, place: Place, past: Past, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """A call that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
+        raw, digest = self._encoded(past.address, spec, args, kwargs)
+        if digest != past.digest:
+            raise self.stopped(
+                place, other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw)
+            )
 
     def _encoded(
         self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -360,11 +383,7 @@ class Session:
         self, place: Place, spec: CallSpec, address: str, raw: bytes, digest: str
     ) -> tuple[str, Past | None] | Ending:
         """Which recorded call is meant, and where it is on record; or how the call ends, without being made."""
-        scope = place.scope
-        asked = Asked(
-            address, scope.path, spec.name, scope.count(spec.name), spec.kind, digest, raw, spec.was, scope.also,
-            spec.uncompared, spec.binder.names, spec.on_change or settings.on_change, spec.is_new,
-        )  # fmt: skip
+        asked = self.asked(place, spec, address, raw, digest)
         try:
             with self._matching:
                 found = self.matcher.find(asked)
@@ -373,6 +392,8 @@ class Session:
         match found:
             case Same(past):
                 return past.address, past
+            case Kept(past, matching.ACTED_ON) | Rerun(past, True) if self._is_unheard(past):
+                raise self._hear_again(place)
             case Kept(past, why):
                 self._keep(past, asked, why)
                 return recorded_ending(past) or (past.address, past)
@@ -380,11 +401,46 @@ class Session:
                 return self._runs_again(past, asked, counts=counts) or (past.address, None)
             case Changed(past):
                 return Halted(self._other_call(past, asked))
-            case InUse(old):
-                raise self.misused(still_in_use(self.run, spec.name, old))
+            case InUse(old, by):
+                raise self.misused(still_in_use(self.run, by, old))
             case New(free, declared):
                 stop = self._fenced(asked) if asked.fenced and not declared else None
+                if stop is None and asked.fenced and not declared and self._is_early():
+                    raise self._hear_again(place)
                 return (free, None) if stop is None else Halted(stop)
+
+    def asked(self, place: Place, spec: CallSpec, address: str, raw: bytes, digest: str) -> Asked:
+        """The call as the code asks for it now."""
+        scope = place.scope
+        return Asked(
+            address, scope.path, spec.name, scope.count(spec.name), spec.kind, digest, raw, spec.was, scope.also,
+            spec.uncompared, spec.binder.names, spec.on_change or settings.on_change, spec.is_new,
+        )  # fmt: skip
+
+    @property
+    def advanced(self) -> bool:
+        """Whether anything new was recorded in this drive."""
+        return self.live and self.state.starts == 0
+
+    def _is_unheard(self, past: Past) -> bool:
+        """Whether a call that is new hid this one from the rehearsal: nobody knows yet if a later one is the recorded."""
+        return self.may_hear_again and self.advanced and past.address not in self.matcher.learned.asked
+
+    def _is_early(self) -> bool:
+        """Whether a new step hides, in a branch that is open, which recorded effects the code asks for there."""
+        hidden = self.matcher.learned.hidden
+        if not (hidden and self.may_hear_again):
+            return False
+        unasked = [past.address for past in self.matcher.unasked() if not (past.rewound or is_removed(past))]
+        branches = [
+            known for path, known in list(self.open_branches.items()) if any(one.startswith(path) for one in hidden)
+        ]
+        return any(address.startswith(known) for known in branches for address in unasked)
+
+    def _hear_again(self, place: Place) -> SuspendSignal:
+        """The run is let go of, rehearsed once more when what hid the rest has an outcome, and taken up again."""
+        self.is_unheard = True
+        return self.suspended(place, after(self.now(), HEAR_AGAIN_SECONDS))
 
     def _other_call(self, past: Past, asked: Asked) -> Stop:
         return other_arguments(
@@ -394,6 +450,7 @@ class Session:
     def learn_from(self, learned: Learned, told_kept: set[str]) -> None:
         """What a rehearsal has found out counts for this drive."""
         self.matcher = Matcher(self.state.calls, self.state.matches, self._whole_bytes, learned=learned)
+        self.may_hear_again = self.hearings < MOST_HEARINGS
         self.told_kept = frozenset(told_kept)
 
     def bytes_of(self, past: Past) -> bytes:
@@ -408,6 +465,25 @@ class Session:
         self.journal.lazily(CallKept(past.address, asked.digest, Raw(asked.args), why))
         if past.address not in self.told_kept:
             _log.warning("%s", kept_notes(self.run, [(past, self.bytes_of(past), asked.args, why)])[0])
+
+    def _count(self, place: Place, effect: Past) -> None:
+        """Whether verbs without arguments, which are matched by number, are as many here as they were. Noted once."""
+        at: Place | None = place
+        while at is not None and at.line is place.line and effect.address.startswith(at.scope.path):
+            for found in self._counts.differing(at.scope, effect):
+                if found.address not in self.counted:
+                    self.counted[found.address] = found
+                    self._note_count(found)
+            at = at.parent
+
+    def _note_count(self, found: Differing) -> None:
+        if self.dry:
+            return
+        first = self.state.calls.get(found.address)
+        if first is None or first.kept != found.digest:
+            self.journal.lazily(CallKept(found.address, found.digest, NOTHING, found.why))
+        if found.address not in self.told_kept:
+            _log.warning("%s", found.note(self.run))
 
     def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
         """A step with other arguments. None: it is to run. A rehearsal goes on with what it gave."""
@@ -424,14 +500,16 @@ class Session:
 
     def _fenced(self, asked: Asked) -> Stop | None:
         """Why a new effect does not begin. In a rehearsal that is judged at its end, when all branches were heard."""
-        with self._lock:
-            changed_code = next((stop for stop in self.stops if stop.reason == "CodeChanged"), None)
-            if self.dry:
+        if self.dry:
+            with self._lock:
                 self.met.append(asked)
-                return None
-        if changed_code is not None:
-            return changed_code  # Another branch has found that the code has changed: nothing more begins.
-        return self.fence(asked)
+            return None
+        return self.changed_code() or self.fence(asked)
+
+    def changed_code(self) -> Stop | None:
+        """What a branch has found in this drive: from then on nothing more begins in any other."""
+        with self._lock:
+            return next((stop for stop in self.stops if stop.reason == "CodeChanged"), None)
 
     def fence(self, asked: Asked) -> Stop | None:
         blocked = [
@@ -441,25 +519,31 @@ class Session:
         ]
         if not blocked:
             return None
-        alike = all(self.matcher.same_values(past, asked) for past in blocked)
-        return new_effect(self.run, asked, blocked, alike=alike, nothing=not self.live)
+        alike = [past for past in blocked if self.matcher.same_values(past, asked)]
+        likely = [*alike, *(past for past in blocked if past not in alike)]
+        in_use = self.matcher.in_use()
+        return new_effect(self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live)
 
     def _may_still(self, asked: Asked, address: str) -> bool:
         """Whether the code of another branch, which has not ended, may still ask for that effect."""
-        branches = list(self.open_branches)
-        if any(address.startswith(branch) and not asked.path.startswith(branch) for branch in branches):
+        if any(address.startswith(branch) for branch in self.matcher.learned.ended):
+            return False  # The rehearsal has heard it to its end.
+        branches = list(self.open_branches.items())
+        if any(address.startswith(known) and not asked.path.startswith(branch) for branch, known in branches):
             return True
         return self.has_strays and "[" in address
 
-    def branch_opens(self, paths: list[str]) -> None:
+    def branch_opens(self, scopes: Sequence[Scope]) -> None:
+        """Its calls are on record under its path, or where a declaration (`was=`) says."""
         with self._lock:
-            self.open_branches.update(paths)
+            for scope in scopes:
+                self.open_branches[scope.path] = (scope.path, *(path for path, counted in scope.also if counted))
 
     def branch_ends(self, path: str, error: BaseException | None) -> None:
         """In a rehearsal, a branch that came to something new has not ended: in the drive it goes on there."""
         if not (self.dry and isinstance(error, RunSignal)):
             with self._lock:
-                self.open_branches.discard(path)
+                self.ended_branches.update(self.open_branches.pop(path, ()))
 
     def _begin(
         self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -585,6 +669,10 @@ class Session:
     def _undone(self) -> list[Undone]:
         """What earlier processes did and took back."""
         return undone(self.matcher.recorded())
+
+    @cached_property
+    def _counts(self) -> Counts:
+        return Counts(self.matcher.recorded())
 
     @cached_property
     def backlog(self) -> Backlog:
@@ -922,6 +1010,8 @@ class Session:
         self.ended = False
         self.continuation = None
         self.__dict__.pop("backlog", None)
+        self.__dict__.pop("_counts", None)
+        self.counted.clear()
         self.matcher = Matcher(self.state.calls, (), self._whole_bytes)
 
     def say_why(self, pause: Pause) -> None:

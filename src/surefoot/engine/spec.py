@@ -217,7 +217,7 @@ class CallSpec:
         """What happens to a recorded call that is asked for with other arguments; None: as configured."""
         self.is_new = was is None
         """Declared as new: no effect on record is this one."""
-        self.was = tuple(escape(old) for old in ((was,) if isinstance(was, str) else was or ()))
+        self.was = tuple(map(escape, checked_was(was, f"{kind} {self.name}")))
         """Names under which calls on record are its own."""
         self.check: Callable[..., Any] | None = None
         self.undo: CallSpec | None = None
@@ -235,6 +235,7 @@ class CallSpec:
         values.register_annotations(fn)
         if kind == "effect":
             self._check_effect()
+            self._refuse_circle()
             _effects.setdefault(self.name, {})[f"{fn.__module__}:{fn.__qualname__}"] = self
 
     def _check_effect(self) -> None:
@@ -255,6 +256,22 @@ class CallSpec:
         for witness in self.touches:
             if not inspect.isfunction(witness):  # a function of the arguments gives one when it is called
                 distinct([witness])
+
+    def _refuse_circle(self) -> None:
+        """Effects of one place that are each other's old names: nobody could tell whose the recorded calls are."""
+        place = _place(self.fn)
+        path, ahead = [self.name], list(self.was)
+        while ahead:
+            name = ahead.pop()
+            if name == self.name:
+                told = " -> ".join([*path, name])
+                raise UsageError(
+                    f"effect {name}: was= leads back to it ({told}). Say it of one of them, or rename anew."
+                )
+            found = [spec for spec in _effects.get(name, {}).values() if _place(spec.fn) == place]
+            if name not in path and found:
+                path.append(name)
+                ahead += [old for spec in found for old in spec.was]
 
     def set_check(self, fn: Callable[..., Any]) -> None:
         """The function that looks whether this effect happened. It takes the effect's arguments."""
@@ -430,6 +447,19 @@ def _checked_retries(retries: int | None) -> int | None:
 
 def checked_on_change(on_change: str | None, what: str) -> str | None:
     return None if on_change is None else one_of(on_change, ON_CHANGE, f"{what}: on_change")
+
+
+def checked_was(was: Any, what: str) -> tuple[str, ...]:
+    """The old names that were given; none for `None`, which says that it is new."""
+    names = (was,) if isinstance(was, str) else () if was is None else was
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) and name for name in names):
+        raise UsageError(f'{what}: was={was!r:.100}: what it was called before, as was="old" or was=("older", "old")')
+    return tuple(names)
+
+
+def _place(fn: Callable[..., Any]) -> tuple[str, str]:
+    """The module, and the function or class in it, that a function is defined in."""
+    return fn.__module__, fn.__qualname__.rpartition(".")[0]
 
 
 def _checked_backoff(backoff: object) -> Backoff:

@@ -147,7 +147,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
     patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
     nap, napped = FIRST_NAP, 0.0
     may_create = plan.args is not None
-    fallbacks = 0
+    fallbacks = hearings = 0
     session: Session | None = None
     parked_until: Due | None = None
     while True:
@@ -174,6 +174,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
                 continue
             if not driven_elsewhere(runtime, state):
                 session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
+                session.hearings = hearings
                 session.follow(plan.watch, plan.on_drift, plan.approve, plan.on_failure)
                 return (yield from _enlisted(session, _drive(session, plan)))
         except AlreadyThere:
@@ -181,6 +182,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             continue
         except Suspended:
             may_create = False  # What the workflow itself needs is away: wait for it here.
+            hearings += session is not None and session.is_unheard
             continue
         except (DrivenHere, LostClaim):
             pass  # This process drives it already, or another was quicker: wait for them.
@@ -250,7 +252,8 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
     except (DrivenHere, LostClaim):
         raise PassedBy from None
     except Suspended:
-        runtime.has_driven(run, session.journal.epoch, plan.fn)
+        if not session.is_unheard:
+            runtime.has_driven(run, session.journal.epoch, plan.fn)
         raise
     except JournalCorrupt as error:
         yield Do(partial(step_back, runtime, plan, run, error, session))
@@ -259,8 +262,7 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
 
 def _claimed(session: Session, plan: Plan) -> Loop:
     poison = _quarantine(session.state) if session.state.starts >= MOST_STARTS else None
-    if session.state.starts == 0:
-        # One that was taken up and got nowhere is claimed first: should its code kill this worker, too, that is known.
+    if poison is None and (yield from _is_tried_first(session)):
         yield from _gate(session, plan)
         yield from _left_to_others(session)
     try:
@@ -273,6 +275,15 @@ def _claimed(session: Session, plan: Plan) -> Loop:
         session.stops.append(poison)
         return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     return (yield from _drive(session, plan))
+
+
+def _is_tried_first(session: Session) -> Loop:
+    """One that was taken up and got nowhere is claimed first: should its code kill this worker, too, that is known."""
+    state, runtime = session.state, session.runtime
+    if state.starts == 0:
+        return True
+    now = runtime.clock.now()
+    return (yield Do(lambda: deploying.tries_first(runtime.store, state, code.digest(), now)))
 
 
 def _left_to_others(session: Session) -> Loop:
@@ -421,7 +432,7 @@ def _gate(session: Session, plan: Plan) -> Loop:
         if not rehearsal.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = learnt
-    session.learn_from(learnt, {past.address for past, _, _ in rehearsal.kept})
+    session.learn_from(learnt, {*(past.address for past, _, _ in rehearsal.kept), *rehearsal.counted})
     session.stops += stops
     if not stops:
         for note in notes:

@@ -24,7 +24,7 @@ from surefoot.core.entry import SagaCancelled, Stop
 from surefoot.core.history import Past, changed
 from surefoot.core.parking import unavailable
 from surefoot.core.timer import after
-from surefoot.engine import current, drive
+from surefoot.engine import current, drive, moving
 from surefoot.engine.config import loud
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
@@ -51,8 +51,7 @@ class Saga:
         place = self._place = current.require_branch("saga")
         session = place.session
         session.enter_verb(place)
-        self._address = place.scope.take("saga")
-        self._cancelled = session.state.calls.get(self._address)
+        self._address, self._cancelled = moving.recorded(place, "saga")
         if self._cancelled is not None:
             session.matcher.asked.add(self._address)
             if self._cancelled.kind != "saga":

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
-from surefoot.core.address import Scope
+from surefoot.core import values
+from surefoot.core.address import Scope, escape
 from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.entry import (
     Due,
@@ -26,7 +27,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
-from surefoot.engine import branches, current, drive, lines, people, worldview
+from surefoot.engine import branches, current, drive, lines, moving, people, worldview
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
 from surefoot.engine.people import Decision
@@ -77,25 +78,34 @@ def outside() -> Iterator[None]:
 # -- recorded values -----------------------------------------------------------------------------------
 
 
-def _noted(name: str, make: Callable[[Session], object]) -> Any:
-    place = current.require_branch(name)
+def _noted(verb: str, name: str | None, make: Callable[[Session], object]) -> Any:
+    place = current.require_branch(verb)
     session = place.session
-    return session.note(place, name, lambda: make(session), ValueNoted)
+    return session.note(place, pinned(verb, name), lambda: make(session), ValueNoted)
 
 
-def now() -> datetime:
-    """The time, recorded: replay gets the same."""
-    return _noted("now", lambda session: datetime.fromtimestamp(session.clock.now() / 1e6, UTC))  # type: ignore[no-any-return]
+def pinned(verb: str, name: str | None) -> str:
+    """What a verb without arguments is called on record: its own name tells it from others, else only its number."""
+    if name is None:
+        return verb
+    if not name or "/" in name:
+        raise UsageError(f"sf.{verb}(name={name!r:.40}): a name has at least one character, and no slash")
+    return f"{verb}({escape(name)})"
 
 
-def random() -> float:
-    """A number from 0 to 1, recorded."""
-    return _noted("random", lambda session: session.clock.random())  # type: ignore[no-any-return]
+def now(*, name: str | None = None) -> datetime:
+    """The time, recorded: replay gets the same. `name` pins it: it keeps its value also if others are put in front of it."""
+    return _noted("now", name, lambda session: datetime.fromtimestamp(session.clock.now() / 1e6, UTC))  # type: ignore[no-any-return]
 
 
-def uuid4() -> uuid.UUID:
-    """A random id, recorded."""
-    return _noted("uuid4", lambda session: session.clock.uuid4())  # type: ignore[no-any-return]
+def random(*, name: str | None = None) -> float:
+    """A number from 0 to 1, recorded. `name` pins it, as in `sf.now`."""
+    return _noted("random", name, lambda session: session.clock.random())  # type: ignore[no-any-return]
+
+
+def uuid4(*, name: str | None = None) -> uuid.UUID:
+    """A random id, recorded. `name` pins it, as in `sf.now`."""
+    return _noted("uuid4", name, lambda session: session.clock.uuid4())  # type: ignore[no-any-return]
 
 
 def patched(change: str) -> bool:
@@ -121,7 +131,10 @@ def progress(done: float, total: float | None = None, note: str = "") -> None:
 def publish(name: str, value: object) -> None:
     """Let others see a value of the run while it goes on."""
     place = current.require_branch("publish")
-    place.session.note(place, "publish", lambda: value, lambda address, raw: Published(address, name, raw))
+    mask = place.session.mask
+    place.session.note(
+        place, "publish", lambda: value, lambda address, raw: Published(address, name, values.masked(raw, mask))
+    )
 
 
 # -- scopes and branches ------------------------------------------------------------------------------
@@ -212,7 +225,7 @@ def _side_by_side(
     forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
-    place.session.branch_opens([scope_.path for scope_ in scopes])
+    place.session.branch_opens(scopes)
 
     def branch(index: int) -> None:
         opened = Place(place.session, scopes[index], threading.get_ident(), line=forks[index])
@@ -270,10 +283,10 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
 # -- waiting: the logic once, as generators ------------------------------------------------------------
 
 
-def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
+def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address, past = session.recall(place, "sleep")
+    address, past = session.recall(place, called)
     if past is not None:
         if past.kind != "timer":
             raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
@@ -293,7 +306,7 @@ def sleeping(place: Place, make_due: Callable[[Session], Due]) -> Wait:
 def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address, past = session.recall(place, "wait_event")
+    address, past = session.recall(place, "wait_event", lambda past: past.name == name)
     due: Due | None
     if past is None:
         session.would_do("wait_event", address)
@@ -359,18 +372,18 @@ def perform_wait(place: Place, program: Wait) -> Any:
         raise
 
 
-def sleep(duration: Duration) -> None:
-    """Sleep; the deadline is recorded, so a crash does not start the wait again."""
-    wait_seconds = seconds(duration)
+def sleep(duration: Duration, *, name: str | None = None) -> None:
+    """Sleep; the deadline is recorded, so a crash does not start the wait again. `name` pins it, as in `sf.now`."""
+    wait_seconds, called = seconds(duration), pinned("sleep", name)
     place = current.require_blocking("sleep")
-    perform_wait(place, sleeping(place, lambda session: after(session.now(), wait_seconds)))
+    perform_wait(place, sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
 
 
-def sleep_until(moment: datetime) -> None:
-    """Sleep until a moment of the wall clock."""
-    wall = wall_micros(moment)
+def sleep_until(moment: datetime, *, name: str | None = None) -> None:
+    """Sleep until a moment of the wall clock. `name` pins it, as in `sf.now`."""
+    wall, called = wall_micros(moment), pinned("sleep", name)
     place = current.require_blocking("sleep_until")
-    perform_wait(place, sleeping(place, lambda session: until(session.now(), wall)))
+    perform_wait(place, sleeping(place, called, lambda session: until(session.now(), wall)))
 
 
 def wall_micros(moment: datetime) -> int:
@@ -460,9 +473,11 @@ def asked_for(
     session = place.session
     session.enter_verb(place)
     try:
-        return place, place.scope.take(verb), people.question(verb, text, details, by, timeout, wanted)
+        asked = people.question(verb, text, details, by, timeout, wanted).masked(session.mask)
     except UsageError as error:
         raise session.misused(error) from None
+    address, _ = moving.recorded(place, verb, lambda past: past.shown == asked.shown)
+    return place, address, asked
 
 
 # -- the world ------------------------------------------------------------------------------------------

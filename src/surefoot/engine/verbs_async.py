@@ -119,7 +119,7 @@ async def _side_by_side(
     ends = Ends(len(thunks))
     forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
-    place.session.branch_opens([scope.path for scope in scopes])
+    place.session.branch_opens(scopes)
 
     async def branch(index: int) -> None:
         me = asyncio.current_task()
@@ -177,6 +177,8 @@ async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = 
         if not taken:
             place.scope.take(verb)
         await cancellations.again(place, address, cut)
+    if (cut := cancellations.to_strike(place, address)) is not None:
+        await cancellations.awaited(place, address, cut)
     if session.limits:
         await limits.held(place, session.state.calls.get(address))
     answer: Any = None
@@ -199,18 +201,18 @@ async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = 
         raise
 
 
-async def sleep(duration: Duration) -> None:
-    """Sleep; the deadline is recorded, so a crash does not start the wait again."""
-    wait_seconds = seconds(duration)
+async def sleep(duration: Duration, *, name: str | None = None) -> None:
+    """Sleep; the deadline is recorded, so a crash does not start the wait again. `name` pins it, as in `sf.now`."""
+    wait_seconds, called = seconds(duration), verbs.pinned("sleep", name)
     place = _async_place("sleep")
-    await _perform(place, "sleep", verbs.sleeping(place, lambda session: after(session.now(), wait_seconds)))
+    await _perform(place, called, verbs.sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
 
 
-async def sleep_until(moment: datetime) -> None:
-    """Sleep until a moment of the wall clock."""
-    wall = verbs.wall_micros(moment)
+async def sleep_until(moment: datetime, *, name: str | None = None) -> None:
+    """Sleep until a moment of the wall clock. `name` pins it, as in `sf.now`."""
+    wall, called = verbs.wall_micros(moment), verbs.pinned("sleep", name)
     place = _async_place("sleep_until")
-    await _perform(place, "sleep", verbs.sleeping(place, lambda session: until(session.now(), wall)))
+    await _perform(place, called, verbs.sleeping(place, called, lambda session: until(session.now(), wall)))
 
 
 async def wait_event(name: str, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - recorded, survives a crash

@@ -36,6 +36,7 @@ GENTLE_SECONDS: Final = 2.0
 """How long a child may take to end its own child, when we are interrupted; half of it for a child's child."""
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
 _SAID, _TROUBLE, _STRANGE = b"s", b"t", b"f"
 _FRAME: Final = 5
 
@@ -102,6 +103,12 @@ def die() -> NoReturn:
     """SIGKILL for this very process: nothing after this line happens, in no thread."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError
+
+
+def adopting(on: bool) -> None:
+    """Whether what our children leave behind is ours to wait for, and not the system's."""
+    if _prctl is not None:
+        _prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
 
 
 # --- the child -------------------------------------------------------------------------------------

@@ -39,7 +39,6 @@ from surefoot.store.contract import (
     Store,
     Stored,
     Wanted,
-    WorkerSeen,
 )
 
 ODD_RUN_IDS = (
@@ -188,13 +187,14 @@ class StoreContract:
         serving = Serving(("refactor", "größer"), ("mail",), "digest")
         store.serve(serving)
 
-        (seen,) = _seen(store, lambda one: one.worker == store.worker and one.serving == serving)
+        (seen,) = [one for one in store.workers() if one.worker == store.worker]
 
+        assert seen.serving == serving
         assert (seen.pid, seen.host) == (os.getpid(), socket.gethostname())
         assert 0 < seen.since < _FAR_OFF
         assert seen.heard is None or 0 < seen.heard < _FAR_OFF
         store.serve(None)
-        assert _seen(store, lambda one: one.worker == store.worker and one.serving is None)
+        assert [one.serving for one in store.workers() if one.worker == store.worker] == [None]
 
     def test_durability_is_said_in_words(self, store: Store) -> None:
         """`doctor` prints it."""
@@ -989,11 +989,3 @@ def _in_threads(work: Callable[[int], None]) -> None:
         thread.join()
     if failures:
         raise failures[0]
-
-
-def _seen(store: Store, wanted: Callable[[WorkerSeen], bool]) -> list[WorkerSeen]:
-    """The workers of which this holds, as soon as there are any: a store may take a moment to tell."""
-    until = time.monotonic() + 10
-    while not (found := [one for one in store.workers() if wanted(one)]) and time.monotonic() < until:
-        time.sleep(0.01)
-    return found

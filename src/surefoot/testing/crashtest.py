@@ -66,6 +66,9 @@ def crashtest(
     files, each effect at most once. Every run works in a fresh copy of the current folder, and with a store of its own;
     sleeps take no time, approvals are given unless --answer says otherwise. ARGS are written as for `surefoot run`.
 
+    Where every kill held, four things more are tried: the answer of an effect is lost, an operation inside it fails,
+    what it has started lands after the kill, and somebody else edits a file that the run relies on.
+
     Exit code: 0 everything held, 1 not everything, 2 there is nothing to explore (it fails, does not end, or never
     comes to where it is to be killed), 130 and 143 ended by Ctrl-C or SIGTERM.
     """

@@ -17,8 +17,8 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -27,7 +27,7 @@ import msgspec
 from msgspec import Struct
 
 from surefoot.core import values
-from surefoot.engine import runtime
+from surefoot.engine import gate, runtime
 from surefoot.engine.config import settings
 from surefoot.engine.handle import Run, get_run
 from surefoot.errors import Damaged, InDoubt, Stopped, SurefootError, UsageError, WaitingForAnswer
@@ -35,18 +35,24 @@ from surefoot.store.open import close_all, open_store
 from surefoot.testing import answers as people
 from surefoot.testing.children import Ended, Tell, in_child
 from surefoot.testing.clock import FastClock
-from surefoot.testing.damaging import damage
+from surefoot.testing.damaging import DAMAGES, damage
+from surefoot.testing.mishaps import LATE
+from surefoot.testing.plan import edits, lags
+from surefoot.testing.survivor import Survivor
 from surefoot.testing.watching import (
     AT,
     BEGUN,
     ENDED,
     EVENTS_FILE,
+    LANDED,
     LEDGER_FILE,
     LOG_FILE,
     STORE_FOLDER,
+    STRUCK,
     TIME,
     Event,
     Watch,
+    note,
     read_events,
 )
 from surefoot.testing.worlds import (
@@ -128,13 +134,30 @@ class Seen:
     ledger: list[str]
     fired: bool = False
     before_kill: int = 0
-    """How many events were there when it was killed."""
+    """How many events were there when it was killed, or when the mishap struck."""
     log: str = ""
     damage: str = ""
 
     @property
     def boundaries(self) -> list[str]:
         return [event.text for event in self.events if event.what == AT]
+
+
+@dataclass(frozen=True)
+class Strike:
+    """What happens to a run, and where; nothing, without a target."""
+
+    target: str | None = None
+    damage: str = ""
+    """What is done to the store of the killed run."""
+    mishap: str = ""
+    """What happens there instead of a kill."""
+    eyes: bool = False
+    """Whether it is seen which effect changes the world."""
+    survivor: Survivor | None = None
+    """What goes on after the kill."""
+    rehearsed: bool = True
+    """Whether a resumed run is replayed before it goes on, as it always is outside of the kit."""
 
 
 class Stage:
@@ -144,6 +167,8 @@ class Stage:
         self.task = task
         self._scratch = scratch
         self._start = time.time_ns() // 1000
+        self._lags: dict[str, int] = {}
+        self._edits: dict[str, list[str]] = {}
         self._seconds = task.seconds
         self._pristine = scratch / "pristine"
         self._store = scratch / "store"
@@ -156,60 +181,102 @@ class Stage:
             import surefoot.engine.start_async  # noqa: F401 - here, and not once in every child
         gc.freeze()  # Else the first collection in a child copies every page that we share with it.
 
-    def uninterrupted(self, name: str) -> Seen:
-        """The workflow as it is, to compare with. It stays on disk."""
+    def uninterrupted(self, name: str, *, eyes: bool = False) -> Seen:
+        """The workflow as it is, to compare with. It stays on disk. With `eyes`, what each effect changes is noted."""
         begun = time.monotonic()
-        seen = self._play(self._scratch / name, target=None, how="")
+        seen = self._play(self._scratch / name, Strike(eyes=eyes))
         taken = time.monotonic() - begun
+        if not self._lags:
+            self._lags = lags(seen.events, self.task.run)
+            self._edits = edits(seen.events, self.task.run, self.task.world.exclude)
         asked_for = max(self.task.seconds, 2 * taken)  # Who says --seconds 2 does not mean ten for each resume.
         self._seconds = min(asked_for, max(LEAST_SECONDS, PATIENCE * taken))
         return seen
 
     @contextmanager
     def scenario(self, target: str, how: str = "") -> Iterator[Seen]:
-        """Killed there, and brought home. Its folder is there as long as it is looked at."""
+        """Killed there, or struck by that mishap, and brought home. Its folder is there as long as it is looked at."""
         place = self._scratch / "scenario"
+        strike = (
+            Strike(target, damage=how) if how in DAMAGES else Strike(target, mishap=how, eyes=how not in ("", LATE))
+        )
         try:
-            yield self._play(place, target=target, how=how)
+            if how == LATE:
+                with closing(self._survivor(target)) as survivor:
+                    yield self._play(place, replace(strike, survivor=survivor))
+            else:
+                yield self._play(place, strike)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
-    def _play(self, place: Path, *, target: str | None, how: str) -> Seen:
+    def _survivor(self, target: str) -> Survivor:
+        # A resumed run must not come to its own limit by waiting for it.
+        return Survivor(self._lags.get(target, 0), patience=self._seconds / 2)
+
+    @contextmanager
+    def unrehearsed(self, target: str) -> Iterator[Seen]:
+        """Killed there, and resumed without the rehearsal: what lies between calls runs once in the process."""
+        place = self._scratch / "scenario"
+        try:
+            yield self._play(place, Strike(target, rehearsed=False))
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _play(self, place: Path, strike: Strike) -> Seen:
         place.mkdir()
         folder = place / "world"
         shutil.copytree(self._pristine, folder, symlinks=True)
         shutil.copytree(self._store, place / STORE_FOLDER)
-        fired, before_kill, done = False, 0, ""
+        killed, before_kill, done = False, 0, ""
         for number in range(MOST_LEGS):
-            ended = in_child(lambda tell: self._leg(place, target, tell, first=not number), seconds=self._seconds)  # noqa: B023 - called at once
-            if ended.killed and target is not None:
-                fired, before_kill, target = True, len(read_events(place / EVENTS_FILE)), None
-                done = damage(place / STORE_FOLDER / DATABASE, how, seed=str(before_kill)) if how else ""
+            ended = in_child(lambda tell: self._leg(place, strike, tell, first=not number), seconds=self._seconds)  # noqa: B023 - called at once
+            if ended.killed and strike.target is not None:
+                killed, before_kill = True, len(read_events(place / EVENTS_FILE))
+                if strike.damage:
+                    done = damage(place / STORE_FOLDER / DATABASE, strike.damage, seed=str(before_kill))
+                if strike.survivor is not None:
+                    strike.survivor.begin(self._time(place))
+                strike = replace(strike, target=None)
                 continue
             leg = _leg_of(ended)
             if not leg.goes_on:
                 break
         else:
             leg = Leg(Ending.LATE, text=f"has not ended after {MOST_LEGS} starts")
+        if killed and strike.survivor is not None and strike.survivor.land():
+            note(place / EVENTS_FILE, Event(LANDED))
+        events = read_events(place / EVENTS_FILE)
+        struck = next((number for number, event in enumerate(events, 1) if event.what == STRUCK), 0)
         return Seen(
-            leg, read_events(place / EVENTS_FILE), folder, _lines(place / LEDGER_FILE), fired, before_kill,
+            leg, events, folder, _lines(place / LEDGER_FILE), killed or bool(struck), struck or before_kill,
             _tail(place / LOG_FILE), done,
         )  # fmt: skip
 
+    def _time(self, place: Path) -> int:
+        """What the kit's clock says: time that has passed stays passed."""
+        past = read_events(place / EVENTS_FILE)
+        return max([self._start, *(int(event.value) for event in past if event.what == TIME)])
+
     # -- in a child ---------------------------------------------------------------------------------
 
-    def _leg(self, place: Path, target: str | None, tell: Tell, *, first: bool) -> None:
+    def _leg(self, place: Path, strike: Strike, tell: Tell, *, first: bool) -> None:
         task = self.task
         os.chdir(place / "world")
         sys.dont_write_bytecode = True  # The first import of a module must not differ from the others.
         _silence(place / LOG_FILE)
-        watch = Watch(place / EVENTS_FILE, run=task.run, target=target)
+        watch = Watch(
+            place / EVENTS_FILE, run=task.run, target=strike.target, mishap=strike.mishap, survivor=strike.survivor,
+            edits=self._edits.get(strike.target or "", ()),
+        )  # fmt: skip
+        if strike.eyes:
+            watch.open_eyes(task.world.now)
         watch.install()
         if task.workflow.definition.is_async:
             watch.install_async()
-        past = read_events(place / EVENTS_FILE)
-        clock = FastClock(max([self._start, *(int(event.value) for event in past if event.what == TIME)]), watch.waits)
+        clock = FastClock(self._time(place), watch.waits)
         runtime.default_clock = lambda: clock
+        if not strike.rehearsed:
+            gate.is_needed = lambda state: False  # noqa: ARG005 - called by its name elsewhere
         settings.store, settings.alerts = _url(place / STORE_FOLDER), ()
         os.environ.pop("SUREFOOT_STORE", None)
         task.world.begin(place / LEDGER_FILE, first=first)
@@ -236,6 +303,7 @@ class Stage:
         except KeyboardInterrupt:
             ended = Leg(Ending.DIED, text="it raises KeyboardInterrupt by itself", kind="KeyboardInterrupt")
         watch.watching = False
+        watch.land()
         return msgspec.structs.replace(ended, look=task.world.end(), calls=_calls(task.run))
 
     def _answered(self, stop: Stopped, watch: Watch) -> Leg:

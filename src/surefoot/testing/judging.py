@@ -12,16 +12,23 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
+from surefoot.core.entry import QuestionAsked
 from surefoot.core.visible import shorten
 from surefoot.testing.exploring import Ending, Seen, Task, differences
+from surefoot.testing.mishaps import EDITED, FAILS, is_edited, sort_of
+from surefoot.testing.plan import edits
 from surefoot.testing.tracing import Traces
 from surefoot.testing.watching import (
+    ACTED,
+    AFTER,
     ANSWERS,
     AT,
     BEGUN,
+    DENIED,
     DONE,
     ENDED,
     INTENDED,
+    LANDED,
     LOOKED,
     LOUD,
     MEDDLED,
@@ -30,26 +37,34 @@ from surefoot.testing.watching import (
     RECORDED,
     SETTLED_ENTRY,
     STRAYED,
+    STRUCK,
     TOUCHED,
+    WRITE,
     Call,
     Event,
     Point,
+    where,
 )
 from surefoot.testing.worlds import Difference, few
 
 WIDTH: Final = 160
+_ASKING: Final = f"{AFTER}:{WRITE}:{QuestionAsked.__name__}"
 _STORE_ERRORS: Final = ("Fenced", "StoreFull", "StoreUnavailable")
 
 STEP = "an effect declared as a step"
 CHECK = "a check that lies"
+ACTING = "an effect that acts and then says that it did not"
+LANDING = "an effect that lands after its check was believed"
 MEDDLING = "a check that changes the world"
 RETRY = "a retry of an effect that is not idempotent"
 UNDO = "an undo that is not idempotent"
 PARTIAL = "an undo that does not take back what its call did in part"
 LEFT = "something left behind by a call that was cut off"
 STATE = "state outside the run"
+TWICE = "code between calls that does not bear to run twice in one process"
 POOL = "an effect called from a thread pool"
 BODY = "an effect outside of any call"
+OVERWRITTEN = "somebody else's change that is overwritten"
 DRIFT = "own changes taken for drift"
 ENDLESS = "a resume that does not end"
 FAILING = "a resume that fails"
@@ -61,17 +76,36 @@ RESUMED = "resumed"
 FOUND = "found by its check"
 SETTLED = "in doubt, settled"
 ASKED = "asked a person"
+NOTICED = "noticed: somebody else's change"
+ASKED_AGAIN = "asked again"
+AS_RAISED = "failed, as was raised"
 AS_DECLARED = 'failed, as on_crash="fail" says'
 NOT_REACHED = "not reached"
 UNDISTURBED = "undisturbed"
 FELL_BACK = "fell back, loudly"
-ENDINGS: Final = (RESUMED, FOUND, SETTLED, ASKED, AS_DECLARED, NOT_REACHED, UNDISTURBED, FELL_BACK)
+ENDINGS: Final = (
+    RESUMED,
+    FOUND,
+    SETTLED,
+    ASKED,
+    AS_DECLARED,
+    AS_RAISED,
+    NOTICED,
+    ASKED_AGAIN,
+    NOT_REACHED,
+    UNDISTURBED,
+    FELL_BACK,
+)
 """How a resume may end where nothing is wrong; and `loud: ` with the name of an error."""
 
 CURES: Final = {
     STEP: "Declare it with @sf.effect: a step may be executed again after a crash, an effect is not, unless you say so.",
     CHECK: "Let its check look at what the effect really changes (the row, the file, the key at the other side), and "
     "answer sf.unknown(why) where that cannot tell.",
+    ACTING: "Raise sf.NotDone, and name in not_done=, only what is raised where nothing was done yet: any other exception is "
+    "doubt, and on_crash decides. An effect that does several things says not_done=().",
+    LANDING: "Say with in_flight= (or timeout=) for how long what it starts may still be on its way: a check's not_happened "
+    'is believed only after that. in_flight="0s" is for what dies with the process.',
     MEDDLING: "Let it only look: a check may be called at any time, and more than once.",
     RETRY: 'Give the other side the key (sf.key()) so that it recognises a repetition; or drop on_crash="retry" and write '
     "a check; or let it ask.",
@@ -83,9 +117,14 @@ CURES: Final = {
     "writes over it. Or put it where nobody looks: the system's folder for temporary files.",
     STATE: "Pass it as an argument, or return it from a step: a resumed run begins in a new process, where globals are as "
     "imported, and repeats the workflow's own lines. Read files, time and environment in steps.",
+    TWICE: "Before a run with effects goes on, its function is replayed with nothing executed, and then run: the lines between "
+    "calls run twice in that process. Let them depend on arguments and results alone: no global that counts, remembers or "
+    "is used up, no lock that stays taken.",
     POOL: "Use sf.map or sf.gather instead of a pool (in async code also asyncio.to_thread): they record what they call.",
     BODY: "Move what changes the world out of the workflow's own lines into a function with @sf.effect: the lines between "
     "calls run again at every resume.",
+    OVERWRITTEN: 'Leave on_drift= at "stop": a person sees what has changed before it is overwritten. If nobody else has anything '
+    "to say about that file, leave it out: --exclude, or exclude= of crash_matrix.",
     DRIFT: "Say in touches= of the effect what it changes: a run's own changes are no drift then.",
     ENDLESS: "Look for a wait on something that only the killed process would have done.",
     FAILING: "Look at what it says: code that runs only at a resume, or that relies on the process before.",
@@ -93,6 +132,10 @@ CURES: Final = {
     AGAIN: "That should be impossible whatever your code does: please report it with the line that reproduces it.",
     SILENT: "That should be impossible whatever your code does: please report it with the line that reproduces it.",
 }  # fmt: skip
+
+
+BY_REHEARSAL: Final = (STATE, FAILING, STANDING, ENDLESS)
+"""What may show only because a resumed run is rehearsed."""
 
 
 @dataclass(frozen=True)
@@ -447,6 +490,93 @@ class Case:
         known = [self._known[call] for call in failed - begun if call in self._known]
         return sorted((event for event in known if event.policy == "fail"), key=lambda event: event.call)
 
+    def may_come_from_rehearsal(self) -> bool:
+        """Whether lines of the workflow's own that run twice in one process may explain what is wrong, by memory alone."""
+        return not any(event.what == TOUCHED and not event.address for event in self._after)
+
+    # -- with a mishap ------------------------------------------------------------------------------
+
+    def judge_mishap(self, how: str) -> Verdict:
+        return self._judge_edited() if how == EDITED else self._judge_mishap(how)
+
+    def _judge_edited(self) -> Verdict:
+        """Somebody else's change is noticed, asked about, or still there. To overwrite it in silence is not right."""
+        leg = self._found.leg
+        if leg.ending is Ending.STOPPED and leg.kind == "Drifted":
+            return Verdict(NOTICED)
+        if leg.ending is not Ending.DONE:
+            return self._ended_otherwise()
+        files = edits(self._right.events, self._task.run, self._task.world.exclude)[self._at]
+        lost = [name for name in files if not is_edited(self._found.folder / name)]
+        asked, usual = (self._questions(seen) for seen in (self._found, self._right))
+        if not lost or asked > usual:
+            return Verdict(ASKED_AGAIN if lost else RESUMED)
+        return self._overwritten(lost)
+
+    def _overwritten(self, lost: Sequence[str]) -> Verdict:
+        """By which call, and what lets it. Who says that it may run again whatever it finds has said so; a warning is told."""
+        point = Point.of(self._at)
+        writing = (
+            event.call for event in self._after if event.what == TOUCHED and event.value in lost and event.address
+        )
+        call = next((self._name(one) for one in writing), point.address)
+        on_drift = self._task.workflow.definition.on_drift
+        doubted = [event.policy for event in self._known.values() if self._where(event) == point.address]
+        warned = any(event.what == LOUD and "drift" in event.text for event in self._after)
+        cause = f"on_drift={on_drift!r}" if isinstance(on_drift, str) else "on_drift="
+        if "retry" in doubted:
+            cause = 'on_crash="retry"'
+        when = f"after {point.detail} of {point.address}"
+        said = f"{lost[0]}, edited by somebody else {when}, was overwritten: {cause} lets it be"
+        if warned or "retry" in doubted:
+            return Verdict(
+                NOTICED if warned else RESUMED, notes=[(call, f"{call}: {said}{', with a warning' * warned}.")]
+            )
+        return Verdict("", [Wrong(OVERWRITTEN, call, said)])
+
+    def _questions(self, seen: Seen) -> int:
+        return sum(event.what == AT and event.value.startswith(_ASKING) for event in seen.events)
+
+    def _judge_mishap(self, how: str) -> Verdict:
+        """The process lives, and an effect has ended with an exception that it did not deserve."""
+        struck = Point.of(self._at).address
+        denied = [event for event in self._after if event.what == DENIED and self._where(event) == struck]
+        if acted := [event for event in denied if event.value == ACTED]:
+            return Verdict("", [_denies(struck, acted[0])])
+        if denied:  # Nothing was done, and that is what it says.
+            return Verdict(AS_RAISED, notes=self._notes)
+        if late := self._landed_late():
+            return Verdict("", late)
+        if sort_of(how) != FAILS:
+            return self.judge()
+        if self._found.leg.ending is not Ending.DONE:
+            return self._ended_otherwise()
+        return Verdict(self._settled(), self._again(), notes=self._notes)
+
+    def _ended_otherwise(self) -> Verdict:
+        """After a mishap a run may stop, ask and fail; to hang or to die is not right."""
+        if self._found.leg.ending in (Ending.LATE, Ending.DIED):
+            return Verdict("", self._ending())
+        return Verdict(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self._notes)
+
+    def _landed_late(self) -> list[Wrong]:
+        """What a killed process had started came to its end after a check was believed that had not found it."""
+        struck = next((event for event in self._before if event.what == STRUCK), None)
+        what = [event.what for event in self._after]
+        if struck is None or LANDED not in what or not self._is_off():
+            return []
+        call = Point.of(self._at).address
+        meanwhile = self._after[: what.index(LANDED)]
+        again = [event for event in meanwhile if event.what == BEGUN and self._where(event) == call]
+        denied = [event for event in meanwhile if event.what == LOOKED and self._where(event) == call]
+        if not again or not denied or denied[-1].text != "NotHappened":
+            return []
+        said = f"it landed after its check had said not_happened, and was executed again: {struck.kind} is not true"
+        return [Wrong(LANDING, call, said + self._seen())]
+
+    def _where(self, event: Event) -> str:
+        return where(self._task.run, event.run, event.address)
+
     # -- with damage --------------------------------------------------------------------------------
 
     def judge_damaged(self) -> Verdict:
@@ -506,6 +636,17 @@ def misused(right: Seen) -> list[Wrong]:
         elif event.what == MISUSED:
             wrong.append(Wrong(POOL, event.address, _told(event.text)))
     return wrong
+
+
+def denied(task: Task, seen: Seen) -> list[Wrong]:
+    """Effects that acted in a run without any mishap, and then raised what says that they did not."""
+    acted = {event.call: event for event in seen.events if event.what == DENIED and event.value == ACTED}
+    return [_denies(where(task.run, event.run, event.address), event) for event in acted.values()]
+
+
+def _denies(call: str, event: Event) -> Wrong:
+    error, _, why = event.text.rpartition("\n")
+    return Wrong(ACTING, call, f"it raised {_told(error)} after it had acted: {why}")
 
 
 def varying(right: Seen, second: Seen) -> set[str]:

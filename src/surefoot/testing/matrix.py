@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,10 +24,23 @@ from surefoot.testing.answers import Given
 from surefoot.testing.children import Tell, in_child
 from surefoot.testing.damaging import DAMAGES
 from surefoot.testing.exploring import Ending, Seen, Stage, Task
-from surefoot.testing.judging import BODY, CURES, ENDLESS, NOT_REACHED, STATE, Case, Verdict, Wrong
+from surefoot.testing.judging import (
+    BODY,
+    BY_REHEARSAL,
+    CURES,
+    ENDLESS,
+    NOT_REACHED,
+    STATE,
+    TWICE,
+    Case,
+    Verdict,
+    Wrong,
+)
+from surefoot.testing.mishaps import MISHAPS, sort_of
 from surefoot.testing.noting import Noted, function_of
+from surefoot.testing.plan import Plan, Struck, planned
 from surefoot.testing.tracing import Traces
-from surefoot.testing.watching import Point
+from surefoot.testing.watching import DENIED, Point
 from surefoot.testing.worlds import few, files, observed, plural
 
 MOST_SECONDS: Final = 24 * 3600.0
@@ -42,6 +55,11 @@ OTHER_NAMES: Final = "calls or children with other names each time? Take ids fro
 SCRATCH: Final = "surefoot-crashtest-"
 TIDY_SECONDS: Final = 60.0
 ROOM_BYTES: Final = 256 << 20
+_UNTRIED: Final = {
+    "mishaps": "nothing but kills was tried: mend the above first, else lost answers, late landings and edits of others would be "
+    "blamed for it.",
+    "damage": "the store was not damaged: mend the above first, else damage would be blamed for it.",
+}
 MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder with a random name is made in it
 
 
@@ -82,6 +100,8 @@ class Report(Struct, frozen=True):
     """What nobody has to mend, and everybody should know."""
     unreached: str = ""
     """Why a boundary may not have been reached."""
+    mishaps: list[Tried] = []
+    """What was tried besides kills: answers that are lost, operations that fail half-way, what lands late, edits of others."""
 
     @property
     def held(self) -> bool:
@@ -93,8 +113,9 @@ class Report(Struct, frozen=True):
 
     @property
     def rate(self) -> float:
-        """Kills per second of one core, each with its resume: other work on the machine does not count."""
-        return self.kills / self.core_seconds if self.core_seconds else 0.0
+        """Kills and mishaps per second of one core, each to the end: other work on the machine does not count."""
+        count = self.kills + sum(one.fired for one in self.mishaps)
+        return count / self.core_seconds if self.core_seconds else 0.0
 
     def __str__(self) -> str:
         told = [line for finding in self.findings for line in (*finding_lines(finding), "")]
@@ -126,7 +147,8 @@ def crash_matrix(
     uninterrupted run: by default all files of the working folder (each scenario works in a copy of it); or another
     folder, a `Ledger`, a `World`, a function that looks at your world, or an object with `reset()` and `snapshot()`.
     `answers` are those of people, by a question's address or text; approvals are given unless you say otherwise.
-    With `damage`, the store of each killed run is damaged as well. `at` tries one boundary only. Files whose names fit one
+    Where every kill held, answers of effects are lost as well, operations fail half-way, what was started lands after its
+    process is dead, and somebody else edits files that the run relies on. With `damage`, the store of each killed run is damaged as well. `at` tries one boundary only. Files whose names fit one
     of `exclude` (`"*.csv"`, `"cache"`) are not compared; a `*.log` that no step or effect opens is noted, and not blamed.
 
     Raises `NotHeld` with everything that is wrong; `UsageError` if there is nothing to explore: the workflow fails, does
@@ -247,34 +269,48 @@ class _Matrix:
         self._again = again
         self._stage = Stage(task, folder)
         self._tried: list[Tried] = []
+        self._mishaps: list[Tried] = []
         self._wrong: list[tuple[str, Wrong]] = []
         self._harmless: set[str] = set()
         """Calls that were executed twice in a scenario that held."""
         self._varying: set[str] = set()
+        self._endless = 0
+        """How many resumes did not end, whatever that comes from."""
+        self._by_rehearsal: dict[tuple[str, str], bool] = {}
+        """Mistakes of calls, and whether they show only because a resumed run is rehearsed."""
         self._noted = Noted()
         self._unreached = ""
 
     def report(self, *, damage: bool, at: str | None) -> Report:
         right = self._right()
         boundaries = right.boundaries
-        found = judging.misused(right)
+        found = judging.misused(right) or self._denied(right)
         self._unreached = SIDE_BY_SIDE if Traces(right.events).branches else OTHER_NAMES
         self._wrong += [("", wrong) for wrong in found]
         begun, used = time.monotonic(), _core_seconds()
         if not found:
-            self._try_all(right, *_wanted(boundaries, damage=damage, at=at))
+            self._try_all(right, self._planned(right, damage=damage, at=at))
         findings = self._findings()
         return Report(
             self._task.workflow.name, len(boundaries), [_as_explained(one, findings) for one in self._tried], findings,
             round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3), self._noted.told(self._task),
-            "" if all(one.fired for one in self._tried) else self._unreached,
+            "" if all(one.fired for one in self._tried) else self._unreached, self._mishaps,
         )  # fmt: skip
 
-    def _try_all(self, right: Seen, whole: Sequence[str], damaged: Sequence[tuple[str, str]]) -> None:
-        count = len(whole) + len(damaged)
-        for number, target in enumerate(whole):
+    def _planned(self, right: Seen, *, damage: bool, at: str | None) -> Plan:
+        return planned(right.events, self._task.run, damage=damage, at=at, exclude=self._task.world.exclude)
+
+    def _denied(self, right: Seen) -> list[Wrong]:
+        """An effect has raised what says that nothing was done: run it once more, and see whether that is so."""
+        if not any(event.what == DENIED for event in right.events):
+            return []
+        return judging.denied(self._task, self._stage.uninterrupted("seen", eyes=True))
+
+    def _try_all(self, right: Seen, plan: Plan) -> None:
+        count = len(plan.kills) + len(plan.mishaps) + len(plan.damages)
+        for number, target in enumerate(plan.kills):
             if self._is_endless():
-                left = plural(len(whole) - number, "boundary", "boundaries")
+                left = plural(len(plan.kills) - number, "boundary", "boundaries")
                 said = f"not tried: {left}, since {MOST_ENDLESS} resumes that do not end show enough. Mend that first."
                 self._noted.add("endless", said)
                 break
@@ -282,24 +318,33 @@ class _Matrix:
             self._try(right, target)
         if self._wrong:
             self._require_no_luck(right)
-        if damaged and self._wrong:
-            self._noted.add(
-                "damage", "the store was not damaged: mend the above first, else damage would be blamed for it."
-            )
-            damaged = ()
-        for number, (target, how) in enumerate(damaged, len(whole)):
+        for number, (target, how) in enumerate(self._unless_wrong(plan.mishaps, "mishaps"), len(plan.kills)):
+            self._progress(number, count)
+            self._try(right, target, how)
+        done = len(plan.kills) + len(plan.mishaps)
+        for number, (target, how) in enumerate(self._unless_wrong(plan.damages, "damage"), done):
             self._progress(number, count)
             self._try(right, target, how)
         self._progress(count, count)
-        if not any(one.fired for one in self._tried):
+        self._require_one(self._tried or self._mishaps)
+
+    def _unless_wrong(self, struck: list[Struck], what: str) -> list[Struck]:
+        """What goes wrong with less goes wrong with more: it would be blamed on that."""
+        if struck and self._wrong:
+            self._noted.add(what, _UNTRIED[what])
+            return []
+        return struck
+
+    def _require_one(self, tried: Sequence[Tried]) -> None:
+        if not any(one.fired for one in tried):
             raise UsageError(
                 f"{self._task.workflow.name} was not killed even once, so nothing is proven: not reached in {TRIES} tries "
-                f"each: {shorten(', '.join(one.at for one in self._tried), 200)} ({self._unreached}). Try it again, or try all "
+                f"each: {shorten(', '.join(one.at for one in tried), 200)} ({self._unreached}). Try it again, or try all "
                 "boundaries."
             )
 
     def _is_endless(self) -> bool:
-        return sum(wrong.mistake == ENDLESS for _, wrong in self._wrong) >= MOST_ENDLESS
+        return self._endless >= MOST_ENDLESS
 
     def _require_no_luck(self, right: Seen) -> None:
         """Before anybody is blamed: a coarse clock or luck may have been the same twice, and another one later."""
@@ -357,10 +402,43 @@ class _Matrix:
                     continue
                 self._noted.look(found.events)
                 case = Case(self._task, right, found, target, varying=self._varying)
-                verdict = case.judge_damaged() if how else case.judge()
-                self._count(at, verdict, found)
-                return
-        self._tried.append(Tried(at, NOT_REACHED, held=False, fired=False))
+                verdict = self._verdict(case, how)
+            self._endless += any(wrong.mistake == ENDLESS for wrong in verdict.wrong)
+            if not how and case.may_come_from_rehearsal():
+                verdict = replace(
+                    verdict, wrong=[self._unless_rehearsed(right, target, wrong) for wrong in verdict.wrong]
+                )
+            self._count(at, verdict, found)
+            return
+        self._list_of(at).append(Tried(at, NOT_REACHED, held=False, fired=False))
+
+    def _unless_rehearsed(self, right: Seen, target: str, wrong: Wrong) -> Wrong:
+        """What does not show where the lines between calls run once in the process comes from running them twice."""
+        which = wrong.mistake, function_of(wrong.call)
+        if wrong.mistake not in BY_REHEARSAL or target in POINTLESS:
+            return wrong
+        if which not in self._by_rehearsal:
+            once = self._holds(right, target, self._stage.unrehearsed(target))
+            # And again with a rehearsal: what comes and goes by luck is not explained by it.
+            self._by_rehearsal[which] = once and not self._holds(right, target, self._stage.scenario(target, ""))
+        if not self._by_rehearsal[which]:
+            return wrong
+        seen = f"{wrong.call}: {wrong.what}"
+        what = f"with its own lines run once, the resumed process does it right; run twice, it does not: {seen}"
+        return Wrong(TWICE, self._task.workflow.name, what)
+
+    def _holds(self, right: Seen, target: str, scenario: AbstractContextManager[Seen]) -> bool:
+        with scenario as found:
+            case = Case(self._task, right, found, target, varying=self._varying)
+            return found.fired and not case.judge().wrong
+
+    def _verdict(self, case: Case, how: str) -> Verdict:
+        if not how:
+            return case.judge()
+        return case.judge_damaged() if how in DAMAGES else case.judge_mishap(how)
+
+    def _list_of(self, at: str) -> list[Tried]:
+        return self._mishaps if _is_mishap(at) else self._tried
 
     def _count(self, at: str, verdict: Verdict, found: Seen) -> None:
         self._wrong += [(at, wrong) for wrong in verdict.wrong]
@@ -369,7 +447,7 @@ class _Matrix:
         for note in verdict.notes:
             self._noted.add(*note)
         how = verdict.how if not verdict.wrong else verdict.wrong[0].mistake
-        self._tried.append(Tried(at, how, held=not verdict.wrong, damage=found.damage))
+        self._list_of(at).append(Tried(at, how, held=not verdict.wrong, damage=found.damage))
 
     def _findings(self) -> list[Finding]:
         """One for each mistake and call, wherever it showed."""
@@ -410,20 +488,8 @@ def _as_explained(one: Tried, findings: Sequence[Finding]) -> Tried:
     return msgspec.structs.replace(one, how=mistakes[0])
 
 
-def _wanted(boundaries: Sequence[str], *, damage: bool, at: str | None) -> tuple[list[str], list[tuple[str, str]]]:
-    """Where to kill; and where to damage the store then, and how."""
-    if at is None:
-        written = [one for one in boundaries if damage and one.startswith("after:write")]
-        return list(boundaries), [(one, how) for one in written for how in DAMAGES]
-    if at in boundaries:
-        return [at], [(at, how) for how in DAMAGES] if damage else []
-    target, _, how = at.rpartition("+")
-    if target in boundaries and how in DAMAGES:
-        return [], [(target, how)]
-    raise UsageError(
-        f"there is no boundary {at!r}. There are: {shorten(', '.join(boundaries), 2000)}; each also with one of "
-        f"{', '.join(f'+{how}' for how in DAMAGES)} at its end."
-    )
+def _is_mishap(at: str) -> bool:
+    return sort_of(at.rpartition("+")[2]) in MISHAPS
 
 
 def _core_seconds() -> float:
@@ -453,7 +519,8 @@ def finding_lines(finding: Finding) -> list[str]:
     shown = f" (and at {more} more {'boundary' if more == 1 else 'boundaries'})" if more > 0 else ""
     lines = [f"{finding.call}: {finding.mistake}", f"  seen       {finding.what}"]
     if finding.at:
-        lines.append(f"  killed at  {finding.at[0]}{shown}")
+        verb = "struck" if _is_mishap(finding.at[0]) else "killed"
+        lines.append(f"  {verb} at  {finding.at[0]}{shown}")
     lines.append(f"  change     {finding.cure}")
     if finding.reproduce:
         lines.append(f"  again      {finding.reproduce}")
@@ -467,7 +534,7 @@ def note_lines(report: Report) -> list[str]:
 def rows(report: Report) -> list[tuple[str, str, str, str]]:
     """A line for each sort of boundary: what, how many kills, how many held, how the resumes ended."""
     groups: dict[str, list[Tried]] = {}
-    for one in report.tried:
+    for one in [*report.tried, *report.mishaps]:
         groups.setdefault(_sort(one.at), []).append(one)
     return [
         (
@@ -480,19 +547,21 @@ def rows(report: Report) -> list[tuple[str, str, str, str]]:
 
 def _sort(at: str) -> str:
     """`after:call:[a]/write#1` is a call of write."""
-    name, _, how = at.rpartition("+") if at.rpartition("+")[2] in DAMAGES else (at, "", "")
+    name, _, how = at.rpartition("+") if sort_of(at.rpartition("+")[2]) in (*DAMAGES, *MISHAPS) else (at, "", "")
     point = Point.of(name)
     words = [point.what, point.detail, function_of(point.address), f"+ {how}" if how else ""]
     return " ".join(filter(None, words))
 
 
 def summary(report: Report) -> str:
-    if not report.tried:
+    if not report.tried and not report.mishaps:
         return f"{report.workflow}: not killed, since it goes wrong without: {len(report.findings)} to mend."
     missed = len(report.tried) - report.kills
     words = "everything held" if report.held else f"{len(report.findings)} to mend"
     unreached = f" ({missed} not reached: {report.unreached})" if missed else ""
+    struck = sum(one.fired for one in report.mishaps)
+    also = f", {plural(struck, 'mishap')} besides," if struck else ""
     return (
-        f"{report.workflow}: killed {plural(report.kills, 'time')} at {report.boundaries} boundaries{unreached} in "
+        f"{report.workflow}: killed {plural(report.kills, 'time')} at {report.boundaries} boundaries{unreached}{also} in "
         f"{report.seconds:.1f} s, {report.rate:.0f} kills per second and core: {words}."
     )

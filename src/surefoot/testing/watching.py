@@ -15,10 +15,11 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -42,6 +43,7 @@ from surefoot.core.entry import (
     TimerFired,
     ValueNoted,
 )
+from surefoot.core.proof import proves_not_done
 from surefoot.core.verdict import Happened, NotHappened, Partial, Verdict
 from surefoot.engine import current, drive
 from surefoot.engine.attempt import Attempt
@@ -49,8 +51,14 @@ from surefoot.engine.session import Session
 from surefoot.engine.spec import CallSpec
 from surefoot.store.contract import Append, Conflict
 from surefoot.store.sqlite import SqliteStore
+from surefoot.testing import mishaps
+from surefoot.testing.acting import Eyes, World
 from surefoot.testing.children import die
+from surefoot.testing.survivor import Survivor
 from surefoot.testing.worlds import LEDGER
+from surefoot.world.paths import file_part
+
+T = TypeVar("T")
 
 AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED = (
     "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time", "touched", "abroad",
@@ -58,12 +66,18 @@ AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROA
 )  # fmt: skip
 """`touched`: a call, or the workflow's own lines, reach for the world; `abroad`: for what is not in its folder; `meddled`:
 a check writes."""
+STRUCK, DENIED, LANDED, EXPECTED = "struck", "denied", "landed", "expected"
+"""`struck`: a mishap; `denied`: an effect ends with an exception which says that nothing was done; `landed`: what outlived a
+killed process has come to its end; `expected`: a file that the run relies on from here on."""
 ANYTHING: Final = "*"
 """What is reached for by a program that is started: only it knows."""
 STORE_FOLDER, LEDGER_FILE, LOG_FILE, EVENTS_FILE = "store", "ledger", "log", "events"
 """What the kit keeps beside the folder that a scenario works in."""
 BEFORE, INSIDE, AFTER = "before", "inside", "after"
 CALL, CHECK, WRITE, WAIT = "call", "check", "write", "wait"
+EFFECT: Final = "effect"
+ACTED: Final = "acted"
+"""It is seen that an effect has changed the world."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TOUCHING: Final = frozenset(
     {
@@ -81,6 +95,12 @@ _NETWORK: Final = frozenset(
     {event for event in _TOUCHING if event.split(".")[0] in ("ftplib", "http", "imaplib", "smtplib", "socket")}
 )
 _PROGRAMS: Final = frozenset({"os.exec", "os.posix_spawn", "os.system", "subprocess.Popen"})
+OUTLIVING: Final = _NETWORK | _PROGRAMS
+"""What is begun with these goes on when the process is dead: at the other side, or in a process of its own."""
+CONTINUING: Final = (OUTLIVING - {"socket.connect", "subprocess.Popen", "os.system"}) | {"os.posix_spawn", "os.exec"}
+"""These may belong to what was begun before: they send more of it, or start it."""
+_WAITING: Final = "run %s: waiting for "
+_FILE: Final = file_part("x").removesuffix("x")
 _ARGUMENTS: Final[dict[str, list[tuple[int, int | None]]]] = {
     "open": [(0, None)], "sqlite3.connect": [(0, None)], "os.truncate": [(0, None)], "os.remove": [(0, 1)],
     "os.rmdir": [(0, 1)], "os.mkdir": [(0, 2)], "os.symlink": [(1, 2)], "os.link": [(1, 3)], "os.rename": [(0, 2), (1, 3)],
@@ -114,6 +134,9 @@ class Event(Struct, frozen=True, omit_defaults=True):
     value: str = ""
     """What the function returned, as JSON; empty if it raised. Of a boundary, its name without a number."""
     text: str = ""
+    """Of an effect that begins, what may be raised if its answer is lost."""
+    us: int = 0
+    """When a call ended, or what it does inside began; in microseconds of a clock that only runs on."""
 
     @property
     def call(self) -> Call:
@@ -150,6 +173,19 @@ class Point(Struct, frozen=True):
         return (self.side, self.address) == (INSIDE, address)
 
 
+def where(main: str, run: str, address: str) -> str:
+    """How a boundary names a call: those of children with their run."""
+    if run == main:
+        return address
+    return f"{run.lstrip(chr(0x1F))}/{address}".rstrip("/")
+
+
+def note(path: Path, event: Event) -> None:
+    """What only the warm parent can know."""
+    with path.open("ab") as file:
+        file.write(msgspec.json.encode(event) + b"\n")
+
+
 def read_events(path: Path) -> list[Event]:
     try:
         lines = path.read_bytes().splitlines()
@@ -159,42 +195,79 @@ def read_events(path: Path) -> list[Event]:
 
 
 class Watch:
-    """The watch over one process. With a target, the process dies there."""
+    """The watch over one process. With a target, the process dies there, or the mishap strikes."""
 
-    def __init__(self, log: Path, *, run: str, target: str | None) -> None:
+    def __init__(
+        self, log: Path, *, run: str, target: str | None, mishap: str = "", survivor: Survivor | None = None,
+        edits: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.log = log
         past = read_events(log)
         self._fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._run = run
         self._target = target
+        self._mishap = mishap
+        self._eyes: Eyes | None = None
+        self._edits = edits
+        self._survivor = survivor
+        self._survives = False
+        """Whether this process is what is left of a killed one."""
+        self._bounds: dict[str, str] = {}
         self._passed = Counter(event.value for event in past if event.what == AT)
         self._segments = Counter(event.run for event in past if event.kind == RunContinued.__name__)
         self._lock = threading.Lock()
         self._kit = os.path.realpath(log.parent) + os.sep
         self._world = os.path.realpath(os.getcwd())
         self._gone: set[tuple[str, str]] = set()
+        self._looks: int | None = None
         self.watching = True
         """Not while a person is played: what they write is no boundary of the run."""
 
     def note(self, event: Event) -> None:
         os.write(self._fd, msgspec.json.encode(event) + b"\n")
 
-    def passes(self, side: str, what: str, label: str = "") -> None:
-        """A boundary. The same one met again has a number: `before:wait~2`."""
+    def passes(self, side: str, what: str, label: str = "") -> bool:
+        """A boundary. The same one met again has a number: `before:wait~2`. True: here the mishap strikes."""
         if not self.watching:
-            return
+            return False
         with self._lock:
             point = ":".join(filter(None, (side, what, label)))
             self._passed[point] += 1
             name = point if self._passed[point] == 1 else f"{point}~{self._passed[point]}"
-            self.note(Event(AT, value=point, text=name))
-            if name == self._target:
+            self.note(Event(AT, value=point, text=name, us=_now() if side == INSIDE else 0))
+            struck = name == self._target and bool(self._mishap)
+            if struck:
+                bound = self._bounds.get(Point.of(name).address, "")
+                self.note(Event(STRUCK, value=name, text=self._mishap, kind=bound))
+            elif name == self._target:
                 die()
+            return struck
+
+    def unnoticed(self, look: Callable[[], T]) -> T:
+        """The kit looks at the world: what that reaches for is nobody's."""
+        self._looks = threading.get_ident()
+        try:
+            return look()
+        finally:
+            self._looks = None
 
     def waits(self, side: str, now: int) -> None:
         """Time that has passed stays passed: the next process goes on from there."""
         self.note(Event(TIME, value=str(now)))
         self.passes(side, WAIT)
+        if side == AFTER and self._survivor is not None and 0 < self._survivor.due <= now:
+            self.land()
+
+    def land(self) -> None:
+        """What outlived the killed process comes to its end now, if there is anything."""
+        if self._survivor is not None and self._survivor.land():
+            self.note(Event(LANDED))
+
+    def open_eyes(self, world: Callable[[], World]) -> None:
+        """See which effects change the world: the one that the mishap is for, or all."""
+        self._eyes = Eyes(
+            lambda: self.unnoticed(world), None if self._target is None else Point.of(self._target).address
+        )
 
     def install(self) -> None:
         """For the rest of this process."""
@@ -225,10 +298,18 @@ class Watch:
                 if answer is None:
                     self._recorded(item)
             for label in labels if not any(answers) else []:
-                self.passes(AFTER, WRITE, label)
+                if self.passes(AFTER, WRITE, label):
+                    self._edit(label)
             return answers
 
         return watched
+
+    def _edit(self, label: str) -> None:
+        """Somebody else writes. An effect that was about to run has not: its process dies."""
+        for name in self._edits:
+            self.unnoticed(lambda: mishaps.edit(os.path.join(self._world, name)))  # noqa: B023 - called at once
+        if label.startswith(INTENDED):
+            die()
 
     def _labels(self, item: Append) -> list[str]:
         found = []
@@ -242,36 +323,68 @@ class Watch:
     def _recorded(self, item: Append) -> None:
         for record in item.records:
             kind, fact = KINDS[record.kind], _fact(record.body)
+            for name in fact.files():
+                self.note(Event(EXPECTED, item.run, address=fact.address, value=name))
             if kind is RunContinued or (fact.address and fact.happened):
                 self.note(Event(RECORDED, item.run, 1 + self._segments[item.run], fact.address, kind=kind.__name__))
             if kind is RunContinued:
                 self._segments[item.run] += 1
 
     def _where(self, run: str, address: str) -> str:
-        if run == self._run:
-            return address
-        return f"{run.lstrip(chr(0x1F))}/{address}".rstrip("/")
+        return where(self._run, run, address)
 
     # -- user code ----------------------------------------------------------------------------------
 
     def _begins(self, attempt: Attempt) -> None:
-        self.passes(BEFORE, CALL, self._label(attempt))
-        self.note(self._event(BEGUN, attempt))
+        label, ways = self._label(attempt), ""
+        self.passes(BEFORE, CALL, label)
+        if attempt.spec.kind == EFFECT:
+            ways = ",".join(mishaps.lost_answers(attempt.spec))
+            self._bounds[label] = mishaps.bound_of(attempt.spec)
+            if self._eyes is not None:
+                self._eyes.begins(label)
+        self.note(self._event(BEGUN, attempt, text=ways))
 
     def _ends(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        if self._survives:
+            os._exit(0)
+        label = self._label(attempt)
+        acted = self._eyes.ends(label) if self._eyes is not None else None
         match outcome:
             case Returned(raw, _):
                 self.note(self._event(ENDED, attempt, value=bytes(raw).decode()))
             case Raised(error, _):
                 self.note(self._event(ENDED, attempt, text=f"{type(error).__name__}: {error}"))
+                self._judges(attempt, outcome, acted=acted is True)
             case _:
                 self.note(self._event(ENDED, attempt, text="returned something that cannot be stored"))
-        self.passes(AFTER, CALL, self._label(attempt))
+        if self.passes(AFTER, CALL, label) and isinstance(outcome, Returned):
+            outcome = self._lost(attempt, acted=acted is not False)
+        return outcome
+
+    def _judges(self, attempt: Attempt, outcome: Raised, *, acted: bool) -> None:
+        """What an effect ends with may say that nothing was done."""
+        error, not_done = outcome.error, attempt.call.not_done
+        if attempt.spec.kind == EFFECT and proves_not_done(error, not_done, guarded=outcome.proven):
+            why = f"{type(error).__name__}: {error}", mishaps.why_believed(error, not_done)
+            self.note(self._event(DENIED, attempt, value=ACTED if acted else "", text="\n".join(why)))
+
+    def _lost(self, attempt: Attempt, *, acted: bool) -> Outcome:
+        """It has returned, and its answer does not arrive."""
+        ways = mishaps.lost_answers(attempt.spec)
+        outcome = attempt.raised(ways[self._mishap.partition("-")[2] or mishaps.USUAL])
+        if isinstance(outcome, Raised):
+            self._judges(attempt, outcome, acted=acted)
         return outcome
 
     def _touching(self, event: str, args: tuple[Any, ...]) -> None:
         """Called for everything that Python does, so it leaves at once."""
         if event not in _TOUCHING or (event == "open" and not (isinstance(args[2], int) and args[2] & _WRITING)):
+            return
+        if self._looks is not None and self._looks == threading.get_ident():
+            return
+        if self._survives:
+            self._goes_on(event, args)
             return
         place = current.get()
         if place is None:
@@ -305,7 +418,21 @@ class Watch:
             self.note(Event(ABROAD, address=address, text=what))
         for name in self._names(event, args):
             self.note(Event(TOUCHED, run, place.session.state.segment, inside, text=event, value=name))
-        self.passes(INSIDE, CALL, f"{address} {event}")
+            if self._eyes is not None:
+                self._eyes.reaches(address, name)
+        if self.passes(INSIDE, CALL, f"{address} {event}"):
+            self._strike(event)
+
+    def _strike(self, event: str) -> None:
+        if self._survivor is None:
+            raise mishaps.failure(event)
+        self._survivor.stay()
+        self._survives = True
+
+    def _goes_on(self, event: str, args: tuple[Any, ...]) -> None:
+        """What was under way is carried out; whatever would come after it died with the process."""
+        if event not in CONTINUING and self._path(args) not in ("", os.devnull):
+            os._exit(0)
 
     def _is_ours(self, path: str | None) -> bool:
         """A file of the store, or of the kit; or a descriptor that was opened before."""
@@ -398,7 +525,7 @@ class Watch:
         session, spec = attempt.session, attempt.spec
         return Event(
             what, session.run, session.state.segment, attempt.call.address, spec.kind, spec.on_crash,
-            spec.undoes is not None, value, text,
+            spec.undoes is not None, value, text, _now() if what == ENDED else 0,
         )  # fmt: skip
 
     # -- misuse -------------------------------------------------------------------------------------
@@ -430,7 +557,12 @@ class _Loud(logging.Handler):
         self._watch = watch
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._watch.note(Event(LOUD, text=record.getMessage()))
+        if not str(record.msg).startswith(_WAITING):  # That one waits says nothing of damage, nor of drift.
+            self._watch.note(Event(LOUD, text=record.getMessage()))
+
+
+class _Seen(Struct):
+    parts: dict[str, str] = {}
 
 
 class _Fact(Struct):
@@ -439,6 +571,18 @@ class _Fact(Struct):
     address: str = ""
     happened: bool = True
     """Only a settlement says that something did not."""
+    before: tuple[_Seen, ...] = ()
+    after: tuple[_Seen, ...] = ()
+    sights: tuple[_Seen, ...] = ()
+
+    def files(self) -> list[str]:
+        """What the run has seen of files, by their names."""
+        seen = (*self.before, *self.after, *self.sights)
+        return [part.removeprefix(_FILE) for one in seen for part in one.parts if part.startswith(_FILE)]
+
+
+def _now() -> int:
+    return time.monotonic_ns() // 1000
 
 
 def _folder(descriptor: Any) -> str:

@@ -25,6 +25,7 @@ from surefoot.core import values
 from surefoot.core.visible import shorten
 from surefoot.engine.databases.contract import TABLE
 from surefoot.errors import UsageError
+from surefoot.testing.acting import SEEN_BY_USER
 
 IGNORED: Final = frozenset({".surefoot", "__pycache__"})
 MARKS: Final = ("pyvenv.cfg", "CACHEDIR.TAG")
@@ -124,6 +125,18 @@ class Observed:
         """In the last child of a scenario: what a function of the user's saw."""
         return "" if self.look is None else values.encode(self.look()).decode()
 
+    def now(self) -> dict[str, str]:
+        """In a child, in its folder: all that is compared, by name."""
+        seen = meanings(Path.cwd(), self.exclude) if self.files else {}
+        if self.ledger is not None:
+            seen[LEDGER] = "\n".join(self.ledger.lines)
+        if self.look is not None:
+            try:
+                seen[SEEN_BY_USER] = self.end()
+            except Exception as error:  # noqa: BLE001 - in the midst of a run there may be nothing to look at yet
+                seen[SEEN_BY_USER] = f"{type(error).__name__}: {error}"
+        return seen
+
 
 def observed(world: object, exclude: str | Iterable[str] = ()) -> Observed:
     """`exclude`: patterns (`*.log`, `cache/*`) of files that are not compared."""
@@ -201,10 +214,15 @@ def _walk(folder: Path) -> Iterator[Path]:
 def files(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
     """A fingerprint of every file below the folder, by its name there; of its bytes, whatever it is."""
     named = ((str(path.relative_to(folder)), path) for path in _walk(folder))
-    return {name: _fingerprint(path) for name, path in named if not _is_excluded(name, exclude)}
+    return {name: _fingerprint(path) for name, path in named if not is_excluded(name, exclude)}
 
 
-def _is_excluded(name: str, patterns: Iterable[str]) -> bool:
+def meanings(folder: Path, exclude: Iterable[str] = ()) -> dict[str, str]:
+    """As `files`; of a SQLite database it is what its tables hold."""
+    return {name: meaning for name, meaning in _meanings(folder).items() if not is_excluded(name, exclude)}
+
+
+def is_excluded(name: str, patterns: Iterable[str]) -> bool:
     """By its name there, by its last name alone, or with a folder around it."""
     path = Path(name)
     names = [name, path.name, *map(str, path.parents)]
@@ -308,7 +326,7 @@ class Difference:
 def file_differences(right: Path, found: Path, exclude: Iterable[str] = ()) -> list[Difference]:
     wanted, seen = _right_meanings(right), _meanings(found)
     names = [name for name in sorted(wanted | seen) if wanted.get(name) != seen.get(name)]
-    return [_about_file(name, right / name, found / name) for name in names if not _is_excluded(name, exclude)]
+    return [_about_file(name, right / name, found / name) for name in names if not is_excluded(name, exclude)]
 
 
 def _about_file(name: str, right: Path, found: Path) -> Difference:

@@ -154,7 +154,8 @@ _HEADLINES = {
 
 
 def _headline(state: RunState, how: Stands) -> str:
-    behind = f"; {standing.left_in_words(how.left)}" if how.left else ""
+    known = how.left if state.status != CANCELLED else state.left  # What is in doubt then is counted below.
+    behind = f"; {standing.left_in_words(known)}" if known else ""
     if how.failure is not None:
         return text.shorten(f"failed: {how.failure}", VALUE_WIDTH - len(behind)) + behind
     if state.pruned is not None:

@@ -17,6 +17,7 @@ from surefoot.core.entry import Due, RunAdopted, RunStopped, Stop
 from surefoot.core.parking import why_parked
 from surefoot.core.reopening import failed_calls, undone_around, undone_at_last
 from surefoot.core.state import (
+    CANCELLED,
     DRIVEN,
     ENDED,
     FAILED,
@@ -183,6 +184,8 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
         return Stands(status_after(RunStopped(stops), state.status), stops)
     if driven or stops or state.status in ENDED:
         left = state.left if state.status in ENDED else ()
+        if state.status == CANCELLED:
+            left += tuple(past.address for past in state.in_doubt())
         parked = why_parked(state) if state.status in DRIVEN and not stops else ""
         return Stands(state.status, stops, failure=_failure(state), left=left, parked=parked)
     begins = state.status == QUEUED

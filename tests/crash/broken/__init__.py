@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.engine.session import Session
+from tests.crash.broken import code, seeing, world
 from tests.crash.broken.engines import ENGINES
+
+__all__ = ["CRASHES", "ENGINES", "code", "install", "seeing", "world"]
 
 CRASHES = "merely-crashes"
 """Does nothing twice and loses nothing: an engine that must not count as caught."""

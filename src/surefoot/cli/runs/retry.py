@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import acting, asking, output
-from surefoot.cli.options import Settings, common, operator
+from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.core.state import FAILED, STOPPED
 from surefoot.core.timer import MICROS, seconds
 from surefoot.errors import Stopped, UsageError
@@ -30,12 +30,13 @@ MOST_RUNS = 100_000
 @click.option("--workflow", metavar="NAME", help="With --all-failed: only runs of this workflow.")
 @click.option("--since", metavar="TIME", help="With --all-failed: only runs that failed in the last e.g. 2h.")
 @asking.yes_option
+@told_app_option
 @operator
 @common
 @click.pass_obj
 def retry(
     settings: Settings, run_id: str | None, failed: bool, addresses: tuple[str, ...], all_failed: bool,
-    workflow: str | None, since: str | None, yes: bool, by: str | None, note: str,
+    workflow: str | None, since: str | None, yes: bool, app: str | None, by: str | None, note: str,
 ) -> int:  # fmt: skip
     """Have the calls that failed tried again. Everything that succeeded stays. Lists what would run, and asks first.
 
@@ -65,6 +66,7 @@ def retry(
         run,
         {"run": run_id, "reopened": reopened, "runs": [_facts(one) for one in told], "by": who, "note": note},
         f"recorded: run {run_id}: {what} to be tried again, said by {who}",
+        app=app,
     )
     return 0
 

@@ -40,12 +40,13 @@ def tail(settings: Settings, run_id: str, follow: bool | None, last: int | None,
     0; --follow waits for whoever takes it up, until the run has ended.
     """
     run = acting.open_run(settings, run_id)
+    is_over = run.state().status in ENDED  # Before reading: what was written until then is read below.
     entries = run.entries()
     shown = entries if last is None else entries[max(len(entries) - last, 0) :]
     show = _as_json if settings.json else _printer()
     for entry in shown:
         show(entry)
-    if follow is False or run.state().status in ENDED:
+    if follow is False or is_over:
         return
     if _follow(run, entries[-1].seq, show, wait=bool(follow)):
         return

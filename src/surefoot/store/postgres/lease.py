@@ -90,6 +90,8 @@ class Lease:
         self._over = threading.Event()
         self._hurry = threading.Event()
         """There is something to tell before the next renewal is due; or it is over."""
+        self._said = threading.Event()
+        """The server knows what others are to read about this worker."""
         self._thread: threading.Thread | None = None
         self.renewals = 0
         self.losses = 0
@@ -145,28 +147,31 @@ class Lease:
     def _renew(self, name: str) -> None:
         if self._connection is None or self._connection.closed:
             self._connection = self._open()
-        sent = boot_seconds()
-        now = self._asked(self._connection, name)
+        sent, about = boot_seconds(), self._about
+        now = self._asked(self._connection, name, about)
         if self._name and sent > self._sent + self._seconds:
             self.losses += 1
         self._sent = sent
         self.renewals += 1
         self._clock.note(now)
+        if about == self._about:
+            self._said.set()
         if self.renewals % _SWEEP_EVERY == 0:
             self._connection.ask(_SWEEP, (), (), silence=self._silence)
 
     def say(self, about: str) -> None:
-        """What others read about this worker, from the next renewal on, which is now."""
+        """What others read about this worker from here on; if the server is away, as soon as it is back."""
         self._about = about
+        self._said.clear()
         self.join()
         self._hurry.set()
+        self._said.wait(self._silence)
 
-    def _asked(self, connection: Connection, name: str) -> int:
+    def _asked(self, connection: Connection, name: str, about: str) -> int:
         params = [wire.text(name), wire.text(socket.gethostname()), wire.integer(os.getpid()), self.length]
         if self._format == 2:
             try:
-                about = wire.text(self._about)
-                ((now,),) = connection.ask(_RENEW, [*params, about], (wire.to_int,), silence=self._silence)
+                ((now,),) = connection.ask(_RENEW, [*params, wire.text(about)], (wire.to_int,), silence=self._silence)
                 return int(now)
             except Rejected as error:
                 if error.code != _NO_SUCH_FUNCTION:

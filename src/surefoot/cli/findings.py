@@ -1,0 +1,143 @@
+"""What a preflight has found out about one run, in words and as facts. Of a process that told nothing more, what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from surefoot.view import text, trouble
+
+if TYPE_CHECKING:
+    from surefoot.engine.preflight import Finding
+
+MOST_NAMES: Final = 10
+
+
+class Told(Struct):
+    """One run, as it is shown."""
+
+    run: str
+    verdict: str
+    lines: list[str]
+    facts: dict[str, Any]
+
+
+def told(one: Finding) -> Told:
+    """Words for what is wrong, and for what is worth a line; of a run that only goes on or waits, none."""
+    lines: list[str] = []
+    if one.verdict in ("damaged", "stranded", "perhaps stranded"):
+        lines = _about(one)
+    elif one.verdict == "in doubt" or one.unclaimed or one.kept or one.again or one.filled_in:
+        lines = _in_passing(one)
+    return Told(one.run, one.verdict, lines, _run_facts(one))
+
+
+def hanging(run: str, seconds: float, where: str) -> Told:
+    """Its code was ended where it hung."""
+    at = f" It was at {where}." if where else ""
+    return _cut_short(run, "perhaps stranded", f"was replayed for {seconds:g} s and did not come to anything new.{at}")
+
+
+def ended(run: str, exit_code: int) -> Told:
+    """Its code ended the whole process."""
+    how = f"by signal {-exit_code}" if exit_code < 0 else f"with exit code {exit_code}"
+    return _cut_short(run, "stranded", f"ends the process that replays it, {how}: every resume would end so.")
+
+
+def _cut_short(run: str, verdict: str, what: str) -> Told:
+    from surefoot.engine.preflight import Finding
+    from surefoot.errors import UsageError
+
+    return told(Finding(run, verdict, why=(UsageError(f"run {run}: its code {what} Nothing was executed."),)))
+
+
+# --- for people ------------------------------------------------------------------------------------
+
+
+def _about(one: Finding) -> list[str]:
+    told = [text.visible(f"{one.verdict}: run {one.run}{_of_workflow(one)}")]
+    for error in one.why:
+        told += [f"  {line}" for line in (*_preface(error), *trouble.lines(error), *_where(error))]
+    told += [f"  also in doubt: {text.visible(stop.address)}" for stop in one.in_doubt]
+    told += _on_the_way(one)
+    if one.driven:
+        told.append("  a living process drives it now, with the code it has; a resume with this code comes after it")
+    return told
+
+
+def _in_passing(one: Finding) -> list[str]:
+    """What is worth a line, and no obstacle to this code."""
+    told = [text.visible(f"{one.verdict}: run {one.run}{_of_workflow(one)}")]
+    told += [f"  {trouble.lines(stop)[0]}" for stop in one.in_doubt]
+    told += _on_the_way(one)
+    return told
+
+
+def _on_the_way(one: Finding) -> list[str]:
+    """What a resume would make of the record, without asking anybody."""
+    kept: dict[str, list[str]] = {}
+    for address, why in one.kept:
+        kept.setdefault(why, []).append(address)
+    told = [f"  kept: {_some(names)}: {why}" for why, names in kept.items()]
+    if one.again:
+        told.append(f"  would run again, with other arguments: {_some(one.again)}")
+    told += [f"  filled in: {what}" for what in one.filled_in]
+    if one.unclaimed:
+        told.append(f"  recorded steps that the code no longer asks for: {', '.join(one.unclaimed)}")
+    return [text.visible(line) for line in told]
+
+
+def _some(addresses: Sequence[str]) -> str:
+    left = len(addresses) - MOST_NAMES
+    return ", ".join(addresses[:MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
+
+
+def _of_workflow(one: Finding) -> str:
+    if not one.workflow:
+        return ""
+    version = f" version {one.version}"
+    if one.code_version and one.code_version != one.version:
+        version += f" (the code is version {one.code_version})"
+    return f", workflow {one.workflow}{version}, {one.status}"
+
+
+def _preface(error: BaseException) -> list[str]:
+    from surefoot.errors import SurefootError
+
+    return [] if isinstance(error, SurefootError) else ["replayed with this code, the workflow fails:"]
+
+
+def _where(error: BaseException) -> list[str]:
+    from surefoot.cli import failure
+    from surefoot.errors import Stopped
+
+    return [] if isinstance(error, Stopped) else failure.user_traceback(error)
+
+
+# --- for programs ----------------------------------------------------------------------------------
+
+
+def _run_facts(one: Finding) -> dict[str, Any]:
+    return {
+        "run": one.run,
+        "verdict": one.verdict,
+        "workflow": one.workflow,
+        "version": one.version or None,
+        "code_version": one.code_version or None,
+        "status": one.status,
+        "driven": one.driven,
+        "why": [_reason(error) for error in one.why],
+        "in_doubt": [_reason(stop) for stop in one.in_doubt],
+        "next": [{"kind": kind, "address": address} for kind, address in one.next],
+        "unclaimed": list(one.unclaimed),
+        "kept": [{"address": address, "why": why} for address, why in one.kept],
+        "again": list(one.again),
+        "filled_in": list(one.filled_in),
+    }
+
+
+def _reason(error: BaseException) -> dict[str, Any]:
+    found = trouble.facts(error)
+    return {name: found[name] for name in ("type", "message", "address", "cures", "facts") if name in found}

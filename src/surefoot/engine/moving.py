@@ -1,0 +1,59 @@
+"""Where a verb is on record (a wait, a sleep, a question, a recorded value) if its scope was renamed, or put around it.
+
+Verbs without arguments are known by their number. `sf.scope("eu", was="europe")` says that what was counted there is
+counted here now. `was=""` says that its calls were counted together with others in the scope around it: then the first
+that nobody has asked for is meant, and whoever stays behind there goes on with the next number. That holds on one line of
+control; of branches side by side nobody could tell whose a number was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from surefoot.core.history import Past
+from surefoot.core.matching import split
+from surefoot.engine.current import Place
+
+
+def recorded(
+    place: Place, name: str, fits: Callable[[Past], bool] | None = None, *, address: str = ""
+) -> tuple[str, Past | None]:
+    """The address of the next call of this verb here, and what is on record of it.
+
+    `fits`: whether a record that was counted together with others can be this call's. `address`: has been taken already.
+    """
+    scope, session = place.scope, place.session
+    address = address or scope.take(name)
+    while (place.segment, address) in session.moved:
+        address = scope.take(name)
+    past: Past | None = session.state.calls.get(address)
+    if past is None and scope.also:
+        past = next(_elsewhere(place, name, fits), None)
+        if past is not None:
+            session.moved.add((place.segment, past.address))
+            return past.address, past
+    return address, past
+
+
+def _elsewhere(place: Place, name: str, fits: Callable[[Past], bool] | None) -> Iterator[Past]:
+    matcher = place.session.matcher
+    for path, counted in place.scope.also:
+        if counted:
+            past = place.session.state.calls.get(f"{path}{name}#{place.scope.count(name)}")
+            if past is not None and past.address not in matcher.asked:
+                yield past
+        elif _is_on_its_line(place, path):
+            around = [past for past in matcher.recorded() if split(past.address)[:2] == (path, name)]
+            for past in sorted(around, key=lambda one: one.first):
+                if past.address not in matcher.asked and (fits is None or fits(past)):
+                    yield past
+
+
+def _is_on_its_line(place: Place, path: str) -> bool:
+    """Whether this line of control counts in that scope too."""
+    around: Place | None = place
+    while around is not None and around.line is place.line:
+        if around.scope.path == path:
+            return True
+        around = around.parent
+    return False

@@ -1,0 +1,55 @@
+"""What a step would give that has not run: a value that may be passed on, and that nobody can look into.
+
+Code that keeps it, returns it, puts it into a list or hands it to another call goes on with it. Whatever would need to
+know it (a comparison, a loop, an attribute, its text, its type) ends the rehearsal there, since from there on nobody
+knows which way the code goes. Only `is` cannot be noticed: who relies on what comes after it has to try it with None, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, NoReturn
+
+_UNARY: Final = (
+    "bool len length_hint int float complex index bytes str repr format hash iter next reversed contains getitem setitem "
+    "delitem call enter exit aenter aexit await aiter anext neg pos abs invert round trunc floor ceil fspath buffer dir "
+    "sizeof lt le eq ne gt ge setattr delattr getattribute"
+)
+_BINARY: Final = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
+_held: Final[ContextVar[bool]] = ContextVar("surefoot_placeholders_held", default=False)
+
+
+class Opaque(BaseException):
+    """Our own code came to a placeholder in what it was given. It never leaves the rehearsal."""
+
+
+class Placeholder:
+    """The result of a step that has not run."""
+
+    __slots__ = ("on_look",)
+
+    def __init__(self, on_look: Callable[[], NoReturn]) -> None:
+        object.__setattr__(self, "on_look", on_look)
+
+
+def _looked_into(self: Placeholder, *_: Any, **__: Any) -> NoReturn:
+    if _held.get():
+        raise Opaque
+    on_look: Callable[[], NoReturn] = object.__getattribute__(self, "on_look")
+    on_look()
+
+
+for _name in (*_UNARY.split(), *(f"{side}{name}" for name in _BINARY.split() for side in ("", "r", "i"))):
+    setattr(Placeholder, f"__{_name}__", _looked_into)
+
+
+@contextmanager
+def opaque() -> Iterator[None]:
+    """In this block it is our own code that looks: it gets `Opaque`, and the code of the user is not at its end."""
+    token = _held.set(True)
+    try:
+        yield
+    finally:
+        _held.reset(token)

@@ -1,0 +1,119 @@
+"""What goes wrong besides a kill, and leaves the process alive to say so.
+
+A kill ends a process. These strike once, at one boundary, and the run goes on as the engine decides: the answer of an
+effect is lost after it has acted, an operation inside an effect fails after others have succeeded, somebody else edits a
+file. Only what can really happen at that point is done: a lie that only the kit has invented is nobody's mistake.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from surefoot.core.clients import Known, known
+from surefoot.core.proof import NotDoneTypes
+from surefoot.engine.config import settings
+from surefoot.engine.spec import CallSpec
+from surefoot.errors import Fatal, NotDone
+
+LOST: Final = "lost"
+"""The function has returned, and instead of its result an exception arrives: a time-out, or what `lost_answers` says."""
+FAILS: Final = "fails"
+"""What the function does next fails, after it has done something already: disk full, connection refused."""
+LATE: Final = "late"
+"""Killed, and what the function had started lands later, after the check has looked."""
+EDITED: Final = "edited"
+"""Somebody else edits the files that the run relies on: while a person is asked, or while an effect is in doubt."""
+MISHAPS: Final = (LOST, FAILS, LATE, EDITED)
+MARK: Final = "edited by somebody else (the testing kit)"
+USUAL: Final = TimeoutError.__name__
+_OURS: Final = "surefoot."
+_ON_THE_WAY: Final = frozenset({TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError})
+"""Built-in exceptions that a network gives after the request was sent."""
+_BY: Final = "(by the testing kit)"
+_WORDS: Final = f"the answer was lost {_BY}"
+
+
+def sort_of(how: str) -> str:
+    """`lost-ReadTimeout` is an answer that is lost."""
+    return how.partition("-")[0]
+
+
+def lost_answers(spec: CallSpec) -> dict[str, Exception]:
+    """What may be raised instead of a result that is lost on its way, by name.
+
+    A time-out always. A class that the effect names in `not_done=` only if it is one that a network gives then: known as
+    unsure and named itself, or so broad that it takes in every OSError. Of any other class the kit cannot know whether
+    it is raised after acting: that is seen when it is.
+    """
+    found: dict[str, Exception] = {USUAL: TimeoutError(_WORDS)}
+    if str(spec.fn.__module__).startswith(_OURS):
+        return found
+    for named in spec.not_done or ():
+        if issubclass(OSError, named):
+            found[OSError.__name__] = _os_error(errno.EHOSTUNREACH)
+        elif (error := _made(named)) is not None and known(error) is Known.UNSURE:
+            found[named.__name__] = error
+    return found
+
+
+def _made(named: type[BaseException]) -> Exception | None:
+    """One of that class; None if it is no exception of a network's, or cannot be made by hand."""
+    if named.__module__ == "builtins" and named not in _ON_THE_WAY:
+        return None
+    try:
+        made = named(_WORDS)
+    except Exception:  # noqa: BLE001 - whatever its constructor wants, it is not ours to guess
+        return None
+    return made if isinstance(made, Exception) else None
+
+
+def failure(event: str) -> Exception:
+    """What the operation behind an audit event can end with, whatever came before it."""
+    if event == "socket.connect":
+        return _os_error(errno.ECONNREFUSED)
+    if event == "sqlite3.connect":
+        return sqlite3.OperationalError(f"unable to open database file {_BY}")
+    if event.partition(".")[0] in ("ftplib", "http", "imaplib", "smtplib", "socket"):
+        return _os_error(errno.ECONNRESET)
+    return _os_error(errno.ENOSPC)
+
+
+def _os_error(number: int) -> OSError:
+    """Of the class that Python has for it."""
+    return OSError(number, f"{os.strerror(number)} {_BY}")
+
+
+def edit(path: str) -> None:
+    """As somebody else would: a line more."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f"{MARK}\n")
+
+
+def is_edited(path: Path) -> bool:
+    """Whether the edit is still there."""
+    return path.is_file() and MARK.encode() in path.read_bytes()
+
+
+def bound_of(spec: CallSpec) -> str:
+    """What says for how long a call that was cut off may still be on its way."""
+    if spec.timeout is not None:
+        return f"timeout={spec.timeout:g}"
+    if spec.in_flight is not None:
+        return f'in_flight="{spec.in_flight:g}s"'
+    return f'sf.configure(in_flight="{settings.in_flight_seconds:g}s")'
+
+
+def why_believed(error: BaseException, not_done: NotDoneTypes) -> str:
+    """What says that nothing was done, where an effect ended with an exception that proves it."""
+    name = type(error).__name__
+    if isinstance(error, Fatal | NotDone):
+        return f"sf.{name} says that nothing was done"
+    found = known(error)
+    if found in (Known.NOT_SENT, Known.REFUSED):
+        return f"{name} counts as proof ({found.value})"
+    named = [one.__name__ for one in not_done or () if isinstance(error, one)]
+    return f"not_done={named[0]} says that nothing was done" if named else f"{name} counts as a guard clause"

@@ -1,0 +1,176 @@
+"""What a person is told when code and journal no longer agree. The words are those that were promised."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import Raw
+
+from surefoot.core import changing, values
+from surefoot.core.history import Past, PastState
+from surefoot.core.matching import Asked
+
+
+def past(address, kind="effect", state=PastState.DONE, **args):
+    found = Past(address, kind, state, 0)
+    raw, found.digest = values.encode_args(args)
+    found.args = Raw(raw)
+    return found
+
+
+def asked(address, path="", name="notify", kind="effect"):
+    return Asked(address, path, name, 1, kind, "", b"{}")
+
+
+def cures(stop):
+    return [do for _, do in stop.cures]
+
+
+NONE: frozenset[str] = frozenset()
+"""No effect that the code has asked for."""
+
+
+def test_a_new_effect_that_may_be_a_renamed_one():
+    mails = [past(f"send_mail#{n}") for n in (1, 2, 3)]
+
+    stop = changing.new_effect("job-1", asked("notify#1"), mails, alike=3, in_use=NONE, nothing=True)
+
+    assert stop.message == (
+        "run job-1: the code now asks for the effect notify#1, which is not on record, and has not asked for "
+        "send_mail#1, send_mail#2, send_mail#3, which were executed with the same arguments. Renamed, moved, or new? "
+        "Nothing was executed."
+    )
+    assert stop.cures[0] == ("the same, renamed?", '@sf.effect(was="send_mail") on notify')
+    assert (
+        "new?",
+        '@sf.effect(was=None) on notify, or keep the old way for this run: if sf.patched("…"): … else: …',
+    ) in stop.cures
+    assert stop.cures[-1] == ("neither?", "put the old code back and run job-1 again")
+
+
+def test_one_that_was_moved_is_told_its_scope():
+    stop = changing.new_effect(
+        "r", asked("[eu]/send#1", "[eu]/", "send"), [past("send#1")], alike=1, in_use=NONE, nothing=True
+    )
+
+    assert 'was= on its scope: sf.scope("…", was="")' in cures(stop)
+    assert not any('@sf.effect(was="send")' in cure for cure in cures(stop))
+
+
+def test_one_from_another_scope_is_told_its_label():
+    stop = changing.new_effect(
+        "r", asked("send#1", "", "send"), [past("[a]/[b]/send#1")], alike=1, in_use=NONE, nothing=True
+    )
+
+    assert 'was= on its scope: sf.scope("…", was="b")' in cures(stop)
+
+
+def test_many_are_counted_and_doubt_is_named():
+    found = [past(f"send#{n}") for n in range(1, 8)]
+    found[0].state = PastState.IN_DOUBT
+
+    stop = changing.new_effect("r", asked("notify#1"), found, alike=0, in_use=NONE, nothing=True)
+
+    assert "send#1, send#2, send#3, send#4, send#5 and 2 more, which were executed; send#1 is in doubt." in stop.message
+
+
+def test_what_was_executed_in_this_very_drive_is_not_denied():
+    stop = changing.new_effect("r", asked("notify#1"), [past("send#1")], alike=0, in_use=NONE, nothing=False)
+
+    assert stop.message.endswith("notify#1: nothing was executed.")
+
+
+@pytest.mark.parametrize(("new", "old"), [("child", "send"), ("notify", "child"), ("child", "child")])
+def test_a_child_run_is_not_told_what_only_effects_can_say(new, old):
+    stop = changing.new_effect("r", asked(f"{new}#1", name=new), [past(f"{old}#1")], alike=0, in_use=NONE, nothing=True)
+
+    assert not any('@sf.effect(was="' in cure for cure in cures(stop))
+    assert ("@sf.effect(was=None)" in str(cures(stop))) is (new != "child")
+    assert any("--is" in cure for cure in cures(stop)) is (new == old), "an effect is no run"
+
+
+def test_hostile_run_ids_cannot_act_in_a_shell():
+    """Cures are pasted."""
+    stop = changing.new_effect(
+        "r; rm -rf $HOME", asked("notify#1"), [past("send#1")], alike=0, in_use=NONE, nothing=True
+    )
+
+    assert "surefoot match 'r; rm -rf $HOME' 'notify#1' --new" in cures(stop)
+
+
+def test_other_arguments_are_shown_where_they_differ():
+    done = past("send#1", to="a", n=1)
+    other, _ = values.encode_args({"to": "b", "n": 1})
+
+    stop = changing.other_arguments("r", done, "send#1", "send", bytes(done.args), other)
+
+    assert stop.message == (
+        'run r, send#1: asked for with other arguments than it was executed with:\n    to: "a" -> "b"\n'
+        "  Nothing was executed."
+    )
+    assert stop.cures[:2] == (
+        ("what was done stands?", "surefoot match r 'send#1' --keep"),
+        ("never compare it?", '@sf.effect(noted=("to",)) on send'),
+    )
+
+
+def test_a_call_under_another_name_today_is_told_by_both():
+    done = past("send#1", to="a")
+
+    stop = changing.other_arguments("r", done, "tell#1", "tell", b"{}", b"[]")
+
+    assert "run r, tell#1 (on record as send#1): asked for" in stop.message
+
+
+def test_an_effect_in_doubt_is_settled_before_anything_else():
+    open_ = past("send#1", state=PastState.IN_DOUBT, to="a")
+
+    stop = changing.other_arguments("r", open_, "send#1", "send", b"{}", b"[]")
+
+    assert stop.cures[0][0] == "in doubt: say first"
+    assert not any("--keep" in cure for cure in cures(stop))
+
+
+def test_a_step_may_run_again():
+    step = past("ask#1", "step", q="A")
+
+    stop = changing.other_arguments("r", step, "ask#1", "ask", b'{"q":"A"}', b'{"q":"B"}')
+
+    assert "than it was recorded with" in stop.message
+    assert "surefoot match r 'ask#1' --rerun" in cures(stop)
+    assert '@sf.step(noted=("q",)) on ask' in cures(stop)
+
+
+def test_too_many_are_counted_and_the_first_is_shown():
+    stop = changing.too_many("r", 150, 10, past("read#1", "step"), b'{"p":"A"}', b'{"p":"B"}')
+
+    assert stop.message == (
+        "run r: 150 recorded steps are asked for with other arguments and would run again (more than 10); the first is "
+        'read#1: p: "A" -> "B". Nothing was executed.'
+    )
+
+
+def test_equal_notes_are_one_line():
+    kept = [
+        (past(f"call_model#{n}", "step"), b'{"m":"You are a clerk."}', b'{"m":"You are a careful clerk."}', "effects were executed after it")
+        for n in range(1, 47)
+    ]  # fmt: skip
+    kept.append((past("other#1", "step"), b'{"x":1}', b'{"x":2}', "on_change"))
+
+    assert changing.kept_notes("r", kept) == [
+        'run r: call_model#1 … call_model#46: what they gave is kept (effects were executed after them), though their arguments have changed: m: "You are a clerk." -> "You are a careful clerk."',
+        "run r: other#1: what it gave is kept (on_change), though its arguments have changed: x: 1 -> 2",
+    ]
+
+
+def test_a_function_that_lost_its_decorator_is_told_by_name_and_module():
+    stop = changing.undecorated("r", "send", "app", [past("send#1"), past("send#2")])
+
+    assert "send#1, send#2" in stop.message
+    assert "send in app is a plain function now: to replay the code would execute it" in stop.message
+    assert cures(stop)[:2] == ["put @sf.effect back on send", 'rename it, and sf.removed("send")']
+
+
+def test_misuse_of_was_names_both():
+    assert "tell says was='send', but the code still asks for send by itself" in str(
+        changing.still_in_use("r", "tell", "send")
+    )

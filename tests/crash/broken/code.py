@@ -1,0 +1,145 @@
+"""Engines that get changed code wrong (L13): each breaks one rule of what a recorded call is."""
+
+# ruff: noqa: ARG005 - what is replaced keeps its signature
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from surefoot.core.matching import Changed, Kept, Matcher, New, Same, split
+from surefoot.engine import ending, gate, session, spec
+from surefoot.engine.config import settings
+from surefoot.engine.session import Session
+from tests.crash.broken.engines import ENGINES
+
+CODE: list[str] = []
+"""Those of this file."""
+
+
+def engine(break_: Callable[[], None]) -> Callable[[], None]:
+    CODE.append(break_.__name__.replace("_", "-"))
+    ENGINES[CODE[-1]] = break_
+    return break_
+
+
+@engine
+def no_rehearsal() -> None:
+    gate.is_needed = lambda state: False
+
+
+@engine
+def no_fence() -> None:
+    """A new name is a new effect."""
+    Matcher.blocked = lambda *_, **__: []
+    ending._unsettled = lambda *_: ()
+
+
+@engine
+def fence_by_scope_only() -> None:
+    """An effect on record counts only where the new one is."""
+    Matcher._may_be = lambda self, past, asked, may_still: split(past.address)[0] == asked.path
+    ending._unsettled = lambda *_: ()
+
+
+@engine
+def number_before_arguments() -> None:
+    """A step is the how-manieth it is, whatever it is asked with."""
+    Matcher._equal = lambda self, asked, here: here if here and not here.asked and self.same(here, asked) else None
+
+
+@engine
+def renamed_gets_a_new_key() -> None:
+    """What was recorded under the old name and is in doubt begins anew under the new one."""
+    real = Matcher._as_recorded
+
+    def as_recorded(self: Any, asked: Any, past: Any, person: Any) -> Any:
+        if split(past.address)[1] != asked.name and past.value is None:
+            past.asked = True
+            return New(asked.address, declared=True)
+        return real(self, asked, past, person)
+
+    Matcher._as_recorded = as_recorded
+
+
+@engine
+def removed_is_ignored() -> None:
+    session.is_removed = ending.is_removed = lambda past: False
+
+
+def _instead_of_a_changed_step(answer: Callable[[Any, Any, Any], Any]) -> None:
+    Matcher._changed_step = lambda self, asked, here, person: answer(self, asked, here)
+
+
+@engine
+def changed_step_always_kept() -> None:
+    _instead_of_a_changed_step(lambda self, asked, here: Kept(here, "always"))
+
+
+@engine
+def changed_step_never_kept() -> None:
+    """It takes the next number, whether or not something was done because of what it gave."""
+    _instead_of_a_changed_step(lambda self, asked, here: New(self._free(asked)))
+
+
+@engine
+def changed_effect_accepted() -> None:
+    """What is on record is the answer, whatever is asked."""
+    real = Matcher._as_recorded
+
+    def as_recorded(self: Any, asked: Any, past: Any, person: Any) -> Any:
+        found = real(self, asked, past, person)
+        return Same(past) if isinstance(found, Changed) else found
+
+    Matcher._as_recorded = as_recorded
+
+
+@engine
+def rerun_limit_ignored() -> None:
+    settings.rerun_limit = 1 << 30
+
+
+@engine
+def new_default_on_a_retry() -> None:
+    spec.Binder.with_defaults = lambda self, args, kwargs, recorded: (args, kwargs)
+
+
+@engine
+def enum_value_ignored() -> None:
+    session.another_request = lambda *_: None
+
+
+@engine
+def step_behind_its_effects_kept() -> None:
+    """A call that comes behind what was done because of the recorded one is taken for it."""
+    Matcher._is_passed = lambda self, past: False
+
+
+@engine
+def hidden_step_not_heard_again() -> None:
+    """What a new call hid from the rehearsal is decided without one."""
+    Session._is_unheard = lambda self, past: False
+
+
+@engine
+def unproven_answer_kept() -> None:
+    """Kept, though the effects that would prove it lie behind something new."""
+    Matcher.unproven = lambda *_: frozenset()
+
+
+@engine
+def effect_becomes_a_step() -> None:
+    """Only an effect at the very same place is missed."""
+    Matcher._was_effect = lambda self, asked: None
+    ending._unsettled = lambda *_: ()
+
+
+@engine
+def plain_function_replayed() -> None:
+    gate.plain_functions = lambda *_: None
+
+
+@engine
+def ended_branch_may_still_ask() -> None:
+    """A branch that has ended without asking for its effect is waited for."""
+    Session._may_still = lambda self, asked, address: True

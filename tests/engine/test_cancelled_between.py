@@ -1,0 +1,173 @@
+"""Cancelled between two calls, or beside others that end at the same moment, then killed: the same way again, or a stop."""
+
+from __future__ import annotations
+
+import pytest
+
+COMMON = """
+import asyncio, os, sys
+import surefoot.aio as sf
+
+sf.configure(in_flight="0s")
+
+def ledger(line):
+    with open("ledger", "a") as file:
+        file.write(f"{line}\\n")
+
+def quick():
+    return "quick" in sys.argv
+
+def dies():
+    if "die" in sys.argv:
+        os._exit(9)
+
+@sf.step
+async def look(n):
+    return n
+
+@sf.effect
+async def pay(n):
+    ledger(f"pay {n}")
+    return n
+
+@sf.effect
+async def tell(way):
+    ledger(f"tell {way}")
+"""
+MAIN = """
+if __name__ == "__main__":
+    try:
+        print(asyncio.run(wf.run("r")))
+    except sf.Stopped as stop:
+        print(type(stop).__name__, stop)
+        sys.exit(3)
+"""
+DEALT_WITH = f"""{COMMON}
+@sf.workflow
+async def wf():
+    came = "in time"
+    try:
+        async with asyncio.timeout(None if "never" in sys.argv else 0.2):
+            await look(1)
+            await asyncio.sleep(0 if quick() else 60)  # a library call
+            if "left" not in sys.argv:
+                await pay(2)
+    except TimeoutError:
+        came = "late"
+    await look(3)  # the same in both ways
+    dies()
+    await tell(came)
+    return came
+{MAIN}"""
+
+
+def test_a_time_out_that_was_dealt_with_between_two_calls_comes_again(program, ledger):
+    """By the next call nothing shows any more that it struck. Quick enough, the code paid, and was late all the same."""
+    program.write(DEALT_WITH)
+    assert program.run("die").returncode == 9
+    assert ledger.lines == []
+
+    again = program.run("quick")
+
+    assert again.stdout.strip() == "late", again.stdout + again.stderr
+    assert ledger.lines == ["tell late"], "what the code had not come to does not begin"
+
+
+@pytest.mark.parametrize("how", [("never",), ("left",)])
+def test_if_it_does_not_come_again_the_run_stops_before_anything_new(program, ledger, how):
+    program.write(DEALT_WITH)
+    assert program.run("die").returncode == 9
+
+    again = program.run("quick", *how)
+
+    assert again.returncode == 3, again.stdout + again.stderr
+    assert "was cancelled before it came to look#2" in again.stdout
+    assert "sf.timeout" in again.stdout
+    assert ledger.lines == []
+
+
+TOGETHER = f"""{COMMON}
+gate = None
+
+@sf.step
+async def bid(n):
+    await gate.wait()
+    return n
+
+@sf.workflow
+async def wf():
+    global gate
+    gate = asyncio.Event()
+
+    async def one(n):
+        with sf.scope(f"bidder {{n}}"):
+            await asyncio.sleep(0.02 * (3 - n) if quick() else 0.01 * n)
+            return await bid(n)
+
+    tasks = [asyncio.create_task(one(n)) for n in range(3)]
+    asyncio.get_running_loop().call_later(0.2, gate.set)
+    done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest)
+    won = sorted(task.result() for task in done)
+    print(won, flush=True)
+    await look(9)
+    dies()
+    await tell(won)
+    return won
+{MAIN}"""
+
+
+def test_what_ended_together_ends_together_again(program, ledger):
+    """On replay one after the other was handed over, and whoever waited for the first cancelled the rest."""
+    program.write(TOGETHER)
+    first = program.run("die")
+    assert (first.returncode, first.stdout.strip()) == (9, "[0, 1, 2]")
+
+    again = program.run("quick")
+
+    assert again.stdout.split("\n")[-2] == "[0, 1, 2]", again.stdout + again.stderr
+    assert ledger.lines == ["tell [0, 1, 2]"]
+
+
+OVER = f"""{COMMON}
+@sf.effect
+async def charge(n):
+    ledger(f"charge {{n}}")
+    dies()
+    return n
+
+@charge.check
+def charged(n):
+    return sf.unknown("the gateway is down")
+
+@sf.workflow
+async def wf():
+    got = []
+    try:
+        async with sf.timeout(0.1):
+            got.append(await charge(1))
+            await asyncio.sleep(60)
+    except TimeoutError:
+        pass
+    await tell(got)
+    return got
+{MAIN}"""
+
+
+def test_a_call_in_doubt_that_a_limit_cuts_off_stays_cut_off_once_it_is_settled(program, ledger):
+    """The time of the block was over when the run was taken up. The code went on without it, and so it does again."""
+    program.write(OVER)
+    assert program.run("die").returncode == 9
+    stopped = program.run()
+    assert stopped.returncode == 3, stopped.stdout + stopped.stderr
+    assert ledger.lines == ["charge 1", "tell []"]
+    program.write("import app, surefoot as sf\nsf.get_run('r').settle('charge#1', happened=1)\n", "settle.py")
+    assert program.run(name="settle.py").returncode == 0
+
+    again = program.run()
+
+    assert again.stdout.strip() == "[]", again.stdout + again.stderr
+    assert ledger.lines == ["charge 1", "tell []"]

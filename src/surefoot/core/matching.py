@@ -143,7 +143,7 @@ class Learned(Struct, frozen=True):
     ended: frozenset[str] = frozenset()
     """Branches that were heard to their end: whatever they have not asked for, they will not."""
     hidden: frozenset[str] = frozenset()
-    """Scopes in which a step without an outcome hides what follows it."""
+    """Scopes in which a call without an outcome hides what follows it."""
     unproven: frozenset[str] = frozenset()
     """Steps that somebody takes over with other arguments, while nobody was heard to ask for what was done after them."""
 
@@ -507,6 +507,17 @@ class Matcher:
     def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[Past]:
         """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""
         return [past for past in self.unasked() if self._may_be(past, asked, may_still)]
+
+    def moved(self, asked: Asked) -> list[Past]:
+        """Recorded effects of other scopes with the same arguments that were not asked for here, whatever a rehearsal heard:
+        which task asks for what may be a matter of timing.
+        """
+        left = [past for past in self._executed() if not past.asked and may_have_happened(past)]
+        return [
+            past
+            for past in left
+            if not on_one_line(split(past.address)[0], asked.path) and self.same_values(past, asked)
+        ]
 
     def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
         path = split(past.address)[0]

@@ -93,6 +93,8 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         await cancellations.awaited(place, coming, cut)
     if session.limits:
         await _held(place, spec.name, coming)
+    if session.has_strays and session.state.calls and spec.kind == "effect" and coming not in session.state.calls:
+        await replaying.in_turn(place, coming, on_record=False)  # Others may have yet to ask for the same.
     begun = session.begin(place, spec, args, kwargs)
     address = place.called
     if address != coming and (cut := cancellations.recorded(place, address)) is not None:

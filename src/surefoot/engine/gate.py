@@ -99,7 +99,7 @@ class Rehearsal(Session):
             self.matcher.learned.inserted | self.matcher.found_inserted,
             frozenset(self.matcher.asked),
             frozenset(self.ended_branches),
-            frozenset(path for kind, path, name, _ in planned if kind == "step" and name != CHILD),
+            frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
             self.matcher.unproven((path for _, path, _, _ in planned), is_removed),
         )
 

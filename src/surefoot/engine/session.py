@@ -517,6 +517,8 @@ class Session:
             for past in self.matcher.blocked(asked, may_still=partial(self._may_still, asked))
             if not is_removed(past)
         ]
+        if not blocked and self.has_strays and not self.dry:
+            blocked = [past for past in self.matcher.moved(asked) if not is_removed(past)]
         if not blocked:
             return None
         alike = [past for past in blocked if self.matcher.same_values(past, asked)]

@@ -53,11 +53,11 @@ def renamed_gets_a_new_key() -> None:
     """What was recorded under the old name and is in doubt begins anew under the new one."""
     real = Matcher._as_recorded
 
-    def as_recorded(self: Any, asked: Any, past: Any, person: Any) -> Any:
+    def as_recorded(self: Any, asked: Any, past: Any) -> Any:
         if split(past.address)[1] != asked.name and past.value is None:
             past.asked = True
             return New(asked.address, declared=True)
-        return real(self, asked, past, person)
+        return real(self, asked, past)
 
     Matcher._as_recorded = as_recorded
 
@@ -68,7 +68,7 @@ def removed_is_ignored() -> None:
 
 
 def _instead_of_a_changed_step(answer: Callable[[Any, Any, Any], Any]) -> None:
-    Matcher._changed_step = lambda self, asked, here, person: answer(self, asked, here)
+    Matcher._changed_step = answer
 
 
 @engine
@@ -87,8 +87,8 @@ def changed_effect_accepted() -> None:
     """What is on record is the answer, whatever is asked."""
     real = Matcher._as_recorded
 
-    def as_recorded(self: Any, asked: Any, past: Any, person: Any) -> Any:
-        found = real(self, asked, past, person)
+    def as_recorded(self: Any, asked: Any, past: Any) -> Any:
+        found = real(self, asked, past)
         return Same(past) if isinstance(found, Changed) else found
 
     Matcher._as_recorded = as_recorded

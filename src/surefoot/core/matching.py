@@ -499,10 +499,9 @@ class Matcher:
         if self._all_asked:
             return []
         known = self.asked | self.learned.asked
-        left = [past.address for past in self._executed() if past.address not in known]
+        left = [past for past in self._executed() if past.address not in known]
         self._all_asked = not left  # Whatever is asked for stays so.
-        today = [self._live[address] for address in left if address in self._live]
-        return [past for past in today if may_have_happened(past)]
+        return [past for past in map(self._today, left) if may_have_happened(past)]
 
     def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[Past]:
         """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""
@@ -512,12 +511,9 @@ class Matcher:
         """Recorded effects of other scopes with the same arguments that were not asked for here, whatever a rehearsal heard:
         which task asks for what may be a matter of timing.
         """
-        left = [past for past in self._executed() if not past.asked and may_have_happened(past)]
-        return [
-            past
-            for past in left
-            if not on_one_line(split(past.address)[0], asked.path) and self.same_values(past, asked)
-        ]
+        left = [self._today(past) for past in self._executed() if past.address not in self.asked]
+        elsewhere = (past for past in left if not on_one_line(split(past.address)[0], asked.path))
+        return [past for past in elsewhere if may_have_happened(past) and self.same_values(past, asked)]
 
     def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
         path = split(past.address)[0]

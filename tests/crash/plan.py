@@ -76,15 +76,18 @@ QUICK: dict[str, list[Part]] = {
 AT_LEAST, KILLS_AT_LEAST = 3_000, 500
 
 
+APART = frozenset({*worldly.LEVELS, "L14a", "L14s"})
+
+
 def level_of(plan: str) -> str:
     """The level that a plan belongs to: its number, but for those that are counted by themselves."""
-    return plan if plan in worldly.LEVELS else plan.rstrip("abcdefghijklmnopqrstuvwxyz")
+    return plan if plan in APART else plan.rstrip("abcdefghijklmnopqrstuvwxyz")
 
 
 def counted_at_least(part: Part) -> int:
     """How many of them have to count: in the other ones nothing happened, for reasons that are printed."""
     shares = {
-        "L1": 0.5, "L3": 0.9, "L4": 0.9, "L5": 0.9, "L9": 0.9, "L9d": 0.5, "L13": 0.9, "L13s": 5.0, "L14": 0.9,
+        "L1": 0.5, "L3": 0.9, "L4": 0.9, "L5": 0.9, "L9": 0.9, "L9d": 0.5, "L13": 0.9, "L13s": 5.0, "L14a": 0.9, "L14s": 0.9,
         **worldly.COUNTED,
     }  # fmt: skip
     share = shares.get(part.plan, shares.get(level_of(part.plan), 1.0))

@@ -22,8 +22,8 @@ LEVELS = {
     "L9": "a second SIGKILL while recovering from the first, and up to three more",
     **worldly.LEVELS,
     "L13": "code edited between SIGKILL and resume, then the cure that is offered; the same in memory, behind every write",
-    "L14": "all that user code can see, held against the first time; tasks, time-outs and cancellations, with other timing "
-    "in every process; real SIGKILL, often twice",
+    "L14a": "tasks, time-outs and cancellations, with other timing in every process; real SIGKILL, often twice",
+    "L14s": "all that user code can see of values and failures, held against the first time; real SIGKILL, often twice",
 }
 Facts = dict[str, Any]
 

@@ -23,7 +23,7 @@ import pydantic
 import surefoot as sf
 
 Point = namedtuple("Point", "x y")  # noqa: PYI024 - the untyped one is another kind
-sf.register(Point)
+sf.register(Point, name="zoo.Point")
 
 
 class Colour(enum.Enum):
@@ -75,7 +75,7 @@ class Row(msgspec.Struct):
 
 
 for _cls in (Colour, Level, Rights, Word, Order, Price, Customer, Loose, Row):
-    sf.register(_cls)
+    sf.register(_cls, name=f"zoo.{_cls.__name__}")
 
 _PLAIN = {"n": 1, "words": ["a", "b"]}
 
@@ -221,7 +221,7 @@ class Several(ExceptionGroup):
         return Several(self.message, excs)
 
 
-@sf.register
+@sf.register(name="zoo.Known")
 class Known(Exception):
     """Comes back as itself."""
 

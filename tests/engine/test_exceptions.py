@@ -106,7 +106,7 @@ def test_a_mistake_after_the_deed_is_not_repeated_when_the_code_is_replayed(ledg
         replayed.append(1)
         sf.gather(lambda: pay("o1"), lambda: sf.wait_event("go"))
 
-    with pytest.raises(sf.InDoubt):
+    with pytest.raises(sf.Stopped):
         wf.run("r")
     sf.send_event("r", "go")
 

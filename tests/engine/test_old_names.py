@@ -104,7 +104,7 @@ def test_a_removed_effect_is_known_in_every_scope_and_no_other_is(monkeypatch):
 
     assert is_removed("book#1")
     assert is_removed("[eu]/map#1[3]/book#12")
-    assert not is_removed("book.undo#1")
+    assert is_removed("book.undo#1"), "an undo belongs to its effect"
     assert not is_removed("rebook#1")
     assert not is_removed("[book]/send#1")
     assert removing._removed == {"book", removing.escape("pay a/b")}

@@ -77,8 +77,9 @@ def _end(runtime: Runtime, run_id: str) -> None:
     session = Session(runtime, *found)
     try:
         drive.go_live(session)
+        left = what_is_left(session)
         tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
-        session.journal.append(RunCancelled(what_is_left(session)))
+        session.journal.append(RunCancelled(left))
         if (created := session.state.created) is not None and created.child_of:
             parents.tell(runtime, run_id, created.child_of)
         for child in found[0].children:

@@ -70,8 +70,9 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
     if session.waits:
         return (yield from _suspend(session))
     if session.state.cancel is not None or isinstance(outcome, CancelSignal):
+        left = what_is_left(session)
         tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
-        yield Append(RunCancelled(what_is_left(session)))
+        yield Append(RunCancelled(left))
         return Cancelled(f"run {session.run} was cancelled{_by(session.state)}")
     outcome = session.continuation or outcome
     if not isinstance(outcome, Returned | Exception | ContinueSignal):

@@ -64,7 +64,7 @@ def test_sound_store_is_told_run_by_run(cli, store):
     ended = cli("inspect", str(store))
 
     assert ended.code == 0, ended.out
-    assert "a surefoot store, format 2" in ended.out
+    assert "a surefoot store, format 1" in ended.out
     assert "the journal reaches it" in ended.out
     assert "run before: 9 entries found, all hold" in ended.out
     assert ended.out.splitlines()[-1].startswith("sound: 3 journals")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from surefoot.store.contract import Store
 from surefoot.store.memory import MemoryStore
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 from surefoot.testing.conformance import StoreContract
 
 

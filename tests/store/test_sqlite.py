@@ -26,9 +26,9 @@ from surefoot.errors import (
     StoreUnavailable,
     UsageError,
 )
-from surefoot.store import sqlite
 from surefoot.store.contract import Append, Conflict, Listed, RunQuery
-from surefoot.store.salvage import rebuild
+from surefoot.store.sqlite import store as sqlite
+from surefoot.store.sqlite.salvage import rebuild
 from surefoot.testing.conformance import Writer, assert_whole, index_row, large_value
 
 TABLES = ("entries", "heads", "runs", "meta", "parts", "quarantine", "starts")
@@ -234,9 +234,9 @@ def test_lost_table_is_damage(place, table):
 def test_newer_format_is_refused(place):
     """A version that does not know the format must not guess."""
     place.fill()
-    change(place.path, "UPDATE meta SET value = 3 WHERE key = 'format'")
+    change(place.path, "UPDATE meta SET value = 2 WHERE key = 'format'")
 
-    with pytest.raises(SchemaMismatch, match=r"has format 3, this version of surefoot knows up to 2\."):
+    with pytest.raises(SchemaMismatch, match=r"has format 2, this version of surefoot knows up to 1\."):
         place.open()
 
 
@@ -689,7 +689,7 @@ def test_store_that_cannot_be_made_ready_leaves_nothing_open(place, monkeypatch)
     def fails(self):
         raise StoreUnavailable("the disk does not answer")
 
-    monkeypatch.setattr(sqlite.SqliteStore, "_get_ready", fails)
+    monkeypatch.setattr(sqlite.SqliteStore, "_open_writer", fails)
     before = sorted(os.listdir("/proc/self/fd"))
     for _ in range(3):
         with pytest.raises(StoreUnavailable):

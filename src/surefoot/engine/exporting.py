@@ -92,7 +92,7 @@ def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Ex
 
 def export_to(store: Store, run: str, path: str, *, damaged: bool = False) -> Exported:
     """The same into a file that is there whole or not at all. One that is there already is not written over."""
-    real, own = os.path.realpath(path), getattr(store, "path", "")
+    real, own = os.path.realpath(path), store.file
     if os.path.lexists(path) or (own and (real == own or real.startswith(own + "-"))):
         raise UsageError(f"{path} is there already, or belongs to the store, and is not written over. Name another.")
     partial = f"{path}.{secrets.token_hex(4)}.partial"

@@ -22,7 +22,7 @@ from surefoot.engine.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
 from surefoot.store.contract import Append, Head, IndexRow, Rewrite, Store
 from surefoot.store.liveness import is_ours, vouched
-from surefoot.store.open import open_store
+from surefoot.store.open import backend_of, open_store
 from surefoot.store.rules import is_run
 
 UNKNOWN = -1
@@ -246,13 +246,6 @@ def _refuse_if_driven(store: Store, found: Survey) -> None:
             )
 
 
-def rebuild(path: str, *, accept_incomplete: bool = False) -> str:
-    """Have a database whose pages are damaged built anew from all that can be read. What was done, in words."""
-    from surefoot.store import salvage
-
-    return salvage.rebuild(path, accept_incomplete=accept_incomplete).summary()
-
-
 def renew_row(store: Store, run: str) -> None:
     """Write a run's line of the list anew, as its journal has it."""
     found = journal.load(store, run)
@@ -305,14 +298,12 @@ def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> St
     Answers with the store to go on with: a new handle, if its database had to be built anew.
     """
     if error.facts.get("structure"):
-        from surefoot.store.sqlite import SqliteStore
-
-        if not isinstance(store, SqliteStore):
+        if not store.file:
             raise error
         url = store.url
         store.abandon()
         try:
-            config.loud(rebuild(store.path), kind="rebuilt")
+            config.loud(backend_of(url).rebuild(store.file), kind="rebuilt")
         except StoreUnavailable as why:  # another process has it open
             raise error from why
         store = open_store(url, create=False)

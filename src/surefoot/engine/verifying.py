@@ -27,7 +27,6 @@ from surefoot.core.state import RunState
 from surefoot.engine.journal import damaged_cures, index_row
 from surefoot.engine.pasting import in_its_store
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt, SchemaMismatch, Stopped, StoreUnavailable
-from surefoot.store import probe
 from surefoot.store.contract import RESERVED, Head, IndexRow, RunQuery, Store, Stored
 from surefoot.store.rules import is_run
 
@@ -151,7 +150,7 @@ class Survey:
         try:
             # SQLite's own look at its pages is one long call: it need not wait for ours, nor ours for it.
             with ThreadPoolExecutor(1) as beside:
-                pages = beside.submit(probe.structure, self._store) if everything else None
+                pages = beside.submit(self._store.flaws) if everything else None
                 if everything:
                     self._parts.look_ahead(lambda seen: watch and watch(Progress(0, len(wanted), seen)))
                 self._look_at(wanted, watch)
@@ -223,7 +222,7 @@ class Survey:
         return None  # it is being written to all the time, and each time it was right about itself
 
     def _look_at_anchor(self) -> None:
-        why = probe.anchor_fault(self._store)
+        why = self._store.anchor_flaw()
         if why:
             self._flaws.append(Flaw("", why, cures=_file_cures(self._store)))
 
@@ -529,8 +528,7 @@ def _cures(store: Store, name: str) -> Cures:
 
 
 def _file_cures(store: Store) -> Cures:
-    path = getattr(store, "path", None)
-    return () if path is None else (("look inside", f"surefoot inspect {shlex.quote(path)}"),)
+    return (("look inside", f"surefoot inspect {shlex.quote(store.file)}"),) if store.file else ()
 
 
 def _file_flaw(store: Store, why: str) -> Flaw:

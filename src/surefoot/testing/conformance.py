@@ -612,6 +612,39 @@ class StoreContract:
 
         assert expand(value.reference, store.parts)
 
+    def test_rewrites_together_are_all_done_or_none(self, store: Store) -> None:
+        """A store that is adopted is whole again, or refused as before."""
+        first, second = Writer(store, "first"), Writer(store, "second")
+        store.append([first.append(b"1", b"2"), second.append(b"1", b"2")])
+        kept = {run: Head(1, store.read(run).records[0].seal) for run in ("first", "second")}
+        stale = Rewrite("second", Head(2, GENESIS), 1, Writer(store, "second", head=kept["second"]).records(b"new"))
+        items = [first.rewrite(1, kept["first"], b"new"), second.rewrite(1, kept["second"], b"new")]
+
+        assert not store.rewrite_together([items[0], stale])
+        assert [b"1", b"2"] == [record.body for record in store.read("first").records]
+        assert store.rewrite_together(items)
+
+        for run in ("first", "second"):
+            assert [b"1", b"new"] == [record.body for record in assert_whole(store, run, 2).records]
+
+    def test_rewrites_together_go_beyond_what_was_lost(self, store: Store) -> None:
+        """Whoever has seen a position acknowledged must never meet another record there."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1")])
+        before = store.changes()
+
+        assert store.rewrite_together([writer.rewrite(1, writer.head, b"new")], beyond=before + 1000)
+
+        assert store.changes() > before + 1000
+        store.append([writer.append(b"next")])
+        assert_whole(store, "r", 3)
+
+    def test_store_tells_what_it_is_in(self, store: Store) -> None:
+        """What is for files is offered only where there is one; a new store has no flaw."""
+        assert isinstance(store.file, str)
+        assert store.flaws() == []
+        assert store.anchor_flaw() == ""
+
     def test_positions_of_the_store_never_go_back(self, store: Store) -> None:
         """Whoever waits looks at the position; and lost history is found by it."""
         writer = Writer(store, "r")

@@ -93,7 +93,9 @@ CREATE TABLE surefoot.workers (
     worker text COLLATE "C" PRIMARY KEY,
     host text NOT NULL,
     pid bigint NOT NULL,
-    expires timestamptz NOT NULL
+    expires timestamptz NOT NULL,
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    about text NOT NULL DEFAULT ''  -- what it says about itself: what it serves
 ) WITH (fillfactor = 50);
 
 CREATE TABLE surefoot.starts (queue text COLLATE "C" NOT NULL, at bigint NOT NULL, run text COLLATE "C" NOT NULL);
@@ -372,13 +374,14 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- The sign of life of a worker; the server's time, before and after. A crash may lose it: it comes again at once.
-CREATE FUNCTION surefoot.renew_1(worker_ text, host_ text, pid_ bigint, lease interval) RETURNS bigint LANGUAGE plpgsql
+CREATE FUNCTION surefoot.renew_1(worker_ text, host_ text, pid_ bigint, lease interval, about_ text)
+RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    INSERT INTO surefoot.workers AS w (worker, host, pid, expires)
-        VALUES (worker_, host_, pid_, clock_timestamp() + lease)
-        ON CONFLICT (worker) DO UPDATE SET expires = excluded.expires;
+    INSERT INTO surefoot.workers AS w (worker, host, pid, expires, about)
+        VALUES (worker_, host_, pid_, clock_timestamp() + lease, about_)
+        ON CONFLICT (worker) DO UPDATE SET expires = excluded.expires, about = excluded.about;
     RETURN surefoot.micros_1();
 END $$;
 

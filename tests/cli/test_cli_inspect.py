@@ -165,7 +165,7 @@ def test_unreadable_page_is_named_with_its_offset(cli, store):
     assert ended.code == 4
     assert f"page {page} (byte {(page - 1) * PAGE:,})" in ended.out
     assert "unreadable   entries " in ended.out
-    assert "it is missing; the next one found is" in ended.out
+    assert "it is missing, the next one found is" in ended.out
     assert "are whole by themselves" in ended.out
 
 

@@ -12,9 +12,10 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from surefoot.core.audit import Audit
 from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunContinued, RunCreated, RunPruned
 from surefoot.core.evidence import Evidence, fallbacks_before, weigh
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, verify
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.core.state import ENDED, FAILED, STOPPED, RunState
 from surefoot.engine import config, journal
 from surefoot.engine.clock import Clock
@@ -161,8 +162,7 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
     if not stored.records and stored.head is None:
         raise NotFound(f"there is no run {run!r} in {store.url}. `surefoot runs` lists those that are there.")
     sealer = Sealer(store.id, run)
-    good = verify(sealer, stored.records)
-    state = _folded(run, stored.records[: good if valid is None else min(good, valid)])
+    audit, state = _audited(sealer, stored.records if valid is None else stored.records[:valid])
     keep = state.seq
     kept, behind = stored.records[:keep], stored.records[keep:]
     evidence = weigh(sealer, kept, behind)
@@ -185,22 +185,24 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
         len(behind),
         _sum([lost, *(entry.lost for entry in before)]) if before is not None else UNKNOWN,
         _sum([hidden, *(entry.hidden for entry in before)]) if before is not None else UNKNOWN,
-        _why(keep, good, behind, stored.head),
+        "a value of it is lost" if keep == valid else _why(audit, stored.head),
         tuple(dict.fromkeys([*(past.address for past in state.in_doubt()), *evidence.open])),
         len(evidence.proven),
     )
     return Survey(stored.records, stored.head, evidence, damage, state)
 
 
-def _folded(run: str, records: list[Record]) -> RunState:
+def _audited(sealer: Sealer, records: list[Record]) -> tuple[Audit, RunState]:
     """The longest prefix that makes sense. A record whose seal holds but which cannot follow is damage as well."""
-    state = RunState(run)
-    for at, record in enumerate(records):
-        try:
-            state.fold(record)
-        except JournalCorrupt:
-            return _folded(run, records[:at])
-    return state
+    state = RunState(sealer.run)
+    audit = Audit(sealer, read=state.fold)
+    audit.take_all(records)
+    if state.seq == audit.valid:
+        return audit, state
+    state = RunState(sealer.run)  # what cannot follow may have left traces in the other one
+    for record in records[: audit.valid]:
+        state.fold(record)
+    return audit, state
 
 
 def _sum(counts: list[int]) -> int:
@@ -216,15 +218,9 @@ def _lost(head: Head | None, keep: int, behind: list[Record], whole: int) -> tup
     return lost, max(0, lost - whole)
 
 
-def _why(keep: int, good: int, behind: list[Record], head: Head | None) -> str:
-    if keep < good:
-        return "a value of it is lost"
-    if not behind:
-        return f"the journal ends there, but its head says {'nothing' if head is None else head.seq}"
-    found = behind[0]
-    if found.seq != keep + 1:
-        return f"it is missing, the next one found is {found.seq}"
-    return f"{len(found.body)} bytes, its seal does not hold"
+def _why(audit: Audit, head: Head | None) -> str:
+    broken = audit.ends(None if head is None else (head.seq, head.seal))
+    return "" if broken is None else broken.why
 
 
 def _refuse_if_driven(store: Store, found: Survey) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from msgspec import Raw
 
 from surefoot.core import values
+from surefoot.core.audit import BEGINNING, Audit, Break
 from surefoot.core.entry import (
     ITEMS_DONE,
     KIND_OF,
@@ -126,26 +127,29 @@ def damaged_cures(run: str) -> tuple[tuple[str, str], ...]:
 
 def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: Head | None) -> None:
     """Raise JournalCorrupt unless the records continue `after` without a flaw and end at `head`."""
-    seq, seal = (0, GENESIS) if after is None else (after.seq, after.seal)
-    good = verify(sealer, found, seq=seq, seal=seal)
-    if good < len(found):
-        bad = found[good]
-        raise JournalCorrupt(
-            f"run {sealer.run}: entry {seq + good + 1} of {head.seq if head else '?'} is damaged "
-            f"(found as number {bad.seq}, {len(bad.body)} bytes): its seal does not hold. Nothing was changed.",
-            run_id=sealer.run,
-            facts={"entry": seq + good + 1, "valid": seq + good},
-            cures=damaged_cures(sealer.run),
-        )
-    newest = (found[-1].seq, found[-1].seal) if found else (seq, seal)
-    if head is None or newest != (head.seq, head.seal):
-        raise JournalCorrupt(
-            f"run {sealer.run}: the journal ends at entry {newest[0]}, but its head says "
-            f"{'nothing' if head is None else head.seq}: entries are missing. Nothing was changed.",
-            run_id=sealer.run,
-            facts={"entry": newest[0] + 1, "valid": newest[0], "expected": 0 if head is None else head.seq},
-            cures=damaged_cures(sealer.run),
-        )
+    seq, seal = BEGINNING if after is None else (after.seq, after.seal)
+    if verify(sealer, found, seq=seq, seal=seal) == len(found) and head is not None:
+        newest = found[-1] if found else after
+        if newest is not None and newest.seq == head.seq and newest.seal == head.seal:
+            return
+    audit = Audit(sealer, after=(seq, seal), read=_unread)
+    audit.take_all(found)
+    broken = audit.ends(None if head is None else (head.seq, head.seal))
+    if broken is not None:
+        raise damaged(sealer.run, broken, head)
+
+
+def _unread(_: Record) -> None:
+    """Nothing is decoded that may be damaged."""
+
+
+def damaged(run: str, broken: Break, head: Head | None) -> JournalCorrupt:
+    return JournalCorrupt(
+        f"run {run}: entry {broken.entry} of {head.seq if head else '?'} is damaged: {broken.why}. Nothing was changed.",
+        run_id=run,
+        facts={"entry": broken.entry, "valid": broken.valid},
+        cures=damaged_cures(run),
+    )
 
 
 class Journal:

@@ -21,8 +21,10 @@ from typing import IO, Any, Final
 
 import apsw
 
+from surefoot.core.audit import Audit
+from surefoot.core.entry import Entry
 from surefoot.core.parts import Part, damaged_parts
-from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
+from surefoot.core.seal import Record, Sealer, from_record, references
 from surefoot.errors import (
     CodecMissing,
     Damaged,
@@ -291,21 +293,36 @@ class _Look:
     def _journal(
         self, name: str, places: list[tuple[int, int]], head: tuple[int, bytes] | None, quarantined: int
     ) -> JournalSeen:
-        walk = _Walk(self, Sealer(self._store_id, name))
-        for seq, pos in places:
-            walk.step(seq, self.record(pos))
-        walk.end(head)
+        audit = Audit(Sealer(self._store_id, name), read=_entry)
+        bad_parts: list[PartSeen] = []
+        for _, pos in places:
+            record = self.record(pos)
+            if record is None:
+                audit.blame("its row cannot be read a second time")
+                continue
+            entry = audit.take(record)
+            if entry is not None:
+                bad_parts += self._bad_parts(record.seq, entry)
+        broken = audit.ends(None if head is None or head[1] == LOST_HEAD else head)
         return JournalSeen(
             name=name,
             entries=len(places),
-            valid=walk.valid,
+            valid=audit.valid if broken is None else broken.valid,
             head=head[0] if head is not None and head[1] != LOST_HEAD else None,
-            bad=walk.bad,
-            beyond=walk.beyond,
+            bad=None if broken is None else Bad(broken.entry, broken.why, self._place(broken.record)),
+            beyond=audit.beyond,
             quarantined=quarantined,
-            parts=tuple(walk.parts[:20]),
-            parts_bad=len(walk.parts),
+            parts=tuple(bad_parts[:20]),
+            parts_bad=len(bad_parts),
         )
+
+    def _bad_parts(self, seq: int, entry: Entry) -> Iterator[PartSeen]:
+        for reference in references(entry):
+            try:
+                bad = damaged_parts(reference, self.fetch)
+            except Stopped as error:
+                bad = {reference.digest: error.summary}
+            yield from (PartSeen(seq, name.hex(), why) for name, why in bad.items())
 
     def record(self, pos: int) -> Record | None:
         rows = [row for row in self._remains.between("entries", pos, pos) if _is_entry(row, _LIMIT)]
@@ -327,8 +344,10 @@ class _Look:
                     self._parts[name] = Part(*rows[0][1:])
         return {name: self._parts[name] for name in ids if name in self._parts}
 
-    def place(self, record: Record) -> Place | None:
+    def _place(self, record: Record | None) -> Place | None:
         """Where the bytes of a record are: in the log if it has them, since the log is newer."""
+        if record is None:
+            return None
         needle = record.body if len(record.body) >= _NEEDLE else record.seal
         for suffix in ("-wal", ""):
             offset = _find(self._copy + suffix, needle)
@@ -352,63 +371,12 @@ class _Look:
         return ""
 
 
-class _Walk:
-    """One journal, record by record."""
-
-    def __init__(self, look: _Look, sealer: Sealer) -> None:
-        self._look = look
-        self._sealer = sealer
-        self._last: tuple[int, bytes] = (0, GENESIS)
-        self.valid = 0
-        self.bad: Bad | None = None
-        self.beyond = 0
-        self.parts: list[PartSeen] = []
-
-    def step(self, seq: int, record: Record | None) -> None:
-        before, previous = self._last
-        if record is None:
-            self._blame(Bad(self.valid + 1, "its row cannot be read a second time"))
-            return
-        whole = seq == before + 1 and self._sealer.holds(record, previous)
-        self._last = (seq, record.seal)
-        if self.bad is not None:
-            self.beyond += whole
-        elif whole and self._can_be_read(record):
-            self.valid += 1
-        elif whole:
-            self.beyond += 1
-        elif seq > self.valid + 1:
-            self._blame(Bad(self.valid + 1, f"it is missing; the next one found is {seq}"))
-        else:
-            why = "its seal does not hold" if seq == self.valid + 1 else f"there is a second entry {seq}"
-            self._blame(Bad(self.valid + 1, f"{why} ({len(record.body)} bytes)", self._look.place(record)))
-
-    def end(self, head: tuple[int, bytes] | None) -> None:
-        if head is None or head[1] == LOST_HEAD:
-            self._blame(Bad(self.valid + 1, "its head is missing, so nobody can say whether there was more"))
-        elif head != self._last:
-            self._blame(Bad(self.valid + 1, f"the journal ends at {self.valid}, but its head says {head[0]}"))
-
-    def _blame(self, bad: Bad) -> None:
-        self.bad = self.bad or bad
-
-    def _can_be_read(self, record: Record) -> bool:
-        """Whether what was sealed is an entry; and a look at the parts that it needs."""
-        try:
-            needed = references(from_record(record))
-        except (SchemaMismatch, CodecMissing):
-            return True  # written by a newer version: whole, but it says nothing to us
-        except Stopped as error:
-            why = f"its seal holds, but its body cannot be read: {error.__cause__}"
-            self._blame(Bad(record.seq, why, self._look.place(record)))
-            return False
-        for reference in needed:
-            try:
-                bad = damaged_parts(reference, self._look.fetch)
-            except Stopped as error:
-                bad = {reference.digest: error.summary}
-            self.parts += [PartSeen(record.seq, name.hex(), why) for name, why in bad.items()]
-        return True
+def _entry(record: Record) -> Entry | None:
+    """What a newer version wrote is whole, but it says nothing to us."""
+    try:
+        return from_record(record)
+    except (SchemaMismatch, CodecMissing):
+        return None
 
 
 def _schema_problem(path: str, connection: apsw.Connection) -> str:

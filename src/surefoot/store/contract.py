@@ -148,6 +148,11 @@ class Wanted(Struct, frozen=True):
     limits: Sequence[Limit] = ()
     seconds: float = 5.0
     """How long the reservations hold."""
+    only: Sequence[str] = ()
+    """These runs and no others; empty: any. With one run it is the admission to its queue."""
+    ready_before: int | None = None
+    """Only runs that were ready before that time, microseconds since 1970: those that nobody takes up. Runs whose worker
+    is dead have always been ready."""
 
 
 class Reserved(Struct, frozen=True):

@@ -40,6 +40,7 @@ from surefoot.store.rules import (
     check_positions,
     check_records,
     choose,
+    due_by,
     earliest,
     is_run,
     matches,
@@ -167,7 +168,8 @@ class MemoryStore(Derived):
 
     def reserve(self, wanted: Wanted) -> Reserved:
         with self._locked():
-            served = [row for row in self._rows.values() if serves(wanted, row.workflow, row.queue)]
+            rows = self._rows.values() if not wanted.only else filter(None, map(self._rows.get, wanted.only))
+            served = [row for row in rows if serves(wanted, row.workflow, row.queue)]
             ready = [one for row in served for one in self._ready(row, wanted)]
             rooms = {limit.queue: self._room(limit, wanted) for limit in wanted.limits}
             chosen, opens = choose(ready, rooms, wanted.limit)
@@ -183,7 +185,7 @@ class MemoryStore(Derived):
             return []
         if row.worker and not self._is_busy(row, wanted):
             return [Ready(ALWAYS, row.run, row.queue)]
-        return [Ready(row.wake, row.run, row.queue)] if row.wake is not None and row.wake <= wanted.now else []
+        return [Ready(row.wake, row.run, row.queue)] if row.wake is not None and row.wake <= due_by(wanted) else []
 
     def _is_busy(self, row: IndexRow, wanted: Wanted) -> bool:
         """Whether somebody is driving it. There is but one worker that can be alive, and it knows what it drives."""

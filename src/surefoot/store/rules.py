@@ -67,6 +67,11 @@ def micros(seconds: float) -> int:
     return int(seconds * 1_000_000)
 
 
+def due_by(wanted: Wanted) -> int:
+    """Until when a run must have become ready to be handed out now."""
+    return wanted.now if wanted.ready_before is None else min(wanted.now, wanted.ready_before - 1)
+
+
 def serves(wanted: Wanted, workflow: str, queue: str) -> bool:
     return workflow in wanted.workflows and (not wanted.queues or queue in wanted.queues)
 

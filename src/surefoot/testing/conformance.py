@@ -806,6 +806,30 @@ class StoreContract:
         assert taken(store, workflows=["other"], seconds=0.0) == ["f", "d"]
         assert sorted(taken(store, workflows=["other", "refactor", "third"])) == ["a", "b", "c", "d", "e", "f"]
 
+    def test_worker_that_names_runs_is_given_no_others(self, store: Store) -> None:
+        """So it asks for the admission of one run to its queue: what the queue allows counts as ever."""
+        put(store, *(due(run, queue="q") for run in ("a", "b", "c")), index_row("orphan", worker=_DEAD))
+        put(store, index_row("later", wake=_FAR_OFF), due("other", workflow="other"))
+        limits = [Limit("q", concurrency=2)]
+
+        assert taken(store, only=["b", "unknown", "other"], limits=limits) == ["b"]
+        assert taken(store, only=["b"], limits=limits) == [], "it is reserved"
+        assert taken(store, only=["a", "c"], limits=limits, limit=1) == ["a"]
+        assert taken(store, only=["c"], limits=limits) == [], "its queue is full"
+        assert taken(store, only=["orphan"]) == ["orphan"]
+        answer = store.reserve(wish(store, only=["later"]))
+        assert (answer.runs, answer.next_wake) == ([], _FAR_OFF)
+        assert taken(store) == ["c"]
+
+    def test_runs_that_nobody_takes_up_are_told_from_those_that_just_became_ready(self, store: Store) -> None:
+        """A sweep finds what was announced to nobody, and leaves alone what others are about to take up."""
+        put(store, due("old"), due("new", wake=_LONG_AGO + 500), index_row("orphan", worker=_DEAD))
+
+        assert taken(store, ready_before=_LONG_AGO, seconds=0.0) == ["orphan"]
+        assert taken(store, ready_before=_LONG_AGO + 500, seconds=0.0) == ["orphan", "old"]
+        assert taken(store, ready_before=_LONG_AGO + 500, only=["new", "old"], seconds=0.0) == ["old"]
+        assert taken(store, ready_before=_FAR_OFF) == ["orphan", "old", "new"]
+
     def test_queue_is_driven_by_no_more_than_it_allows(self, store: Store) -> None:
         """Over all workers: what is claimed counts, and what is about to be. Other queues go on."""
         a = Writer(store, "a")

@@ -156,7 +156,7 @@ _BURY: Final = b"DELETE FROM surefoot.workers WHERE worker = ANY ($1)"
 _LAST_HEARD: Final = (
     b"SELECT (extract(epoch FROM expires - $2) * 1000000)::bigint FROM surefoot.workers WHERE worker = $1"
 )
-_RESERVE: Final = b"SELECT * FROM surefoot.reserve_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+_RESERVE: Final = b"SELECT * FROM surefoot.reserve_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 _NOTE_TIMELINE: Final = b"UPDATE surefoot.meta SET timeline = $1 WHERE timeline <> $1"
 _FOREIGN_XIDS: Final = b"UPDATE surefoot.entries SET xid = '1' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())"
 
@@ -594,6 +594,7 @@ class PostgresStore(Derived):
                 texts([limit.queue for limit in limits]), integers([limit.concurrency for limit in limits]),
                 integers([limit.starts for limit in limits]),
                 integers([round(limit.seconds * 1_000_000) for limit in limits]),
+                texts(wanted.only), integer(wanted.ready_before),
             )  # fmt: skip
         ((runs, next_wake),) = self._look(_RESERVE, params, (wire.to_list, _number_or_none))
         return Reserved([_words(run) for run in runs], next_wake)

@@ -388,13 +388,14 @@ END $$;
 -- Up to `many` runs for a worker, and when the next one becomes ready by itself. A lane is a queue of one workflow.
 CREATE FUNCTION surefoot.reserve_1(
     worker_ text, workflows text[], queues text[], driven text[], many bigint, seconds double precision, lease interval,
-    l_queue text[], l_concurrency bigint[], l_starts bigint[], l_micros bigint[],
+    l_queue text[], l_concurrency bigint[], l_starts bigint[], l_micros bigint[], only_ text[], ready_before bigint,
     OUT chosen text[], OUT next_wake bigint
 ) LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ bigint := surefoot.micros_1();
+    due_by bigint := least(now_, ready_before - 1);
     living text[] := ARRAY(SELECT surefoot.living_1(lease));
     free bigint[] := '{}';
     opens bigint[] := '{}';
@@ -424,7 +425,7 @@ BEGIN
     END LOOP;
     WITH RECURSIVE lane (workflow, queue) AS (
         SELECT w, (SELECT min(r.queue) FROM surefoot.runs r WHERE r.workflow = w AND r.wake IS NOT NULL)
-            FROM unnest(workflows) w
+            FROM unnest(workflows) w WHERE cardinality(only_) = 0
         UNION ALL
         SELECT l.workflow, (SELECT min(r.queue) FROM surefoot.runs r
                 WHERE r.workflow = l.workflow AND r.queue > l.queue AND r.wake IS NOT NULL)
@@ -433,18 +434,25 @@ BEGIN
         SELECT l.workflow, l.queue, f.free, f.opens FROM lane l
             LEFT JOIN unnest(l_queue, free, opens) f (queue, free, opens) ON f.queue = l.queue
             WHERE l.queue IS NOT NULL AND (cardinality(queues) = 0 OR l.queue = ANY (queues))
+    ), named AS (
+        SELECT r.run, r.queue, r.wake, r.held FROM surefoot.runs r
+            WHERE r.run = ANY (only_) AND r.workflow = ANY (workflows)
+                AND (cardinality(queues) = 0 OR r.queue = ANY (queues))
     ), due AS (
         SELECT d.since, d.run, s.queue FROM served s CROSS JOIN LATERAL (
             SELECT r.wake AS since, r.run FROM surefoot.runs r
-                WHERE r.workflow = s.workflow AND r.queue = s.queue AND r.wake <= now_
+                WHERE r.workflow = s.workflow AND r.queue = s.queue AND r.wake <= due_by
                     AND (r.held IS NULL OR r.held <= now_)
                 ORDER BY r.wake LIMIT many
         ) d
+        UNION ALL
+        SELECT n.wake, n.run, n.queue FROM named n WHERE n.wake <= due_by AND (n.held IS NULL OR n.held <= now_)
     ), left_behind AS (
         SELECT 0::bigint AS since, r.run, r.queue FROM surefoot.runs r
             WHERE r.worker > '' AND (r.held IS NULL OR r.held <= now_)
                 AND r.workflow = ANY (workflows) AND (cardinality(queues) = 0 OR r.queue = ANY (queues))
                 AND CASE WHEN r.worker = worker_ THEN r.run <> ALL (driven) ELSE r.worker <> ALL (living) END
+                AND (cardinality(only_) = 0 OR r.run = ANY (only_))
     ), ready AS (
         SELECT a.since, a.run, a.queue, f.free, f.opens,
                 row_number() OVER (PARTITION BY a.queue ORDER BY a.since, a.run) AS place
@@ -458,8 +466,10 @@ BEGIN
                 SELECT r.since, r.run FROM ready r WHERE r.free IS NULL OR r.place <= r.free
                     ORDER BY r.since, r.run LIMIT many * 2) c),
            (SELECT min(r.opens) FROM ready r WHERE r.place > r.free),
-           (SELECT min((SELECT min(r.wake) FROM surefoot.runs r
-                WHERE r.workflow = s.workflow AND r.queue = s.queue AND r.wake > now_)) FROM served s)
+           (SELECT min(later.wake) FROM (
+                SELECT (SELECT min(r.wake) FROM surefoot.runs r
+                    WHERE r.workflow = s.workflow AND r.queue = s.queue AND r.wake > now_) AS wake FROM served s
+                UNION ALL SELECT n.wake FROM named n WHERE n.wake > now_) later)
         INTO picks, closed, next_wake;
     next_wake := least(next_wake, closed);
     IF cardinality(picks) = 0 THEN

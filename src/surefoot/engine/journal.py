@@ -48,7 +48,7 @@ from surefoot.core.entry import (
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.parts import Cut, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, to_body, verify
-from surefoot.core.standing import Standing, moved
+from surefoot.core.standing import LEFT_BEHIND, Standing, moved
 from surefoot.core.state import DRIVEN, MAY_PARK, RUNNING, SLEEPING, TRANSITIONS, RunState, status_after
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
@@ -399,7 +399,17 @@ def index_row(
     return IndexRow(
         state.run, created.workflow, status or state.status, created.queue, created.labels, state.created_at,
         state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
+        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until, _marks(state, standing),
     )  # fmt: skip
+
+
+def _marks(state: RunState, standing: Standing) -> tuple[str, ...]:
+    marks = {
+        "fell_back": bool(state.fallbacks),
+        "left": standing.reason == LEFT_BEHIND,
+        "forked": state.created is not None and bool(state.created.parent),
+    }
+    return tuple(mark for mark, is_set in marks.items() if is_set)
 
 
 _OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired})

@@ -124,10 +124,10 @@ def sweep(store: Store, *, watch: Watch | None = None) -> Swept:
 def _listed(store: Store, statuses: Collection[str]) -> list[str]:
     """Runs that may have ended so. The list is a cache: it may leave one out for now, and their journals decide."""
     found: list[str] = []
-    offset = 0
-    while page := store.runs(RunQuery(limit=_PAGE, offset=offset)):
+    before = ""
+    while page := store.runs(RunQuery(limit=_PAGE, before=before)):
         found += [listed.run for listed in page if listed.row is None or listed.row.status in statuses]
-        offset += len(page)
+        before = page[-1].run
     return found
 
 

@@ -37,6 +37,9 @@ NOT_IN_A_CHILD: Final = (
 decorated function would be no part of the run at all."""
 
 
+ANY: Final = "*"
+
+
 class Head(Struct, frozen=True):
     """Where a run's journal ends, kept apart from the records so that a lost tail is noticed."""
 
@@ -62,6 +65,16 @@ class IndexRow(Struct, frozen=True):
     """Who has claimed it. Once that worker is dead, others may take it up."""
     reason: str = ""
     """The first of its stops, by name."""
+    need: str = ""
+    """What of it waits for a person, by kind (`core/need.py`); empty: nothing."""
+    address: str = ""
+    """The call that is about."""
+    brief: str = ""
+    """The same in a few words, safe to show, at most 200 characters."""
+    until: int | None = None
+    """Until when somebody should answer, microseconds since 1970."""
+    marks: tuple[str, ...] = ()
+    """What is worth a mark beside it: `fell_back`, `left`, `forked`."""
 
 
 class Append(Struct, frozen=True):
@@ -111,7 +124,11 @@ class RunQuery(Struct, frozen=True):
     workflow: str | None = None
     labels: dict[str, str] = {}
     limit: int = 100
-    offset: int = 0
+    need: str | None = None
+    """What waits for a person, by kind; `ANY`: whatever does."""
+    queue: str | None = None
+    before: str = ""
+    """The last run of the page before: what follows it in the list. Empty: from the newest on."""
 
 
 class Listed(Struct, frozen=True):
@@ -221,7 +238,10 @@ class Parts(Protocol):
 class Index(Protocol):
     """The list of runs, a cache: for people, and for workers that look for rows that were lost."""
 
-    def runs(self, query: RunQuery) -> list[Listed]: ...
+    def runs(self, query: RunQuery) -> list[Listed]:
+        """Runs, newest first. Those whose row is missing are listed whatever the filter, and so are those whose row is
+        damaged, without a filter or where it still finds them. By index: a filter costs what it finds.
+        """
 
     def lost_rows(self) -> list[str]:
         """Runs whose line of the index is missing or damaged: `reserve` does not find them."""

@@ -101,8 +101,10 @@ class MemoryStore(Derived):
     def runs(self, query: RunQuery) -> list[Listed]:
         with self._locked():
             listed = [Listed(run, self._rows.get(run)) for run in reversed(self._journals) if is_run(run)]
-        wanted = [item for item in listed if item.row is None or matches(query, item.row)]
-        return wanted[query.offset : query.offset + query.limit]
+        if query.before:
+            places = [item.run for item in listed]
+            listed = listed[places.index(query.before) + 1 :] if query.before in places else []
+        return [item for item in listed if item.row is None or matches(query, item.row)][: query.limit]
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         with self._locked():

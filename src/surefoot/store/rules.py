@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from surefoot.core.seal import Record
 from surefoot.errors import UsageError
-from surefoot.store.contract import RESERVED, Append, IndexRow, Limit, RunQuery, Wanted
+from surefoot.store.contract import ANY, RESERVED, Append, IndexRow, Limit, RunQuery, Wanted
 
 ALWAYS: Final = 0
 """Since when a run is ready whose worker died: it comes before all others, having had its turn already."""
@@ -40,6 +40,8 @@ def matches(query: RunQuery, row: IndexRow) -> bool:
     return (
         query.status in (None, row.status)
         and query.workflow in (None, row.workflow)
+        and query.queue in (None, row.queue)
+        and (query.need in (None, row.need) or (query.need == ANY and bool(row.need)))
         and query.labels.items() <= row.labels.items()
     )
 

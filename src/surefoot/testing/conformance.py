@@ -424,8 +424,9 @@ class StoreContract:
         store.append([writers[0].append(b"2", row=index_row("run-0", status="done", seq=2))])
 
         assert [item.run for item in store.runs(RunQuery())] == [f"run-{n}" for n in range(6, -1, -1)]
-        assert [item.run for item in store.runs(RunQuery(limit=2, offset=3))] == ["run-3", "run-2"]
-        assert store.runs(RunQuery(offset=7)) == []
+        assert [item.run for item in store.runs(RunQuery(limit=2, before="run-4"))] == ["run-3", "run-2"]
+        assert store.runs(RunQuery(before="run-0")) == []
+        assert store.runs(RunQuery(before="unknown")) == []
         assert store.runs(RunQuery(limit=0)) == []
 
     def test_row_is_the_newest_one_given(self, store: Store) -> None:
@@ -433,7 +434,8 @@ class StoreContract:
         writer = Writer(store, "r")
         store.append([writer.append(b"1", row=index_row("r"))])
         labels = {"team": "a", "ä": "\U0001f9b6"}
-        news = {"wake": _LONG_AGO, "worker": _DEAD, "reason": "InDoubt"}
+        news = {"wake": _LONG_AGO, "worker": _DEAD, "reason": "InDoubt", "need": "in_doubt", "address": "[ä]/pay#1",
+                "brief": "InDoubt \U0001f9b6", "until": _FAR_OFF, "marks": ("fell_back", "left")}  # fmt: skip
         done = index_row("r", status="done", queue="q", labels=labels, seq=2, **news)
         store.append([writer.append(b"2", row=done)])
         store.append([writer.append(b"3")])
@@ -467,7 +469,51 @@ class StoreContract:
         assert found(labels={"team": "x"}) == ["b", "a"]
         assert found(labels={"team": "x", "tier": "1"}) == ["a"]
         assert found(status="done", labels={"team": "xx"}) == []
-        assert found(status="done", limit=1, offset=1) == ["a"]
+        assert found(status="done", limit=1, before="b") == ["a"]
+
+    def test_what_waits_for_a_person_is_found_by_kind(self, store: Store) -> None:
+        """An inbox of a store with a hundred thousand runs that are done."""
+        rows = (
+            index_row("a", status="stopped", need="in_doubt"),
+            index_row("b", status="waiting", need="question", queue="mail", labels={"team": "x"}),
+            index_row("c", status="done"),
+            index_row("d", status="waiting", need="question", queue="mail", workflow="other"),
+        )
+        put(store, *rows)
+
+        def found(**query: Any) -> list[str]:
+            return [item.run for item in store.runs(RunQuery(**query))]
+
+        assert found(need="*") == ["d", "b", "a"]
+        assert found(need="question") == ["d", "b"]
+        assert found(need="question", limit=1, before="d") == ["b"]
+        assert found(need="*", workflow="refactor", status="waiting") == ["b"]
+        assert found(queue="mail") == ["d", "b"]
+        assert found(queue="") == ["c", "a"]
+        assert found(queue="mail", labels={"team": "x"}) == ["b"]
+        assert found(need="drift") == []
+
+    def test_filter_goes_by_the_newest_row(self, store: Store) -> None:
+        """A question that was answered is in no inbox any more."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", row=index_row("r", status="waiting", need="question"))])
+        store.append([writer.append(b"2", row=index_row("r", status="queued", seq=2))])
+
+        assert store.runs(RunQuery(need="*")) == []
+        assert store.runs(RunQuery(status="waiting")) == []
+        assert [item.run for item in store.runs(RunQuery(status="queued"))] == ["r"]
+
+    def test_pages_of_a_filter_meet_every_run_once(self, store: Store) -> None:
+        """Rows that are missing are between them, where they belong, and on one page only."""
+        for n in range(12):
+            row = None if n % 5 == 0 else index_row(f"run-{n}", status="done" if n % 2 else "running")
+            store.append([Writer(store, f"run-{n}").append(b"1", row=row)])
+        found: list[str] = []
+
+        while page := store.runs(RunQuery(status="done", limit=2, before=found[-1] if found else "")):
+            found += [item.run for item in page]
+
+        assert found == ["run-11", "run-10", "run-9", "run-7", "run-5", "run-3", "run-1", "run-0"]
 
     def test_run_without_a_row_is_listed_whatever_the_filter(self, store: Store) -> None:
         """A lost cache row must not hide a run: the caller reads its journal and decides."""

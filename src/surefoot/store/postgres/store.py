@@ -16,7 +16,8 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
+from hashlib import sha256
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -36,6 +37,7 @@ from surefoot.store.anchor import Mark
 from surefoot.store.anchors import Anchors, anchors_folder
 from surefoot.store.channel import Channel, Waits
 from surefoot.store.contract import (
+    ANY,
     Append,
     Conflict,
     Head,
@@ -54,6 +56,7 @@ from surefoot.store.failure import Lost, Rejected
 from surefoot.store.host import HostLock
 from surefoot.store.lease import Lease, ServerClock
 from surefoot.store.listener import Listener
+from surefoot.store.pages import NEWEST, Placed, collect, is_filtered
 from surefoot.store.place import Place
 from surefoot.store.postgres import refusals, schema, wire
 from surefoot.store.postgres.connection import Connection, Decoder, Rows
@@ -61,7 +64,7 @@ from surefoot.store.postgres.refusals import explain, unreachable
 from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
 from surefoot.store.postgres.signs import Signs
 from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, text, texts
-from surefoot.store.rules import check_positions, check_records, is_run, matches
+from surefoot.store.rules import check_positions, check_records
 from surefoot.store.sound import Sound
 from surefoot.store.wishes import PlaceTaken, Wish, grant, settled
 
@@ -72,8 +75,8 @@ _number, _number_or_none, _words, _bytes, _truth = (
 )  # fmt: skip
 
 _APPEND_ONE: Final = b"SELECT surefoot.append_one_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
-_APPEND: Final = b"SELECT * FROM surefoot.append_1(" + b", ".join(b"$%d" % n for n in range(1, 33)) + b")"
-_REWRITE: Final = b"SELECT * FROM surefoot.rewrite_1(" + b", ".join(b"$%d" % n for n in range(1, 33)) + b")"
+_APPEND: Final = b"SELECT * FROM surefoot.append_1(" + b", ".join(b"$%d" % n for n in range(1, 39)) + b")"
+_REWRITE: Final = b"SELECT * FROM surefoot.rewrite_1(" + b", ".join(b"$%d" % n for n in range(1, 39)) + b")"
 _REWRITTEN: Final = (_truth, _number_or_none, _truth)
 _BEGIN: Final = (
     b"BEGIN",
@@ -125,20 +128,25 @@ _INSTEAD: Final = b"""
     FROM surefoot.entries e LEFT JOIN surefoot.entries b ON b.run = e.run AND b.seq = e.seq - 1 WHERE e.pos = $1"""
 _SNAPSHOT: Final = b"SELECT pg_current_snapshot()::text"
 
-_ROW: Final = b"r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.wake, r.worker, r.reason"
-_LIST: Final = (
-    b"SELECT h.n, h.run, r.run IS NOT NULL, " + _ROW + b" FROM surefoot.heads h "
-    b"LEFT JOIN surefoot.runs r ON r.run = h.run WHERE h.n < $1 AND left(h.run, 1) <> E'\\x1f' "
-    b"AND (r.run IS NULL OR (($2 = '' OR r.status = $2) AND ($3 = '' OR r.workflow = $3))) "
-    b"ORDER BY h.n DESC LIMIT $4"
+_ROW: Final = (
+    b"r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.wake, r.worker, r.reason, r.need, r.address, r.brief, "
+    b"r.until, r.marks"
 )
+_COLUMNS: Final = [name.strip() for name in _ROW.decode().replace("r.", "").split(",")]
+_LIST: Final = (
+    b"SELECT h.n, h.run, r.run IS NOT NULL, " + _ROW + b" FROM surefoot.heads h LEFT JOIN surefoot.runs r "
+    b"ON r.run = h.run WHERE h.n < $1 AND left(h.run, 1) <> E'\\x1f' ORDER BY h.n DESC LIMIT $2"
+)
+_FIND: Final = b"SELECT r.n, r.run, true, " + _ROW + b" FROM surefoot.runs r WHERE r.n < $1"
+_FILTERS: Final = {"need": b"r.need = ", "queue": b"r.queue = ", "workflow": b"r.workflow = ", "status": b"r.status = "}
+_PLACE: Final = b"SELECT n FROM surefoot.heads WHERE run = $1"
 _maybe: Final = lambda value: None if value is None else value.decode()  # noqa: E731 - one of a table of decoders
 _LISTED: Final = (
-    _number, _words, _truth, *[_maybe] * 4, _number_or_none, _number_or_none, _number_or_none, _maybe, _maybe,
+    _number, _words, _truth, *[_maybe] * 4, *[_number_or_none] * 3, *[_maybe] * 5, _number_or_none, _maybe,
 )  # fmt: skip
 _LOST_ROWS: Final = (
-    b"SELECT h.run FROM surefoot.heads h WHERE left(h.run, 1) <> E'\\x1f' "
-    b"AND NOT EXISTS (SELECT FROM surefoot.runs r WHERE r.run = h.run)"
+    b"SELECT h.n, h.run FROM surefoot.heads h WHERE left(h.run, 1) <> E'\\x1f' "
+    b"AND NOT EXISTS (SELECT FROM surefoot.runs r WHERE r.run = h.run) ORDER BY h.n DESC"
 )
 _TALLY: Final = b"SELECT status, reason, count(*) FROM surefoot.runs GROUP BY status, reason"
 
@@ -475,23 +483,38 @@ class PostgresStore(Derived):
         return bool(rows[0][0])
 
     def runs(self, query: RunQuery) -> list[Listed]:
-        found: list[Listed] = []
-        wanted = query.offset + query.limit
-        before = _NEWEST_FIRST
-        while len(found) < wanted:
-            page = min(wanted - len(found), _ROWS_PER_LOOK) if not query.labels else _ROWS_PER_LOOK
-            with _storable():
-                params = (integer(before), text(query.status or ""), text(query.workflow or ""), integer(page))
-            rows = self._look(_LIST, params, _LISTED)
-            listed = [Listed(row[1], _index_row(row) if row[2] else None) for row in rows]
-            found += [item for item in listed if is_run(item.run) and (item.row is None or matches(query, item.row))]
-            if len(rows) < page:
-                break
-            before = rows[-1][0]
-        return found[query.offset : wanted]
+        with _storable():
+            places = self._look(_PLACE, (text(query.before),), (_number,)) if query.before else [(NEWEST,)]
+            before = places[0][0] if places else 0
+            if not is_filtered(query):
+                return collect(query, before, self._page)
+            return collect(query, before, partial(self._found, query), self._rowless())
+
+    def _page(self, before: int, many: int) -> list[Placed]:
+        return _placed(self._look(_LIST, (integer(before), integer(many)), _LISTED))
+
+    def _found(self, query: RunQuery, before: int, many: int) -> list[Placed]:
+        statement, params = _FIND, [integer(before)]
+        for name, condition in _FILTERS.items():
+            value = getattr(query, name)
+            if (name, value) == ("need", ANY):
+                statement += b" AND r.need > ''"
+            elif value is not None:
+                params.append(text(value))
+                statement += b" AND %s$%d" % (condition, len(params))
+        if query.labels:
+            params.append(text(_labelled(query.labels)))
+            statement += b" AND r.labelled <> '{}' AND r.labelled @> string_to_array($%d, ' ')" % len(params)
+        params.append(integer(many))
+        statement += b" ORDER BY r.n DESC LIMIT $%d" % len(params)
+        return _placed(self._look(statement, params, _LISTED))
+
+    def _rowless(self) -> list[Placed]:
+        rows = self._look(_LOST_ROWS, (), (_number, _words), slow=True)
+        return [Placed(n, Listed(run, None)) for n, run in rows]
 
     def lost_rows(self) -> list[str]:
-        return [run for (run,) in self._look(_LOST_ROWS, (), (_words,), slow=True)]
+        return [one.listed.run for one in self._rowless()]
 
     def tally(self) -> dict[tuple[str, str], int]:
         rows = self._look(_TALLY, (), (_words, _words, _number))
@@ -801,7 +824,18 @@ def _row_params(rows: Sequence[tuple[int, IndexRow]]) -> list[Param]:
         integers([row.wake for _, row in rows]),
         texts([row.worker for _, row in rows]),
         texts([row.reason for _, row in rows]),
+        texts([row.need for _, row in rows]),
+        texts([row.address for _, row in rows]),
+        texts([row.brief for _, row in rows]),
+        integers([row.until for _, row in rows]),
+        texts([",".join(row.marks) for _, row in rows]),
+        texts([_labelled(row.labels) for _, row in rows]),
     ]
+
+
+def _labelled(labels: dict[str, str]) -> str:
+    """A digest of each label, for the index: whatever they hold, a digest can be stored."""
+    return " ".join(sha256(_to_json([name, value])).hexdigest()[:16] for name, value in labels.items())
 
 
 def _rewrite_params(item: Rewrite) -> list[Param]:
@@ -835,10 +869,15 @@ def _stored(run: str, rows: Rows) -> Stored:
     return Stored([Record(run, *row) for row in rows], head)
 
 
+def _placed(rows: Rows) -> list[Placed]:
+    return [Placed(row[0], Listed(row[1], _index_row(row) if row[2] else None)) for row in rows]
+
+
 def _index_row(row: tuple[Any, ...]) -> IndexRow | None:
-    _, run, _, workflow, status, queue, labels, created, seq, wake, worker, reason = row
+    fields = dict(zip(_COLUMNS, row[3:], strict=True))
     try:
-        return IndexRow(run, workflow, status, queue, _labels_of(labels), created, seq, wake, worker, reason)
+        marks = tuple(filter(None, fields.pop("marks").split(",")))
+        return IndexRow(row[1], **(fields | {"labels": _labels_of(fields["labels"]), "marks": marks}))
     except msgspec.MsgspecError:
         return None
 

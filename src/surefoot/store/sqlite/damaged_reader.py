@@ -28,7 +28,25 @@ COLUMNS: Final = {
     "heads": ("n", "run", "seq", "seal"),
     "parts": ("n", "id", "kind", "codec", "size", "body"),
     "quarantine": ("n", *ENTRY),
-    "runs": ("run", "workflow", "status", "queue", "labels", "created", "seq", "checksum", "wake", "worker", "reason"),
+    "runs": (
+        "run",
+        "workflow",
+        "status",
+        "queue",
+        "labels",
+        "created",
+        "seq",
+        "checksum",
+        "wake",
+        "worker",
+        "reason",
+        "need",
+        "address",
+        "brief",
+        "until",
+        "marks",
+        "n",
+    ),
 }
 """Every table of a store that is worth keeping; in each the first column is the one its rows are found by."""
 _NOT_KEPT: Final = ("starts",)

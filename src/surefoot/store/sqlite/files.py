@@ -61,7 +61,8 @@ _SCHEMA: Final = {
     ),
     "runs": (
         "CREATE TABLE runs (run TEXT PRIMARY KEY, workflow TEXT, status TEXT, queue TEXT, labels TEXT, "
-        "created INTEGER, seq INTEGER, checksum INTEGER, wake INTEGER, worker TEXT, reason TEXT, held INTEGER) "
+        "created INTEGER, seq INTEGER, checksum INTEGER, wake INTEGER, worker TEXT, reason TEXT, need TEXT, "
+        "address TEXT, brief TEXT, until INTEGER, marks TEXT, n INTEGER, held INTEGER) "
         "WITHOUT ROWID"
     ),
     "journal": (
@@ -73,6 +74,15 @@ _SCHEMA: Final = {
     # Whoever looks for work meets only runs that could be it, and of each queue only the first few.
     "runs_by_wake": "CREATE INDEX runs_by_wake ON runs (workflow, queue, wake) WHERE wake IS NOT NULL",
     "runs_by_worker": "CREATE INDEX runs_by_worker ON runs (worker, queue) WHERE worker > ''",
+    # Lists for people: what waits for somebody, and the rest by what they ask for. `n` is the place in the list.
+    "runs_by_need": "CREATE INDEX runs_by_need ON runs (need, n) WHERE need > ''",
+    "runs_by_status": "CREATE INDEX runs_by_status ON runs (status, n)",
+    "runs_by_workflow": "CREATE INDEX runs_by_workflow ON runs (workflow, n)",
+    "runs_by_queue": "CREATE INDEX runs_by_queue ON runs (queue, n) WHERE queue > ''",
+    "run_labels": (
+        "CREATE TABLE run_labels (name TEXT, value TEXT, n INTEGER, run TEXT, PRIMARY KEY (name, value, n, run)) "
+        "WITHOUT ROWID"
+    ),
     "runs_by_held": "CREATE INDEX runs_by_held ON runs (held, queue) WHERE held IS NOT NULL",
 }
 

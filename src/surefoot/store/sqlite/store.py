@@ -17,7 +17,7 @@ import time
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Never, TypeVar, cast
 
 import apsw
@@ -25,6 +25,7 @@ import msgspec
 
 from surefoot.core.parts import Cut, Part
 from surefoot.core.seal import Record
+from surefoot.core.state import DONE
 from surefoot.errors import (
     JournalCorrupt,
     JournalRegressed,
@@ -34,6 +35,7 @@ from surefoot.errors import (
 )
 from surefoot.store.anchor import Mark
 from surefoot.store.contract import (
+    ANY,
     Append,
     Conflict,
     Head,
@@ -49,7 +51,8 @@ from surefoot.store.contract import (
 )
 from surefoot.store.derived import Derived
 from surefoot.store.liveness import Liveness
-from surefoot.store.rules import check_positions, check_records, is_run, matches
+from surefoot.store.pages import NEWEST, Placed, collect, is_filtered
+from surefoot.store.rules import check_positions, check_records
 from surefoot.store.sound import Sound
 from surefoot.store.sqlite import lanes
 from surefoot.store.sqlite.files import (
@@ -89,10 +92,11 @@ _ENTRY: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_ONE: Final = _INSERT + _ENTRY
 # Whoever writes a row ends its reservation: `held` is not named, and a row that is replaced does not keep it.
 _INDEX: Final = (
-    "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum, wake, worker, reason) "
-    "VALUES "
+    "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum, wake, worker, reason, "
+    "need, address, brief, until, marks, n) VALUES "
 )
-_INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT n FROM heads WHERE run = ?))"
+_LABEL: Final = "INSERT OR IGNORE INTO run_labels (name, value, n, run) SELECT ?, ?, n, run FROM heads WHERE run = ?"
 _RECORDS: Final = (
     "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? ORDER BY seq "
     "LIMIT ?"
@@ -100,18 +104,38 @@ _RECORDS: Final = (
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
 # A head is found by its run's name in the index, and listed by its row in the table. Where one bit makes the two
 # disagree, a run would be listed under another name, or not at all: `same` and the two counts say so.
+_ROW: Final = (
+    "r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum, r.wake, r.worker, r.reason, r.need, "
+    "r.address, r.brief, r.until, r.marks"
+)
 _LIST: Final = (
-    "SELECT h.n, h.run, same.n, r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum, r.wake, "
-    "r.worker, r.reason FROM heads h LEFT JOIN heads same ON same.run = h.run LEFT JOIN runs r ON r.run = h.run "
-    "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
+    "SELECT h.n, h.run, same.n, " + _ROW + " FROM heads h LEFT JOIN heads same ON same.run = h.run "  # noqa: S608 - our own names
+    "LEFT JOIN runs r ON r.run = h.run WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
 )
 _LIST_BARE: Final = (
     "SELECT h.n, h.run, same.n FROM heads h LEFT JOIN heads same ON same.run = h.run "
     "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
 )
+_FIND: Final = "SELECT r.n, r.run, h.n, " + _ROW + " FROM runs r LEFT JOIN heads h ON h.run = r.run WHERE "  # noqa: S608 - our own names
+_LABELLED: Final = (
+    "SELECT l.n, l.run, h.n, " + _ROW + " FROM run_labels l JOIN runs r ON r.run = l.run "  # noqa: S608 - our own names
+    "LEFT JOIN heads h ON h.run = l.run "
+    "WHERE l.name = ? AND l.value = ? AND l.n < ? ORDER BY l.n DESC LIMIT ?"
+)
+_PLACE: Final = "SELECT n FROM heads WHERE run = ?"
 _COUNTS: Final = (
     "SELECT (SELECT count(*) FROM heads NOT INDEXED WHERE seq IS NOT NULL), "
     "(SELECT count(*) FROM heads INDEXED BY sqlite_autoindex_heads_1 WHERE run IS NOT NULL)"
+)
+# The heads of runs and the rows of runs, with the sums of their places. If they are equal, each has the other.
+_BOTH: Final = (
+    "SELECT (SELECT count(*) || ' ' || sum(n) FROM heads INDEXED BY sqlite_autoindex_heads_1 "
+    "WHERE run < char(31) OR run >= char(32)), "
+    "(SELECT count(*) || ' ' || sum(n) FROM runs INDEXED BY runs_by_status)"
+)
+_ROWLESS: Final = (
+    "SELECT h.n, h.run FROM heads h WHERE (h.run < char(31) OR h.run >= char(32)) "
+    "AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run = h.run) ORDER BY h.n DESC"
 )
 # A run that lost its head would be missing in the list, without a word. Both the cached row and the entries must know
 # it: a row alone may be one whose name is damaged.
@@ -119,7 +143,6 @@ _HEADLESS: Final = (
     "SELECT 1 FROM runs r WHERE NOT EXISTS (SELECT 1 FROM heads h WHERE h.run = r.run) "
     "AND EXISTS (SELECT 1 FROM entries e WHERE e.run = r.run) LIMIT 1"
 )
-_NEWEST_FIRST: Final = 2**63 - 1
 _TALLY: Final = "SELECT status, ifnull(reason, ''), count(*) FROM runs GROUP BY 1, 2"
 
 # A part is found by its name in the index, and taken from the row that it points to. Where one bit makes it point to
@@ -162,6 +185,7 @@ _SET_HEAD: Final = (
     "seal = excluded.seal"
 )
 
+_EVERYTHING: Final = RunQuery(limit=2**62)
 _POISONOUS: Final = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
 _RECORD_ROW: Final = tuple[int, int, int, int, int, int, int, bytes, bytes]
 _RECORD_ROWS: Final = list[_RECORD_ROW]  # type: ignore[valid-type]
@@ -195,6 +219,8 @@ class SqliteStore(Derived):
         self._stirred = threading.Event()
         self._heard = 0
         self._list_checked = False
+        self._compared_at = -1
+        self._agree = False
         self._parts_checked = False
         self._sound = Sound()
         self._writing = threading.RLock()  # taken before `_reading` where both are needed
@@ -400,7 +426,7 @@ class SqliteStore(Derived):
             raise _Refused
         newest = self._insert(records) if records else None
         if item.row is not None:
-            execute(_INDEX + _INDEX_ROW, _index_values(item.row))
+            self._write_rows([item.row])
         return newest
 
     def _insert(self, records: Sequence[Record]) -> Mark:
@@ -426,9 +452,14 @@ class SqliteStore(Derived):
         self._in_chunks("INSERT INTO heads (run, seq, seal) VALUES ", "(?, ?, ?)", fresh, " ON CONFLICT DO NOTHING")
         self._in_chunks(_MOVE_HEADS, "(?, ?, ?, ?, ?)", moved, _MOVE_HEADS_END)
         newest = self._insert([record for item in batch for record in item.records])
-        rows = [_index_values(item.row) for item in batch if item.row is not None]
-        self._in_chunks(_INDEX, _INDEX_ROW, rows)
+        self._write_rows([item.row for item in batch if item.row is not None])
         return newest
+
+    def _write_rows(self, rows: Sequence[IndexRow]) -> None:
+        self._in_chunks(_INDEX, _INDEX_ROW, [_index_values(row) for row in rows])
+        for row in rows:
+            for name, value in row.labels.items():
+                self._execute(_LABEL, (name, value, row.run))
 
     def _write_each(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None]:
         answers: list[Conflict | None] = []
@@ -475,7 +506,7 @@ class SqliteStore(Derived):
         last = item.records[-1]
         execute(_SET_HEAD, (item.run, last.seq, last.seal))
         if item.row is not None:
-            execute(_INDEX + _INDEX_ROW, _index_values(item.row))
+            self._write_rows([item.row])
         return Mark(self.id, pos, last.seal)
 
     def _write_parts(self, cuts: Sequence[Cut]) -> None:
@@ -617,42 +648,55 @@ class SqliteStore(Derived):
 
     def runs(self, query: RunQuery) -> list[Listed]:
         self._check_list_once()
-        found: list[Listed] = []
-        wanted = query.offset + query.limit
-        before = _NEWEST_FIRST
-        # The filter is applied here and not by SQLite, since a damaged row must show up whatever it says.
-        while len(found) < wanted:
-            rows = self._page(before)
-            if not rows:
-                break
-            listed = [_listed(row) for row in rows]
-            found += [item for item in listed if is_run(item.run) and (item.row is None or matches(query, item.row))]
-            before = rows[-1][0]
-        return found[query.offset : wanted]
+        before = NEWEST
+        if query.before:
+            places = self._ask(_PLACE, (query.before,))
+            before = places[0][0] if places else 0
+        if not is_filtered(query):
+            return collect(query, before, self._page)
+        return collect(query, before, partial(self._found, query), self._rowless())
 
     def lost_rows(self) -> list[str]:
-        found: list[Listed] = []
-        before = _NEWEST_FIRST
-        while rows := self._page(before):
-            found += [item for item in map(_listed, rows) if item.row is None]
-            before = rows[-1][0]
-        return [item.run for item in found if is_run(item.run)]
+        return [listed.run for listed in collect(_EVERYTHING, NEWEST, self._page) if listed.row is None]
 
-    def _page(self, before: int) -> list[tuple[Any, ...]]:
+    def _page(self, before: int, many: int) -> list[Placed]:
         try:
-            rows = self._look((_LIST, (before, _ROWS_PER_LOOK)))[0]
+            rows = self._ask(_LIST, (before, many))
         except JournalCorrupt:
-            rows = self._page_one_by_one(before)
+            rows = self._page_one_by_one(before, many)
+        return self._placed(rows)
+
+    def _found(self, query: RunQuery, before: int, many: int) -> list[Placed]:
+        """By the index that finds the fewest, as far as that can be known; `collect` looks at the rest of the filter."""
+        try:
+            return self._placed(self._ask(*_search(query, before, many)))
+        except JournalCorrupt:
+            return self._page(before, many)  # a row cannot even be read: the whole list tells which
+
+    def _placed(self, rows: list[tuple[Any, ...]]) -> list[Placed]:
         if not all(type(row[0]) is int and type(row[1]) is str and row[0] == row[2] for row in rows):
             raise self._list_damaged()
-        return rows
+        return [Placed(row[0], _listed(row)) for row in rows]
+
+    def _rowless(self) -> list[Placed]:
+        """Runs without a row."""
+        lost = [] if self._have_each_other() else self._ask(_ROWLESS, ())
+        return [Placed(n, Listed(run, None)) for n, run in lost]
+
+    def _have_each_other(self) -> bool:
+        """Whether every run has a row, and every row a run. Looked at again only if anything was written since."""
+        version = self._written()
+        if self._compared_at != version:
+            ((heads, rows),) = self._ask(_BOTH, ())
+            self._compared_at, self._agree = version, heads == rows
+        return self._agree
 
     def _check_list_once(self) -> None:
         if not self._list_checked:
-            ((by_table, by_index),) = self._look((_COUNTS, ()))[0]
+            ((by_table, by_index),) = self._ask(_COUNTS, ())
             headless: list[Any] = []
             with contextlib.suppress(JournalCorrupt):  # a damaged cache hides nothing: its rows are then None
-                headless = self._look((_HEADLESS, ()))[0]
+                headless = [] if self._have_each_other() else self._ask(_HEADLESS, ())
             if by_table != by_index or headless:
                 raise self._list_damaged()
             self._list_checked = True
@@ -663,12 +707,19 @@ class SqliteStore(Derived):
             cures=restore(self.path),
         )
 
-    def _page_one_by_one(self, before: int) -> list[tuple[Any, ...]]:
+    def _page_one_by_one(self, before: int, many: int) -> list[tuple[Any, ...]]:
         """One damaged row must not hide the others."""
-        try:
-            return self._look((_LIST, (before, 1)))[0]
-        except JournalCorrupt:
-            return self._look((_LIST_BARE, (before, 1)))[0]
+        found: list[tuple[Any, ...]] = []
+        while len(found) < many:
+            try:
+                rows = self._ask(_LIST, (before, 1))
+            except JournalCorrupt:
+                rows = self._ask(_LIST_BARE, (before, 1))
+            if not rows:
+                break
+            found += rows
+            before = rows[0][0]
+        return found
 
     def _look(self, *questions: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
         """The answers to all questions, from one and the same state."""
@@ -829,8 +880,39 @@ def _part_questions(ids: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
 def _index_values(row: IndexRow) -> tuple[Any, ...]:
     labels = _to_json(row.labels).decode()
     values = (row.run, row.workflow, row.status, row.queue, labels, row.created, row.seq)
-    news = (row.wake, row.worker, row.reason)
-    return (*values, _checksum(values + news), *news)
+    more = (
+        row.wake, row.worker, row.reason, row.need, row.address, row.brief, row.until, ",".join(row.marks),
+    )  # fmt: skip
+    return (*values, _checksum(values + more), *more, row.run)
+
+
+def _filters(query: RunQuery) -> tuple[tuple[str, str | None], ...]:
+    """What can be found by an index: first what few runs have. Most runs are done."""
+    filters = (
+        ("need", query.need),
+        ("queue", query.queue or None),
+        ("status", query.status),
+        ("workflow", query.workflow),
+    )
+    return filters if query.status != DONE else (*filters[:2], *reversed(filters[2:]))
+
+
+def _search(query: RunQuery, before: int, many: int) -> tuple[str, tuple[Any, ...]]:
+    """How to find what is asked for, and what `collect` will throw away the rest of."""
+    if query.labels:
+        ((name, value), *_) = query.labels.items()
+        return _LABELLED, (name, value, before, many)
+    wanted = [(column, value) for column, value in _filters(query) if value is not None]
+    if not wanted:
+        return _LIST, (before, many)
+    (first, value), *others = wanted
+    any_need = (first, value) == ("need", ANY)
+    by = "r.need > ''" if any_need else f"r.{first} = ?"
+    by += f" AND r.{first} > ''" if first in ("need", "queue") else ""  # so that SQLite takes the partial index
+    # A plus keeps SQLite from finding rows by that column.
+    also = "".join(f" AND +r.{column} = ?" for column, _ in others)
+    values = [value for _, value in wanted[1 if any_need else 0 :]]
+    return f"{_FIND}{by}{also} AND r.n < ? ORDER BY r.n DESC LIMIT ?", (*values, before, many)
 
 
 def _checksum(values: Iterable[Any]) -> int:
@@ -839,14 +921,17 @@ def _checksum(values: Iterable[Any]) -> int:
 
 def _index_row(values: Sequence[Any]) -> IndexRow | None:
     """The row, if it is what was written."""
-    *known, checksum, wake, worker, reason = values
-    news = (wake, worker, reason)
+    known, checksum, more = values[:7], values[7], values[8:16]
     try:
-        if checksum != _checksum((*known, *news)):
+        if checksum != _checksum((*known, *more)):
             return None
         run, workflow, status, queue, labels, created, seq = known
-        return IndexRow(run, workflow, status, queue, _labels_of(labels), created, seq, *news)
-    except (msgspec.MsgspecError, TypeError, ValueError):
+        wake, worker, reason, need, address, brief, until, marks = more
+        return IndexRow(
+            run, workflow, status, queue, _labels_of(labels), created, seq, wake, worker, reason,
+            need, address, brief, until, tuple(filter(None, marks.split(","))),
+        )  # fmt: skip
+    except (msgspec.MsgspecError, TypeError, ValueError, AttributeError):
         return None
 
 

@@ -82,8 +82,22 @@ CREATE TABLE surefoot.runs (
     wake bigint,
     worker text COLLATE "C" NOT NULL,
     reason text COLLATE "C" NOT NULL,
+    need text COLLATE "C" NOT NULL,  -- what of it waits for a person, by kind
+    address text NOT NULL,
+    brief text NOT NULL,
+    until bigint,
+    marks text NOT NULL,
+    labelled text[] NOT NULL,  -- a digest of each label: labels may hold what no other column can
+    n bigint NOT NULL,  -- its place in the list, as in heads
     held bigint
 ) WITH (fillfactor = 70);
+-- Lists for people: what waits for somebody, and the rest by what they ask for.
+CREATE INDEX runs_by_n ON surefoot.runs (n);
+CREATE INDEX runs_by_need ON surefoot.runs (need, n) WHERE need > '';
+CREATE INDEX runs_by_status ON surefoot.runs (status, n);
+CREATE INDEX runs_by_workflow ON surefoot.runs (workflow, n);
+CREATE INDEX runs_by_queue ON surefoot.runs (queue, n) WHERE queue > '';
+CREATE INDEX runs_by_label ON surefoot.runs USING gin (labelled) WHERE labelled <> '{}';
 -- Whoever looks for work meets only runs that could be it, and of each queue only the first few.
 CREATE INDEX runs_by_wake ON surefoot.runs (workflow, queue, wake) WHERE wake IS NOT NULL;
 CREATE INDEX runs_by_worker ON surefoot.runs (worker, queue) WHERE worker > '';
@@ -157,7 +171,8 @@ CREATE FUNCTION surefoot.append_1(
     e_item bigint[], e_seq bigint[], e_epoch bigint[], e_at bigint[], e_kind bigint[], e_schema bigint[],
     e_codec bigint[], e_key bigint[], e_body bytea[], e_seal bytea[],
     x_item bigint[], x_workflow text[], x_status text[], x_queue text[], x_labels text[], x_created bigint[],
-    x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[],
+    x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
+    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[],
     p_id bytea[], p_kind bigint[], p_codec bigint[], p_size bigint[], p_body bytea[],
     swept_ bigint, floor_ bigint,
     OUT conflicts bigint[], OUT pos_ bigint, OUT stale boolean
@@ -211,29 +226,37 @@ BEGIN
     END IF;
     IF cardinality(x_item) > 0 THEN
         PERFORM surefoot.index_1(conflicts, runs_, x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq,
-            x_wake, x_worker, x_reason);
+            x_wake, x_worker, x_reason, x_need, x_address, x_brief, x_until, x_marks,
+            x_labelled);
     END IF;
 END $$;
 
 -- Index rows of the runs that were as expected. Whoever writes a row ends its reservation.
 CREATE FUNCTION surefoot.index_1(
     conflicts bigint[], runs_ text[], x_item bigint[], x_workflow text[], x_status text[], x_queue text[],
-    x_labels text[], x_created bigint[], x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[]
+    x_labels text[], x_created bigint[], x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
+    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[]
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     earliest bigint;
 BEGIN
     WITH written AS (
-        INSERT INTO surefoot.runs (run, workflow, status, queue, labels, created, seq, wake, worker, reason, held)
+        INSERT INTO surefoot.runs (run, workflow, status, queue, labels, created, seq, wake, worker, reason, need,
+                address, brief, until, marks, labelled, n, held)
             SELECT runs_[x.item], x.workflow, x.status, x.queue, x.labels, x.created, x.seq, x.wake, x.worker,
-                x.reason, NULL
-            FROM unnest(x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq, x_wake, x_worker, x_reason)
-                AS x (item, workflow, status, queue, labels, created, seq, wake, worker, reason)
+                x.reason, x.need, x.address, x.brief, x.until, x.marks, string_to_array(x.labelled, ' '),
+                (SELECT h.n FROM surefoot.heads h WHERE h.run = runs_[x.item]), NULL
+            FROM unnest(x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq, x_wake, x_worker, x_reason,
+                    x_need, x_address, x_brief, x_until, x_marks, x_labelled)
+                AS x (item, workflow, status, queue, labels, created, seq, wake, worker, reason,
+                    need, address, brief, until, marks, labelled)
             WHERE x.item <> ALL (conflicts)
             ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, status = excluded.status,
                 queue = excluded.queue, labels = excluded.labels, created = excluded.created, seq = excluded.seq,
-                wake = excluded.wake, worker = excluded.worker, reason = excluded.reason, held = NULL
+                wake = excluded.wake, worker = excluded.worker, reason = excluded.reason, need = excluded.need,
+                address = excluded.address, brief = excluded.brief, until = excluded.until, marks = excluded.marks,
+                labelled = excluded.labelled, n = excluded.n, held = NULL
             RETURNING wake
     )
     SELECT min(w.wake) FROM written w INTO earliest;
@@ -247,7 +270,8 @@ CREATE FUNCTION surefoot.rewrite_1(
     e_seq bigint[], e_epoch bigint[], e_at bigint[], e_kind bigint[], e_schema bigint[],
     e_codec bigint[], e_key bigint[], e_body bytea[], e_seal bytea[],
     x_item bigint[], x_workflow text[], x_status text[], x_queue text[], x_labels text[], x_created bigint[],
-    x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[],
+    x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
+    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[],
     p_id bytea[], p_kind bigint[], p_codec bigint[], p_size bigint[], p_body bytea[],
     swept_ bigint, floor_ bigint,
     OUT conflict boolean, OUT pos_ bigint, OUT stale boolean
@@ -313,7 +337,8 @@ BEGIN
     END IF;
     IF cardinality(x_item) > 0 THEN
         PERFORM surefoot.index_1('{}', ARRAY[run_], x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq,
-            x_wake, x_worker, x_reason);
+            x_wake, x_worker, x_reason, x_need, x_address, x_brief, x_until, x_marks,
+            x_labelled);
     END IF;
 END $$;
 

@@ -18,7 +18,7 @@ from surefoot.core.state import ENDED
 from surefoot.engine import config, fallback, journal
 from surefoot.engine.clock import Clock
 from surefoot.errors import JournalCorrupt, StoreUnavailable
-from surefoot.store.contract import RESERVED, Head, Rewrite, Store
+from surefoot.store.contract import RESERVED, Head, Journals, Rewrite, Store
 from surefoot.store.liveness import vouched
 from surefoot.store.rules import is_run
 
@@ -86,7 +86,7 @@ def _prepared(store: Store, reason: str, by: str, clock: Clock | None) -> tuple[
     return Adoption(expected, reached, runs, hopeless), items
 
 
-def _fallen_back(store: Store, found: fallback.Survey, at: int, reason: str, by: str) -> Rewrite:
+def _fallen_back(store: Journals, found: fallback.Survey, at: int, reason: str, by: str) -> Rewrite:
     keep = found.state.seq
     behind = len(found.records) - keep
     in_doubt = found.evidence.open
@@ -97,12 +97,12 @@ def _fallen_back(store: Store, found: fallback.Survey, at: int, reason: str, by:
     return Rewrite(found.state.run, found.head, keep, [record], journal.index_row(found.state))
 
 
-def _audited(store: Store, entry: StoreAdopted, at: int) -> Rewrite:
+def _audited(store: Journals, entry: StoreAdopted, at: int) -> Rewrite:
     head = store.read(AUDIT).head
     before = head or Head(0, GENESIS)
     return Rewrite(AUDIT, head, before.seq, [_sealed(store, AUDIT, before.seq, before.seal, 0, entry, at)])
 
 
-def _sealed(store: Store, name: str, seq: int, seal: bytes, epoch: int, entry: Entry, at: int) -> Record:
+def _sealed(store: Journals, name: str, seq: int, seal: bytes, epoch: int, entry: Entry, at: int) -> Record:
     kind, body, _ = checked_body(entry)
     return Sealer(store.id, name).seal(seq=seq + 1, epoch=epoch, at=at, kind=kind, body=body, previous=seal)

@@ -27,7 +27,7 @@ from surefoot.core.parts import Part, Reference, damaged_parts, expand, fault, r
 from surefoot.core.seal import Record, Sealer, from_record, references
 from surefoot.engine import start
 from surefoot.engine.pasting import in_its_store
-from surefoot.engine.verifying import Parts, batches, check, head_of
+from surefoot.engine.verifying import PartsSeen, batches, check, head_of
 from surefoot.errors import (
     Damaged,
     JournalCorrupt,
@@ -38,7 +38,7 @@ from surefoot.errors import (
     StoreUnavailable,
     UsageError,
 )
-from surefoot.store.contract import Head, Store
+from surefoot.store.contract import Head, Journals, Parts, Store
 
 FORMAT: Final = 1
 
@@ -74,7 +74,7 @@ def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Ex
     """Hand the lines of a run's export to `write`."""
     start.check_id(run)
     stored = head_of(store, run)
-    seen = check(store, run, Parts(store))
+    seen = check(store, run, PartsSeen(store))
     if stored is None and not seen.entries and not store.read(run, 0, 1).records:
         raise start.not_found(run, store.url)
     if seen.flaw is not None and not damaged:
@@ -143,12 +143,14 @@ class _Lines:
         )
 
 
-def _header(store: Store, run: str, head: Head | None, *, whole: bool) -> dict[str, Any]:
+def _header(store: Journals, run: str, head: Head | None, *, whole: bool) -> dict[str, Any]:
     told = None if head is None else {"seq": head.seq, "seal": head.seal.hex()}
     return {"format": FORMAT, "what": "surefoot run", "store": store.id.hex(), "run": run, "head": told, "whole": whole}
 
 
-def _records(store: Store, run: str, upto: int | None, out: _Lines, *, damaged: bool) -> tuple[list[Reference], Head]:
+def _records(
+    store: Journals, run: str, upto: int | None, out: _Lines, *, damaged: bool
+) -> tuple[list[Reference], Head]:
     """Write the records; the values they need, and up to where they hold."""
     audit = Audit(Sealer(store.id, run), read=from_record, behind=from_record)
     needed: list[Reference] = []
@@ -169,7 +171,7 @@ def _changed(run: str) -> JournalCorrupt:
     )
 
 
-def _stored(store: Store, run: str, upto: int | None, *, damaged: bool) -> Iterator[Record]:
+def _stored(store: Journals, run: str, upto: int | None, *, damaged: bool) -> Iterator[Record]:
     for stored in batches(store, run):
         if not isinstance(stored, JournalCorrupt):
             yield from (record for record in stored.records if upto is None or record.seq <= upto)
@@ -189,7 +191,7 @@ def _record(record: Record) -> dict[str, Any]:
     return {**fields, **body, "seal": record.seal.hex()}
 
 
-def _parts(store: Store, needed: Sequence[Reference], out: _Lines) -> int:
+def _parts(store: Parts, needed: Sequence[Reference], out: _Lines) -> int:
     """Write the parts that these values need; how many of them are not there."""
     names: set[bytes] = set()
 

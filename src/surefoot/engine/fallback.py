@@ -21,7 +21,7 @@ from surefoot.engine import config, journal
 from surefoot.engine.clock import Clock
 from surefoot.engine.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
-from surefoot.store.contract import Append, Head, IndexRow, Rewrite, Store
+from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Rewrite, Store
 from surefoot.store.liveness import is_ours, vouched
 from surefoot.store.open import backend_of, open_store
 from surefoot.store.rules import is_run
@@ -95,7 +95,7 @@ def examined(store: Store, run: str) -> Survey:
     return found if lost is None else survey(store, run, lost - 1)
 
 
-def _first_lost_value(store: Store, records: list[Record]) -> int | None:
+def _first_lost_value(store: Readable, records: list[Record]) -> int | None:
     """The first entry of which a value that replay needs cannot be read. Arguments of calls are not needed."""
     for record in records:
         entry = from_record(record)
@@ -140,7 +140,7 @@ def fall_back(
             return damage
 
 
-def _sealed(store: Store, clock: Clock, found: Survey, entry: FellBack) -> list[Record]:
+def _sealed(store: Journals, clock: Clock, found: Survey, entry: FellBack) -> list[Record]:
     """The entry, and behind it what others had sent to the run and was acknowledged to them."""
     state, sealer, at = found.state, Sealer(store.id, found.state.run), clock.now()
     kind, body, _ = checked_body(entry)
@@ -242,7 +242,7 @@ def _refuse_if_driven(store: Store, found: Survey) -> None:
             )
 
 
-def renew_row(store: Store, run: str) -> None:
+def renew_row(store: Journals, run: str) -> None:
     """Write a run's line of the list anew, as its journal has it."""
     found = journal.load(store, run)
     if found is not None:
@@ -257,7 +257,7 @@ def renew_lost_rows(store: Store) -> None:
             renew_row(store, run)
 
 
-def shelve(store: Store, run: str, workflow: str, reason: str) -> None:
+def shelve(store: Journals, run: str, workflow: str, reason: str) -> None:
     """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
     row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
     store.append([Append(run, store.read(run, limit=1).head, [], row)])

@@ -54,11 +54,11 @@ from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
 from surefoot.engine.pasting import in_its_store
 from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, ValueRejected
-from surefoot.store.contract import Append, Head, IndexRow, Store, Stored
+from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Store, Stored
 
 
 @in_its_store
-def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
+def load(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
     """A run as recorded, every record verified. None only if the store has never heard of it.
 
     `stored`: what was just read of it, along with others.
@@ -77,7 +77,7 @@ def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState
 
 
 @in_its_store
-def records(store: Store, run: str) -> list[Record]:
+def records(store: Journals, run: str) -> list[Record]:
     """All verified records of a run; empty if it is unknown."""
     stored = store.read(run)
     if stored.records or stored.head is not None:
@@ -86,7 +86,7 @@ def records(store: Store, run: str) -> list[Record]:
 
 
 @in_its_store
-def whole(store: Store, run: str, value: Value) -> Raw:
+def whole(store: Readable, run: str, value: Value) -> Raw:
     """The bytes of a recorded value, wherever they are kept."""
     if not isinstance(value, Kept):
         return value
@@ -103,7 +103,7 @@ def whole(store: Store, run: str, value: Value) -> Raw:
         ) from error
 
 
-def digest_today(store: Store, run: str, args: Value) -> str:
+def digest_today(store: Readable, run: str, args: Value) -> str:
     """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape.
 
     Empty if today's classes cannot read them; damage is damage, and not another call's arguments.
@@ -348,7 +348,7 @@ def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
 
 
 @in_its_store
-def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Entry | None]) -> RunState | None:
+def visit(store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None]) -> RunState | None:
     """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is.
 
     `decide` sees the run as it is right before the append and may raise, or return None for "nothing to
@@ -374,7 +374,7 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
 
 
 @in_its_store
-def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunState:
+def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunState:
     """Record a run that somebody else will drive; or find the one that has the id already."""
     kind, body, cuts = checked_body(created)
     record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)

@@ -21,7 +21,7 @@ from surefoot.engine import journal
 from surefoot.engine.clock import Clock
 from surefoot.engine.verifying import Flaw, Survey, Watch, aside
 from surefoot.errors import Damaged, SchemaMismatch
-from surefoot.store.contract import Head, Rewrite, RunQuery, Store
+from surefoot.store.contract import Head, Index, Rewrite, RunQuery, Store, Upkeep
 
 _PAGE: Final = 1000
 _TRIES: Final = 20
@@ -121,7 +121,7 @@ def sweep(store: Store, *, watch: Watch | None = None) -> Swept:
     return Swept(0, "the store is too busy now; they stay until the next time")
 
 
-def _listed(store: Store, statuses: Collection[str]) -> list[str]:
+def _listed(store: Index, statuses: Collection[str]) -> list[str]:
     """Runs that may have ended so. The list is a cache: it may leave one out for now, and their journals decide."""
     found: list[str] = []
     before = ""
@@ -139,7 +139,7 @@ def _candidate(state: RunState, head: Head) -> Candidate:
     )
 
 
-def _written_since(store: Store, upto: int) -> tuple[int, set[str]]:
+def _written_since(store: Upkeep, upto: int) -> tuple[int, set[str]]:
     """The journals that were written to behind a position of the store, and the position they end at."""
     names: set[str] = set()
     while batch := store.scan(upto, _PAGE):

@@ -27,7 +27,7 @@ from surefoot.core.state import RunState
 from surefoot.engine.journal import damaged_cures, index_row
 from surefoot.engine.pasting import in_its_store
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt, SchemaMismatch, Stopped, StoreUnavailable
-from surefoot.store.contract import RESERVED, Head, IndexRow, Journals, RunQuery, Store, Stored
+from surefoot.store.contract import RESERVED, Head, Index, IndexRow, Journals, RunQuery, Store, Stored, Upkeep
 from surefoot.store.rules import is_run
 
 UNKNOWN: Final = -1
@@ -117,7 +117,7 @@ def called(name: str) -> str:
 @in_its_store
 def verify_run(store: Store, run: str) -> int:
     """Every seal, every part, the chain and the head of one journal. The number of its entries, or JournalCorrupt."""
-    seen = check(store, run, Parts(store))
+    seen = check(store, run, PartsSeen(store))
     if seen.flaw is not None:
         raise seen.flaw.error()
     return seen.entries
@@ -133,7 +133,7 @@ class Survey:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._parts = Parts(store)
+        self._parts = PartsSeen(store)
         self._flaws: list[Flaw] = []
         self._journals: list[str] = []
         self._entries = 0
@@ -233,7 +233,7 @@ class Survey:
         return len(set(self._store.part_ids()) - self.needed - aside(self._store, self._journals))
 
 
-def _rows(store: Store) -> dict[str, IndexRow | None]:
+def _rows(store: Index) -> dict[str, IndexRow | None]:
     return {listed.run: listed.row and _comparable(listed.row) for listed in store.runs(RunQuery(limit=_ALL))}
 
 
@@ -275,7 +275,7 @@ def _whole_aside(store: Store, name: str) -> Iterator[Record]:
             yield record
 
 
-def _standing(store: Store, name: str, first: int, last: int) -> Iterator[Record]:
+def _standing(store: Journals, name: str, first: int, last: int) -> Iterator[Record]:
     after = max(first - 1, 0)
     while after < last and (found := store.read(name, after, _BATCH).records):
         yield from found
@@ -295,7 +295,7 @@ class Checked(Struct, frozen=True):
     """What the list of runs should say; None: it is no run, or it is damaged."""
 
 
-def check(store: Store, name: str, parts: Parts) -> Checked:
+def check(store: Store, name: str, parts: PartsSeen) -> Checked:
     for _ in range(_LOOKS):
         walk = _Walk(store, name, parts)
         seen = walk.checked()
@@ -337,7 +337,7 @@ def batches(store: Journals, name: str) -> Iterator[Stored | JournalCorrupt]:
 class _Walk:
     """One pass over a journal, from its first entry to its head."""
 
-    def __init__(self, store: Store, name: str, parts: Parts) -> None:
+    def __init__(self, store: Store, name: str, parts: PartsSeen) -> None:
         self.head: Head | None = None
         self._store = store
         self._name = name
@@ -396,7 +396,7 @@ class _Walk:
         return Flaw(self._name, broken.why, broken.entry, entries, broken.valid, cures)
 
 
-class Parts:
+class PartsSeen:
     """Looks at each part once, whoever needs it."""
 
     def __init__(self, store: Store) -> None:
@@ -496,17 +496,17 @@ class Parts:
 # --- what is said ----------------------------------------------------------------------------------------
 
 
-def _cures(store: Store, name: str) -> Cures:
+def _cures(store: Upkeep, name: str) -> Cures:
     if is_run(name):
         return (*damaged_cures(name)[1:], *_file_cures(store))
     return (("load()", "falls back to the newest generation that is whole, and says so"), *_file_cures(store))
 
 
-def _file_cures(store: Store) -> Cures:
+def _file_cures(store: Upkeep) -> Cures:
     return (("look inside", f"surefoot inspect {shlex.quote(store.file)}"),) if store.file else ()
 
 
-def _file_flaw(store: Store, why: str) -> Flaw:
+def _file_flaw(store: Upkeep, why: str) -> Flaw:
     restore = (("have a copy?", "keep this file as evidence, and put back a copy that is whole (surefoot backup)"),)
     return Flaw("", why, cures=(*_file_cures(store), *restore))
 

@@ -235,6 +235,10 @@ class Parts(Protocol):
         """The parts that are there, as found, unverified."""
 
 
+class Readable(Journals, Parts, Protocol):
+    """Journals with their values: for those who read runs."""
+
+
 class Index(Protocol):
     """The list of runs, a cache: for people, and for workers that look for rows that were lost."""
 

@@ -8,7 +8,7 @@ readers meet a row that cannot be read, some read lines of a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -125,6 +125,19 @@ class Audit:
         if seq < valid:
             return Break(seq + 1, f"{valid - seq} entries lie behind the head", seq)
         return None if head == self.end else Break(seq, "it is not the one that the head names", seq - 1)
+
+
+def set_aside(sealer: Sealer, standing: Iterable[Record], aside: Sequence[Record]) -> Iterator[tuple[Record, bool]]:
+    """Each record that was set aside, and whether it is whole by itself: its seal holds on the seal of a record that
+    stands, or stood, before it.
+    """
+    seals: dict[int, set[bytes]] = {record.seq - 1: set() for record in aside}
+    for record in (*standing, *aside):
+        if record.seq in seals:
+            seals[record.seq].add(record.seal)
+    seals.setdefault(0, set()).add(GENESIS)
+    for record in aside:
+        yield record, any(sealer.holds(record, previous) for previous in seals[record.seq - 1])
 
 
 _NOTHING = "nothing of it can be found"

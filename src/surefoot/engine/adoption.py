@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from surefoot.core.entry import Entry, FellBack, StoreAdopted
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body
+from surefoot.core.entry import FellBack, StoreAdopted
+from surefoot.core.seal import GENESIS, Sealer
 from surefoot.core.state import ENDED
 from surefoot.engine import config, fallback, journal
 from surefoot.engine.clock import Clock
@@ -92,7 +92,8 @@ def _fallen_back(store: Journals, found: fallback.Survey, at: int, reason: str, 
     in_doubt = found.evidence.open
     why = "an older state of the store was adopted"
     entry = FellBack(keep, behind, fallback.UNKNOWN, why, fallback.UNKNOWN, in_doubt, by, reason)
-    record = _sealed(store, found.state.run, keep, found.records[keep - 1].seal, found.state.epoch, entry, at)
+    after = (keep, found.records[keep - 1].seal)
+    record, _ = Sealer(store.id, found.state.run).entry(entry, at=at, epoch=found.state.epoch, after=after)
     found.state.fold(record)
     return Rewrite(found.state.run, found.head, keep, [record], journal.index_row(found.state))
 
@@ -100,9 +101,5 @@ def _fallen_back(store: Journals, found: fallback.Survey, at: int, reason: str, 
 def _audited(store: Journals, entry: StoreAdopted, at: int) -> Rewrite:
     head = store.read(AUDIT).head
     before = head or Head(0, GENESIS)
-    return Rewrite(AUDIT, head, before.seq, [_sealed(store, AUDIT, before.seq, before.seal, 0, entry, at)])
-
-
-def _sealed(store: Journals, name: str, seq: int, seal: bytes, epoch: int, entry: Entry, at: int) -> Record:
-    kind, body, _ = checked_body(entry)
-    return Sealer(store.id, name).seal(seq=seq + 1, epoch=epoch, at=at, kind=kind, body=body, previous=seal)
+    record, _ = Sealer(store.id, AUDIT).entry(entry, at=at, after=(before.seq, before.seal))
+    return Rewrite(AUDIT, head, before.seq, [record])

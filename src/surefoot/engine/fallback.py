@@ -15,7 +15,7 @@ from msgspec import Struct
 from surefoot.core.audit import Audit
 from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunContinued, RunCreated, RunPruned
 from surefoot.core.evidence import Evidence, fallbacks_before, weigh
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
+from surefoot.core.seal import GENESIS, Record, Sealer, from_record
 from surefoot.core.state import ENDED, FAILED, STOPPED, RunState
 from surefoot.engine import config, journal
 from surefoot.engine.clock import Clock
@@ -143,16 +143,13 @@ def fall_back(
 def _sealed(store: Journals, clock: Clock, found: Survey, entry: FellBack) -> list[Record]:
     """The entry, and behind it what others had sent to the run and was acknowledged to them."""
     state, sealer, at = found.state, Sealer(store.id, found.state.run), clock.now()
-    kind, body, _ = checked_body(entry)
-    bodies = [(kind, body)]
-    if state.status not in ENDED:
-        bodies += [(record.kind, record.body) for record in found.evidence.messages]
-    seq, seal, records = entry.after, found.records[entry.after - 1].seal, []
-    for kind, body in bodies:
-        seq += 1
-        record = sealer.seal(seq=seq, epoch=state.epoch, at=at, kind=kind, body=body, previous=seal)
-        seal = record.seal
-        records.append(record)
+    first, _ = sealer.entry(entry, at=at, epoch=state.epoch, after=(entry.after, found.records[entry.after - 1].seal))
+    records = [first]
+    for sent in found.evidence.messages if state.status not in ENDED else ():
+        seq, seal = records[-1].seq, records[-1].seal
+        records.append(
+            sealer.seal(seq=seq + 1, epoch=state.epoch, at=at, kind=sent.kind, body=sent.body, previous=seal)
+        )
     return records
 
 
@@ -280,8 +277,7 @@ def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") ->
     else:
         raise UsageError(f"run {run} is not lost: `surefoot repair {shlex.quote(run)}` lets it go on.")
     entry = RunPruned("", "", FAILED, len(stored.records), clock.now(), clock.now(), "", {}, by, note or "given up")
-    kind, body, _ = checked_body(entry)
-    record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
+    record, _ = Sealer(store.id, run).entry(entry, at=clock.now())
     state = RunState(run)
     state.fold(record)
     if store.rewrite(Rewrite(run, stored.head, 0, [record], journal.index_row(state))) is not None:

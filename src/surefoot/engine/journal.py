@@ -362,10 +362,8 @@ def visit(store: Journals, clock: Clock, run: str, decide: Callable[[RunState], 
         entry = decide(state)
         if entry is None:
             return state
-        kind, body, cuts = checked_body(entry)
-        record = Sealer(store.id, run).seal(
-            seq=head.seq + 1, epoch=state.epoch, at=clock.now(), kind=kind, body=body, previous=head.seal
-        )
+        after = (head.seq, head.seal)
+        record, cuts = Sealer(store.id, run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
         before = state.status, state.standing
         state.fold(record)
         row = index_row(state) if (state.status, state.standing) != before else None
@@ -376,8 +374,7 @@ def visit(store: Journals, clock: Clock, run: str, decide: Callable[[RunState], 
 @in_its_store
 def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunState:
     """Record a run that somebody else will drive; or find the one that has the id already."""
-    kind, body, cuts = checked_body(created)
-    record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
+    record, cuts = Sealer(store.id, run).entry(created, at=clock.now())
     state = RunState(run)
     state.fold(record)
     if store.append([Append(run, None, [record], index_row(state), cuts)]) != [None]:

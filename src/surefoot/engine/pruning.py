@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from surefoot.core.entry import RunPruned
-from surefoot.core.seal import GENESIS, Sealer, checked_body
+from surefoot.core.seal import Sealer
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import MICROS
 from surefoot.engine import journal
@@ -89,10 +89,7 @@ def bury(store: Store, clock: Clock, found: Candidate, *, by: str = "", note: st
         by,
         note,
     )
-    kind, body, cuts = checked_body(entry)
-    record = Sealer(store.id, found.run).seal(
-        seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS
-    )  # fmt: skip
+    record, cuts = Sealer(store.id, found.run).entry(entry, at=clock.now())
     left = RunState(found.run)
     left.fold(record)
     row = journal.index_row(left)

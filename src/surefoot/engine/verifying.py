@@ -20,9 +20,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from surefoot.core.audit import Audit, Break
+from surefoot.core.audit import Audit, Break, set_aside
 from surefoot.core.parts import NODE, Part, Reference, damaged_parts, fault, reachable
-from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
+from surefoot.core.seal import Record, Sealer, from_record, references
 from surefoot.core.state import RunState
 from surefoot.engine.journal import damaged_cures, index_row
 from surefoot.engine.pasting import in_its_store
@@ -258,21 +258,15 @@ def aside(store: Store, names: Iterable[str]) -> set[bytes]:
     return named
 
 
-def _whole_aside(store: Store, name: str) -> Iterator[Record]:
+def _whole_aside(store: Store, name: str) -> list[Record]:
     """The quarantined records whose seals hold, each on the seal of a record that stands or stood before it.
 
     The others are not decoded: nobody knows who wrote them.
     """
     records = store.quarantined(name)
-    seals: dict[int, set[bytes]] = {record.seq - 1: set() for record in records}
-    for record in (*records, *_standing(store, name, min(seals, default=0), max(seals, default=0))):
-        if record.seq in seals:
-            seals[record.seq].add(record.seal)
-    seals.setdefault(0, set()).add(GENESIS)
-    sealer = Sealer(store.id, name)
-    for record in records:
-        if any(sealer.holds(record, previous) for previous in seals[record.seq - 1]):
-            yield record
+    places = [record.seq - 1 for record in records]
+    standing = _standing(store, name, min(places, default=0), max(places, default=0))
+    return [record for record, whole in set_aside(Sealer(store.id, name), standing, records) if whole]
 
 
 def _standing(store: Journals, name: str, first: int, last: int) -> Iterator[Record]:

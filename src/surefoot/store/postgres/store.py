@@ -798,39 +798,39 @@ def _storable() -> Iterator[None]:
 # --- rows --------------------------------------------------------------------------------------------
 
 
+_Make = Callable[[Sequence[Any]], Param]
+_RECORD_FIELDS: Final[dict[str, _Make]] = {
+    "seq": integers, "epoch": integers, "at": integers, "kind": integers, "schema": integers, "codec": integers,
+    "key": integers, "body": raws, "seal": raws,
+}  # fmt: skip
+_ROW_FIELDS: Final[dict[str, _Make]] = {
+    "workflow": texts, "status": texts, "queue": texts,
+    "labels": lambda column: texts([_to_json(labels).decode() for labels in column]),
+    "created": integers, "seq": integers, "wake": integers, "worker": texts, "reason": texts, "need": texts,
+    "address": texts, "brief": texts, "until": integers,
+    "marks": lambda column: texts([",".join(marks) for marks in column]),
+}  # fmt: skip
+_PART_FIELDS: Final[dict[str, _Make]] = {
+    "id": raws, "kind": integers, "codec": integers, "size": integers, "body": raws,
+}  # fmt: skip
+
+
+def _by_column(items: Sequence[object], fields: dict[str, _Make]) -> list[Param]:
+    return [make([getattr(item, name) for item in items]) for name, make in fields.items()]
+
+
 def _record_params(records: Sequence[Record]) -> list[Param]:
-    return [
-        integers([record.seq for record in records]),
-        integers([record.epoch for record in records]),
-        integers([record.at for record in records]),
-        integers([record.kind for record in records]),
-        integers([record.schema for record in records]),
-        integers([record.codec for record in records]),
-        integers([record.key for record in records]),
-        raws([record.body for record in records]),
-        raws([record.seal for record in records]),
-    ]
+    return _by_column(records, _RECORD_FIELDS)
+
+
+def _part_params(parts: Sequence[Part]) -> list[Param]:
+    return _by_column(parts, _PART_FIELDS)
 
 
 def _row_params(rows: Sequence[tuple[int, IndexRow]]) -> list[Param]:
-    return [
-        integers([at for at, _ in rows]),
-        texts([row.workflow for _, row in rows]),
-        texts([row.status for _, row in rows]),
-        texts([row.queue for _, row in rows]),
-        texts([_to_json(row.labels).decode() for _, row in rows]),
-        integers([row.created for _, row in rows]),
-        integers([row.seq for _, row in rows]),
-        integers([row.wake for _, row in rows]),
-        texts([row.worker for _, row in rows]),
-        texts([row.reason for _, row in rows]),
-        texts([row.need for _, row in rows]),
-        texts([row.address for _, row in rows]),
-        texts([row.brief for _, row in rows]),
-        integers([row.until for _, row in rows]),
-        texts([",".join(row.marks) for _, row in rows]),
-        texts([_labelled(row.labels) for _, row in rows]),
-    ]
+    """Each row with the number of its wish."""
+    labelled = texts([_labelled(row.labels) for _, row in rows])
+    return [integers([at for at, _ in rows]), *_by_column([row for _, row in rows], _ROW_FIELDS), labelled]
 
 
 def _labelled(labels: dict[str, str]) -> str:
@@ -848,16 +848,6 @@ def _rewrite_params(item: Rewrite) -> list[Param]:
         boolean(item.forget),
         *_record_params(item.records),
         *_row_params([(1, item.row)] if item.row is not None else []),
-    ]
-
-
-def _part_params(parts: Sequence[Part]) -> list[Param]:
-    return [
-        raws([part.id for part in parts]),
-        integers([part.kind for part in parts]),
-        integers([part.codec for part in parts]),
-        integers([part.size for part in parts]),
-        raws([part.body for part in parts]),
     ]
 
 

@@ -29,25 +29,10 @@ COLUMNS: Final = {
     "parts": ("n", "id", "kind", "codec", "size", "body"),
     "quarantine": ("n", *ENTRY),
     "runs": (
-        "run",
-        "workflow",
-        "status",
-        "queue",
-        "labels",
-        "created",
-        "seq",
-        "checksum",
-        "wake",
-        "worker",
-        "reason",
-        "need",
-        "address",
-        "brief",
-        "until",
-        "marks",
-        "n",
+        "run", "workflow", "status", "queue", "labels", "created", "seq", "checksum", "wake", "worker", "reason",
+        "need", "address", "brief", "until", "marks", "n",
     ),
-}
+}  # fmt: skip
 """Every table of a store that is worth keeping; in each the first column is the one its rows are found by."""
 _NOT_KEPT: Final = ("starts", "run_labels")
 """What a store can do without, or makes anew from its journals. Its pages may be damaged all the same."""

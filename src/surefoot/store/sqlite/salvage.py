@@ -34,7 +34,7 @@ from msgspec import Struct
 
 from surefoot.core import parts
 from surefoot.core.entry import StoreAdopted
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body
+from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.errors import JournalCorrupt, SchemaMismatch, StoreUnavailable
 from surefoot.store.anchor import Anchor, Mark, Unreadable, foreign
 from surefoot.store.contract import RESERVED
@@ -501,10 +501,7 @@ class _Work:
         run = f"{RESERVED}salvaged/{expected}"
         short = tuple(sorted(name for name in self._heads if not name.startswith(RESERVED)))[:1000]
         entry = StoreAdopted("surefoot", "built anew from a damaged database", expected, newest, short)
-        kind, body, _ = checked_body(entry)
-        record = Sealer(self._store_id, run).seal(
-            seq=1, epoch=0, at=time.time_ns() // 1000, kind=kind, body=body, previous=GENESIS
-        )
+        record, _ = Sealer(self._store_id, run).entry(entry, at=time.time_ns() // 1000)
         new.execute(sqlite._INSERT_AT, (expected + 1, *sqlite._entry_values(record)))
         new.execute("INSERT INTO heads (run, seq, seal) VALUES (?, 1, ?)", (run, record.seal))
 

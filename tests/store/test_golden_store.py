@@ -69,9 +69,9 @@ def test_inspection_finds_it_sound(golden):
     assert seen.format == 1
 
 
-def test_run_that_was_killed_goes_on(golden):
-    url = f"sqlite:///{golden.path}"
-    assert flows(url)["steady"].run("crashed", 3) == 6
+def test_run_that_was_killed_goes_on(golden, monkeypatch):
+    monkeypatch.setenv("SUREFOOT_STORE", f"sqlite:///{golden.path}")
+    assert flows()["steady"].run("crashed", 3) == 6
     assert [one.run for one in golden.open(create=False).runs(RunQuery(status="done"))] == ["done", "crashed"]
     close_all()
 
@@ -79,9 +79,7 @@ def test_run_that_was_killed_goes_on(golden):
 # --- how it was made ---------------------------------------------------------------------------------------------
 
 
-def flows(url: str, *, die: bool = False):
-    sf.configure(store=url, in_flight="0s")
-
+def flows(*, die: bool = False):
     @sf.step
     def double(n):
         return 2 * n
@@ -117,11 +115,11 @@ def flows(url: str, *, die: bool = False):
 
 def make() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/runs.db"
+        sf.configure(store=f"sqlite:///{folder}/runs.db", in_flight="0s")
         if (child := os.fork()) == 0:
-            flows(url, die=True)["steady"].run("crashed", 3)
+            flows(die=True)["steady"].run("crashed", 3)
         os.waitpid(child, 0)
-        made = flows(url)
+        made = flows()
         for name, run in (("broken", "failed"), ("doubtful", "doubt"), ("asking", "asked")):
             try:
                 made[name].run(run, 1)

@@ -73,6 +73,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.expectation import ACCEPTED, Expectation
 from surefoot.core.history import Past, PastState
+from surefoot.core.need import of_stops
 from surefoot.core.seal import Record, from_record
 from surefoot.core.standing import HANDED_BACK, NOBODY, Standing, moved, ready
 from surefoot.errors import JournalCorrupt, NotDone
@@ -449,7 +450,7 @@ def _failed(state: RunState, entry: RunFailed, record: Record) -> None:
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
     state.cancel = entry
     if state.claimant is None and state.status not in ENDED:
-        state.standing = ready(record.at)
+        state.standing = ready(record.at, of_stops(state.stops))
 
 
 def _quarantine_lifted(state: RunState, entry: QuarantineLifted, record: Record) -> None:
@@ -462,7 +463,7 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
     state.ended_children.add(entry.child)
     if entry.child in state.children:
         state.children = tuple(child for child in state.children if child != entry.child)
-        state.standing = ready(record.at)
+        state.standing = ready(record.at, of_stops(state.stops))
         if not state.stops:
             state.status = QUEUED
 
@@ -591,9 +592,9 @@ def _settled_as_failed(entry: EffectSettled) -> Raw:
 def _answered(state: RunState, record: Record, *addresses: str) -> None:
     """Once nothing is open any more, the run is ready to go on; and it may get further before that."""
     state.answered = True
-    if state.claimant is None and state.status in OPEN:
-        state.standing = Standing(record.at, reason=state.standing.reason)
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
+    if state.claimant is None and state.status in OPEN:
+        state.standing = Standing(record.at, reason=state.standing.reason, need=of_stops(state.stops))
     if state.status in (STOPPED, WAITING) and not state.stops:
         state.status = QUEUED
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from msgspec import Raw
 
 from surefoot.core import values
+from surefoot.core.audit import BEGINNING, Audit, Break
 from surefoot.core.entry import (
     ITEMS_DONE,
     KIND_OF,
@@ -47,17 +48,17 @@ from surefoot.core.entry import (
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.parts import Cut, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
-from surefoot.core.standing import Standing, moved
+from surefoot.core.standing import LEFT_BEHIND, Standing, moved
 from surefoot.core.state import NO_PROGRESS, RunState, status_after
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
 from surefoot.engine.pasting import in_its_store
 from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, StoreUnavailable, ValueRejected
-from surefoot.store.contract import Append, Head, IndexRow, Store, Stored
+from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Store, Stored
 
 
 @in_its_store
-def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
+def load(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
     """A run as recorded, every record verified. None only if the store has never heard of it.
 
     `stored`: what was just read of it, along with others.
@@ -76,7 +77,7 @@ def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState
 
 
 @in_its_store
-def records(store: Store, run: str) -> list[Record]:
+def records(store: Journals, run: str) -> list[Record]:
     """All verified records of a run; empty if it is unknown."""
     stored = store.read(run)
     if stored.records or stored.head is not None:
@@ -85,7 +86,7 @@ def records(store: Store, run: str) -> list[Record]:
 
 
 @in_its_store
-def whole(store: Store, run: str, value: Value) -> Raw:
+def whole(store: Readable, run: str, value: Value) -> Raw:
     """The bytes of a recorded value, wherever they are kept."""
     if not isinstance(value, Kept):
         return value
@@ -102,7 +103,7 @@ def whole(store: Store, run: str, value: Value) -> Raw:
         ) from error
 
 
-def digest_today(store: Store, run: str, args: Value) -> str:
+def digest_today(store: Readable, run: str, args: Value) -> str:
     """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape.
 
     Empty if today's classes cannot read them; damage is damage, and not another call's arguments.
@@ -126,26 +127,29 @@ def damaged_cures(run: str) -> tuple[tuple[str, str], ...]:
 
 def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: Head | None) -> None:
     """Raise JournalCorrupt unless the records continue `after` without a flaw and end at `head`."""
-    seq, seal = (0, GENESIS) if after is None else (after.seq, after.seal)
-    good = verify(sealer, found, seq=seq, seal=seal)
-    if good < len(found):
-        bad = found[good]
-        raise JournalCorrupt(
-            f"run {sealer.run}: entry {seq + good + 1} of {head.seq if head else '?'} is damaged "
-            f"(found as number {bad.seq}, {len(bad.body)} bytes): its seal does not hold. Nothing was changed.",
-            run_id=sealer.run,
-            facts={"entry": seq + good + 1, "valid": seq + good},
-            cures=damaged_cures(sealer.run),
-        )
-    newest = (found[-1].seq, found[-1].seal) if found else (seq, seal)
-    if head is None or newest != (head.seq, head.seal):
-        raise JournalCorrupt(
-            f"run {sealer.run}: the journal ends at entry {newest[0]}, but its head says "
-            f"{'nothing' if head is None else head.seq}: entries are missing. Nothing was changed.",
-            run_id=sealer.run,
-            facts={"entry": newest[0] + 1, "valid": newest[0], "expected": 0 if head is None else head.seq},
-            cures=damaged_cures(sealer.run),
-        )
+    seq, seal = BEGINNING if after is None else (after.seq, after.seal)
+    if verify(sealer, found, seq=seq, seal=seal) == len(found) and head is not None:
+        newest = found[-1] if found else after
+        if newest is not None and newest.seq == head.seq and newest.seal == head.seal:
+            return
+    audit = Audit(sealer, after=(seq, seal), read=_unread)
+    audit.take_all(found)
+    broken = audit.ends(None if head is None else (head.seq, head.seal))
+    if broken is not None:
+        raise damaged(sealer.run, broken, head)
+
+
+def _unread(_: Record) -> None:
+    """Nothing is decoded that may be damaged."""
+
+
+def damaged(run: str, broken: Break, head: Head | None) -> JournalCorrupt:
+    return JournalCorrupt(
+        f"run {run}: entry {broken.entry} of {head.seq if head else '?'} is damaged: {broken.why}. Nothing was changed.",
+        run_id=run,
+        facts={"entry": broken.entry, "valid": broken.valid},
+        cures=damaged_cures(run),
+    )
 
 
 class Journal:
@@ -352,7 +356,7 @@ def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
 
 
 @in_its_store
-def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Entry | None]) -> RunState | None:
+def visit(store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None]) -> RunState | None:
     """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is.
 
     `decide` sees the run as it is right before the append and may raise, or return None for "nothing to
@@ -366,10 +370,8 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
         entry = decide(state)
         if entry is None:
             return state
-        kind, body, cuts = checked_body(entry)
-        record = Sealer(store.id, run).seal(
-            seq=head.seq + 1, epoch=state.epoch, at=clock.now(), kind=kind, body=body, previous=head.seal
-        )
+        after = (head.seq, head.seal)
+        record, cuts = Sealer(store.id, run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
         before = state.status, state.standing
         state.fold(record)
         row = index_row(state) if (state.status, state.standing) != before else None
@@ -378,10 +380,9 @@ def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Ent
 
 
 @in_its_store
-def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunState:
+def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunState:
     """Record a run that somebody else will drive; or find the one that has the id already."""
-    kind, body, cuts = checked_body(created)
-    record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
+    record, cuts = Sealer(store.id, run).entry(created, at=clock.now())
     state = RunState(run)
     state.fold(record)
     if store.append([Append(run, None, [record], index_row(state), cuts)]) != [None]:
@@ -404,7 +405,17 @@ def index_row(
     return IndexRow(
         state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
         state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
+        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until, _marks(state, standing),
     )  # fmt: skip
+
+
+def _marks(state: RunState, standing: Standing) -> tuple[str, ...]:
+    marks = {
+        "fell_back": bool(state.fallbacks),
+        "left": standing.reason == LEFT_BEHIND,
+        "forked": state.created is not None and bool(state.created.parent),
+    }
+    return tuple(mark for mark, is_set in marks.items() if is_set)
 
 
 _OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired})

@@ -53,10 +53,11 @@ from surefoot.engine import (
 )
 from surefoot.engine.databases import sqlite as user_sqlite
 from surefoot.errors import StoreUnavailable
-from surefoot.store import sqlite, sqlite_file
 from surefoot.store.contract import Head, Stored
 from surefoot.store.generation_files import _NOTE, FileShelf
 from surefoot.store.open import open_store
+from surefoot.store.sqlite import files as sqlite_file
+from surefoot.store.sqlite import store as sqlite
 
 ENGINES: dict[str, Callable[[], None]] = {}
 

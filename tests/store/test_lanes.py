@@ -9,9 +9,10 @@ import apsw
 import pytest
 
 from surefoot.errors import StoreUnavailable
-from surefoot.store import reserving, sqlite_file
 from surefoot.store.contract import Limit, RunQuery
 from surefoot.store.memory import MemoryStore
+from surefoot.store.sqlite import files as sqlite_file
+from surefoot.store.sqlite import lanes
 from surefoot.testing.conformance import due, index_row, put, taken, wish
 
 HOUR_MICROS = 3_600_000_000
@@ -76,15 +77,15 @@ def test_looking_reads_no_run_that_is_asleep_or_somebody_elses():
     connection = apsw.Connection(":memory:")
     for statement in sqlite_file._SCHEMA.values():
         connection.execute(statement)
-    questions = [value for value in vars(reserving).values() if isinstance(value, str) and "FROM runs" in value]
-    assert len(questions) == 6
+    questions = [value for value in vars(lanes).values() if isinstance(value, str) and "FROM runs" in value]
+    assert len(questions) == 7
 
     for question in questions:
         values = (None,) * (2 if "?2" in question else question.count("?"))
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {question}", values)]
         looks = [line for line in plan if line.startswith(("SCAN r", "SEARCH r"))]
         assert looks
-        assert all(line.startswith("SEARCH") and "runs_by_" in line for line in looks), plan
+        assert all(line.startswith("SEARCH") and ("runs_by_" in line or "(run=?)" in line) for line in looks), plan
         assert not any("TEMP B-TREE" in line for line in plan)
 
 

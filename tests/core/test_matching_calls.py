@@ -31,7 +31,7 @@ class Record:
 
     def __init__(self):
         self.calls: dict[str, Past] = {}
-        self.matches: list[CodeMatched] = []
+        self.matches: list[tuple[int, CodeMatched]] = []
         self.counts: dict[tuple[str, str], int] = {}
 
     def call(self, address, kind, state=PastState.DONE, /, **args):
@@ -50,8 +50,8 @@ class Record:
     def effect(self, address, /, **args):
         return self.call(address, "effect", **args)
 
-    def said(self, address, how, other=""):
-        self.matches.append(CodeMatched(address, how, "ann", other, ""))
+    def said(self, address, how, other="", shown=()):
+        self.matches.append((len(self.calls), CodeMatched(address, how, "ann", other, "", shown)))
 
     def matcher(self, learned=None):
         """As in a rehearsal, or in the drive behind one."""

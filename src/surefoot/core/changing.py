@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -38,7 +39,8 @@ def new_effect(
         f"{names}, which {were}. Renamed, moved, or new? {'Nothing' if nothing else asked.address + ': nothing'} "
         "was executed."
     )
-    facts = {"asked": asked.address, "recorded": names, "unasked": "\n".join(past.address for past in blocked)}
+    unasked = "\n".join(past.address for past in blocked)
+    facts = {"asked": asked.address, "recorded": names, "unasked": unasked, "digest": asked.digest}
     return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))
 
 
@@ -72,14 +74,17 @@ def _label(path: str) -> str:
 
 
 def other_arguments(
-    run: str, past: Past, address: str, name: str, recorded: bytes, asked: bytes, *, kind: str = ""
-) -> Stop:
-    """A recorded call that is asked for in another way than it was made."""
+    run: str, past: Past, address: str, name: str, recorded: bytes, asked: bytes, *, kind: str = "", digest: str = "",
+    nothing: bool = True, twin: str = "",
+) -> Stop:  # fmt: skip
+    """A recorded call that is asked for in another way than it was made.
+
+    `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments.
+    """
+    executed = "Nothing was executed." if nothing else f"{address}: nothing was executed."
     where = past.address if past.address == address else f"{address} (on record as {past.address})"
     if kind and past.kind != kind:
-        message = (
-            f"run {run}, {where}: recorded as {_an(past.kind)}, and asked for as {_an(kind)} now. Nothing was executed."
-        )
+        message = f"run {run}, {where}: recorded as {_an(past.kind)}, and asked for as {_an(kind)} now. {executed}"
         return Stop(
             "CodeChanged", message, past.address, {"recorded": past.kind, "asked": kind, "call": address}, cures(run)
         )
@@ -87,13 +92,19 @@ def other_arguments(
     lines = [f"    {change.line()}" for change in changes(recorded, asked)]
     lines += [f"  {hint}" for hint in hints(recorded, asked)]
     message = "\n".join([f"run {run}, {where}: asked for with other arguments than it was {done} with:", *lines])
-    message += "\n  Nothing was executed."
-    facts = {"recorded": _short(recorded), "asked": _short(asked), "call": address}
-    parameter = next((change.path.split(".")[0].split("[")[0] for change in changes(recorded, asked)), "")
-    return Stop("CodeChanged", message, past.address, facts, _cures_of_other(run, past, address, name, parameter))
+    message += f"\n  {executed}"
+    facts = {"recorded": _short(recorded), "asked": _short(asked), "call": address, "digest": digest}
+    names = tuple(dict.fromkeys(re.split(r"[.\[]", change.path)[0] for change in changes(recorded, asked)))
+    told = _cures_of_other(run, past, address, name, tuple(filter(None, names)))
+    if twin:
+        same = f"surefoot match {shlex.quote(run)} {shlex.quote(address)} --is {shlex.quote(twin)}"
+        told = ((f"it is {twin}?", same), *told)
+    return Stop("CodeChanged", message, past.address, facts, told)
 
 
-def _cures_of_other(run: str, past: Past, address: str, name: str, parameter: str) -> tuple[tuple[str, str], ...]:
+def _cures_of_other(
+    run: str, past: Past, address: str, name: str, parameters: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
     quoted, where = shlex.quote(run), shlex.quote(address)
     told: list[tuple[str, str]] = []
     if past.state.value in ("in doubt", "unstorable"):
@@ -108,8 +119,10 @@ def _cures_of_other(run: str, past: Past, address: str, name: str, parameter: st
         told.append((stands, f"surefoot match {quoted} {where} --keep"))
     if past.kind != "effect":
         told.append(("run it again?", f"surefoot match {quoted} {where} --rerun"))
-    if parameter:
-        told.append(("never compare it?", f'@sf.{past.kind}(noted=("{parameter}",)) on {name}'))
+    if parameters:
+        listed = "".join(f'"{parameter}", ' for parameter in parameters).rstrip(" ")
+        listed = listed if len(parameters) == 1 else listed.rstrip(",")
+        told.append(("never compare it?", f"@sf.{past.kind}(noted=({listed})) on {name}"))
     told.append(("another call, new?", f"surefoot match {quoted} {where} --new"))
     return (*told, *cures(run))
 

@@ -410,6 +410,8 @@ class CodeMatched(Entry, frozen=True, kw_only=False):
     by: str
     other: str = ""
     note: str = ""
+    shown: tuple[str, ...] = ()
+    """Digests of the arguments with which the run stood at such calls: the word is about those. Empty: about any."""
 
 
 class CallCancelled(Entry, frozen=True, kw_only=False):

@@ -154,7 +154,7 @@ class Matcher:
     def __init__(
         self,
         calls: Mapping[str, Past],
-        matches: Iterable[CodeMatched],
+        matches: Iterable[tuple[int, CodeMatched]],
         read: Callable[[Value], bytes],
         *,
         learned: Learned | None = None,
@@ -212,7 +212,7 @@ class Matcher:
         return found
 
     def _step(self, asked: Asked) -> Answer:
-        person = self._said_of(asked.address, IDENTITY)
+        person = self._said_of(asked, asked.address, IDENTITY)
         if person is not None and person.how == "is" and (other := self._calls.get(_filled(person, asked.address))):
             return self._as_recorded(asked, other)
         here = self._at(asked, exact=True)
@@ -266,13 +266,15 @@ class Matcher:
 
     def _effect(self, asked: Asked) -> Answer:
         self._asked_names.add(asked.name)
-        person = self._said_of(asked.address, IDENTITY)
+        person = self._said_of(asked, asked.address, IDENTITY)
         if person is not None and person.how == "is":
             other = self._calls.get(_filled(person, asked.address))
             if other is not None and (other.address not in self.asked or other.address == asked.address):
                 return self._as_recorded(asked, other)
         if person is not None and person.how == "new":
             return self._declared_new(asked)
+        if (displaced := self._displaced(asked)) is not None:
+            return Same(self._today(displaced))
         if asked.name in self._aliased:
             return InUse(asked.name, self._aliased[asked.name])
         here = self._at(asked, exact=False)
@@ -286,8 +288,26 @@ class Matcher:
         return self._as_recorded(asked, here)
 
     def _declared_new(self, asked: Asked) -> Answer:
-        """A person says that it is new, though its address may be taken."""
-        return self._new_effect(asked, declared=True)
+        """A person says that it is new, though its address may be taken. What was recorded since may be its own."""
+        since = self._since(asked, "new")
+        group = sorted(self._group(asked.kind, asked.path, asked.name).items())
+        made = [past for _, past in group if past.first > since and past.address not in self.asked]
+        own = next((past for past in made if self.same(past, asked)), made[0] if made else None)
+        return self._new_effect(asked, declared=True) if own is None else self._as_recorded(asked, own)
+
+    def _displaced(self, asked: Asked) -> Past | None:
+        """A person said that a call in front of this one is new: so the record with these arguments is this one's."""
+        direct = self._calls.get(asked.address)
+        own = direct is not None and direct.address not in self.asked and self.same(direct, asked)
+        if self.is_plain or own:
+            return None
+        words = [match.address for _, match in self._matches if match.how == "new"]
+        front = (f"{asked.path}{asked.name}#{number}" for number in range(1, asked.number))
+        if not any(fits(word, address) for address in front for word in words):
+            return None
+        group = sorted(self._group(asked.kind, asked.path, asked.name).items())
+        left = (past for _, past in group if past.address not in self.asked)
+        return next((past for past in left if self.same(past, asked)), None)
 
     def _new_effect(self, asked: Asked, *, declared: bool) -> Answer:
         """Its own number; or, if that belongs to another call, one that is free: perhaps it has one from before."""
@@ -447,6 +467,14 @@ class Matcher:
                 return False
         return True
 
+    def twin(self, past: Past, asked: Asked) -> str:
+        """Another executed effect of that name with these very arguments that nobody has asked for."""
+        if not asked.fenced:
+            return ""
+        others = self._group(asked.kind, asked.path, asked.name).values()
+        left = (one for one in others if one.address not in self.asked and one.address != past.address)
+        return next((one.address for one in left if self.same(one, asked)), "")
+
     def in_use(self) -> frozenset[str]:
         """Names of effects that the code has asked for."""
         return frozenset(self._asked_names)
@@ -525,14 +553,24 @@ class Matcher:
 
     # -- what people have said ------------------------------------------------------------------------
 
-    def _said_of(self, address: str, about: tuple[str, ...]) -> CodeMatched | None:
+    def _said_of(self, asked: Asked, address: str, about: tuple[str, ...]) -> CodeMatched | None:
         """The newest word of a person about this call. Which one it is, and what becomes of it, are two questions."""
-        said = (match for match in reversed(self._matches) if match.how in about)
-        return next((match for match in said if fits(match.address, address)), None)
+        said = (match for _, match in reversed(self._matches) if match.how in about)
+        return next((match for match in said if _is_about(match, address, asked.digest)), None)
+
+    def _since(self, asked: Asked, how: str) -> int:
+        """The entry in which that was said."""
+        said = ((seq, match) for seq, match in reversed(self._matches) if match.how == how)
+        return next((seq for seq, match in said if _is_about(match, asked.address, asked.digest)), 0)
 
     def _manner(self, asked: Asked, past: Past) -> CodeMatched | None:
         """Whether a person said that it is kept, or runs again: by its name of today, or by the recorded one."""
-        return self._said_of(asked.address, MANNER) or self._said_of(past.address, MANNER)
+        return self._said_of(asked, asked.address, MANNER) or self._said_of(asked, past.address, MANNER)
+
+
+def _is_about(match: CodeMatched, address: str, digest: str) -> bool:
+    """A word counts for what was shown: the same call with other arguments is asked about again."""
+    return fits(match.address, address) and (not match.shown or digest in match.shown)
 
 
 def fits(pattern: str, address: str) -> bool:

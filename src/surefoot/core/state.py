@@ -198,7 +198,7 @@ class RunState:
         self.fallbacks: list[tuple[int, FellBack]] = []
         """Where the run fell back, and what is known of the entries it lost there."""
         self.world = Expectation()
-        self.matches: list[CodeMatched] = []
+        self.matches: list[tuple[int, CodeMatched]] = []
         """How people said that changed code and recorded calls belong together, oldest first."""
         self.rewinds: list[RunRewound] = []
         """Where people sent the run back to, oldest first."""
@@ -642,7 +642,7 @@ def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
 
 def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
     """Whoever takes the run up next meets the stop again if that was no answer to it."""
-    state.matches.append(entry)
+    state.matches.append((record.seq, entry))
     state.stops = tuple(stop for stop in state.stops if stop.reason != "CodeChanged")
     _answered(state, record)
 

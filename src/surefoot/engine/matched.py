@@ -34,7 +34,16 @@ def word(
     other = as_recorded(is_ or "")
     if how == "is":
         _require_one(state, address, other)
-    return CodeMatched(address, how, by, other, note)
+    return CodeMatched(address, how, by, other, note, _shown(state, address))
+
+
+def _shown(state: RunState, address: str) -> tuple[str, ...]:
+    """What the word is about: the arguments with which the run stands at that call. A pattern is about any."""
+    if "*" in address:
+        return ()
+    facts = [stop.facts for stop in state.stops if stop.reason == "CodeChanged"]
+    mine = [found for found in facts if address in (found.get("asked"), found.get("call"))]
+    return tuple(dict.fromkeys(found["digest"] for found in mine if found.get("digest")))
 
 
 def _calls(state: RunState) -> list[Past]:

@@ -444,8 +444,9 @@ class Session:
 
     def _other_call(self, past: Past, asked: Asked) -> Stop:
         return other_arguments(
-            self.run, past, asked.address, asked.name, self.bytes_of(past), asked.args, kind=asked.kind
-        )
+            self.run, past, asked.address, asked.name, self.bytes_of(past), asked.args, kind=asked.kind,
+            digest=asked.digest, nothing=not self.live, twin=self.matcher.twin(past, asked),
+        )  # fmt: skip
 
     def learn_from(self, learned: Learned, told_kept: set[str]) -> None:
         """What a rehearsal has found out counts for this drive."""

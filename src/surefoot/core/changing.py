@@ -157,10 +157,20 @@ def undecorated(run: str, name: str, module: str, pasts: list[Past]) -> Stop:
     )
 
 
+def two_of_one_name(run: str, name: str, first: str, second: str) -> UsageError:
+    return UsageError(
+        f"run {run}: two effects are called {name}: {first} and {second}. Recorded calls are known by name and number, so "
+        f'that one could be given what the other did. Give one of them a name of its own: @sf.effect(name="…").'
+    )
+
+
 def still_in_use(run: str, name: str, old: str) -> UsageError:
     return UsageError(
         f"run {run}: {name} says was={old!r}, but the code still asks for {old} by itself, so that nobody can tell whose "
         f"the recorded calls are. Take was={old!r} away, or rename what is still called {old}. Nothing was executed."
+        if "#" not in old
+        else f"run {run}: somebody said that {name} is the recorded {old} (surefoot match), but the code still asks for {old} "
+        f"by itself. Say what is true: surefoot match {shlex.quote(run)} {shlex.quote(name)} --new. Nothing was executed."
     )
 
 

@@ -180,6 +180,8 @@ class Matcher:
         """The highest number given to a new call."""
         self._asked_names: set[str] = set()
         self._aliased: dict[str, str] = {}
+        self._given_away: dict[str, str] = {}
+        """Recorded effect -> the call that it is, as a person said."""
         self._executed_before: list[Past] | None = None
         self._put_in: set[str] = set()
         """Effects that were declared new: they may have been executed late, in front of older ones."""
@@ -270,6 +272,8 @@ class Matcher:
         if person is not None and person.how == "is":
             other = self._calls.get(_filled(person, asked.address))
             if other is not None and (other.address not in self.asked or other.address == asked.address):
+                if other.address != asked.address:
+                    self._given_away[other.address] = asked.address
                 return self._as_recorded(asked, other)
         if person is not None and person.how == "new":
             return self._declared_new(asked)
@@ -277,6 +281,11 @@ class Matcher:
             return Same(self._today(displaced))
         if asked.name in self._aliased:
             return InUse(asked.name, self._aliased[asked.name])
+        if asked.address in self._given_away:
+            return InUse(asked.address, self._given_away[asked.address])
+        old = next((name for name in asked.names if name in self._asked_names), "")
+        if old and self._group(asked.kind, asked.path, old):
+            return InUse(old, asked.name)
         here = self._at(asked, exact=False)
         if here is None:
             return self._new_effect(asked, declared=asked.is_new)

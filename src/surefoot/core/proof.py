@@ -20,12 +20,34 @@ def proves_not_done(error: BaseException, not_done: NotDoneTypes, *, guarded: bo
     if guarded and not_done != ():
         return True
     if isinstance(error, BaseExceptionGroup):
-        return all(proves_not_done(one, not_done) for one in error.exceptions)
+        return all(_says_so(one, not_done) for one in error.exceptions)
     if not isinstance(error, Exception) or not_done == ():
         return False
-    found = known(error)
-    if found in (Known.NOT_SENT, Known.REFUSED):
+    if known(error) in (Known.NOT_SENT, Known.REFUSED) and not _came_after_doubt(error):
         return True
-    # A broad class does not speak for what is known as unsure: that has to be named itself.
+    return _is_named(error, not_done)
+
+
+def _says_so(error: BaseException, not_done: NotDoneTypes) -> bool:
+    """Of a group: others beside it may have got through, so that what is known of one request is no proof for all."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_says_so(one, not_done) for one in error.exceptions)
+    return isinstance(error, Fatal | NotDone) or (isinstance(error, Exception) and _is_named(error, not_done))
+
+
+def _is_named(error: Exception, not_done: NotDoneTypes) -> bool:
+    """A broad class does not speak for what is known as unsure: that has to be named itself."""
     named = not_done or ()
-    return type(error) in named or (found is None and isinstance(error, named))
+    return type(error) in named or (known(error) is None and isinstance(error, named))
+
+
+def _came_after_doubt(error: BaseException) -> bool:
+    """Whether it was raised while something unsure was handled: a request before this one may have got through."""
+    seen: set[int] = set()
+    earlier = error.__context__
+    while earlier is not None and id(earlier) not in seen:
+        seen.add(id(earlier))
+        if isinstance(earlier, BaseExceptionGroup) or known(earlier) is Known.UNSURE:
+            return True
+        earlier = earlier.__context__
+    return False

@@ -16,6 +16,7 @@ import threading
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -34,7 +35,7 @@ from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.spec import decorated_as, is_decorated
+from surefoot.engine.spec import decorated_as, is_decorated, is_effect
 from surefoot.errors import Damaged, SchemaMismatch
 from surefoot.store.contract import Head
 
@@ -131,9 +132,25 @@ def plain_functions(state: RunState, fn: Any) -> Stop | None:
     module = getattr(fn, "__globals__", {})
     for name, pasts in names.items():
         found = module.get(name)
-        if isinstance(found, types.FunctionType) and not is_decorated(found) and not decorated_as(name, found):
+        if found is not None and _is_plain(found) and not decorated_as(name, found):
             return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts)
+        if found is None and not is_effect(name) and (elsewhere := _plain_elsewhere(name)):
+            return undecorated(state.run, name, elsewhere, pasts)
     return None
+
+
+def _is_plain(found: Any) -> bool:
+    return callable(found) and not isinstance(found, type) and not is_decorated(found)
+
+
+def _plain_elsewhere(name: str) -> str:
+    """The module of the project that has a plain function of that name, where nobody has an effect of it any more."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        found = vars(module).get(name)
+        if isinstance(found, types.FunctionType | partial) and _is_plain(found) and file and code.is_projects(file):
+            return module.__name__
+    return ""
 
 
 def as_stop(run: str, trouble: BaseException | None) -> Stop | None:

@@ -31,6 +31,8 @@ def word(
         _require_recorded(state, address, how)
     else:
         _require_asked(state, address)
+    if how == "new":
+        _refuse_recorded(state, address)
     other = as_recorded(is_ or "")
     if how == "is":
         _require_one(state, address, other)
@@ -79,6 +81,16 @@ def _require_recorded(state: RunState, address: str, how: str) -> None:
         open_ = [past.address for past in hit if past.state is PastState.IN_DOUBT and "*" not in address]
         if open_:
             raise UsageError(f"run {state.run}: {open_[0]} is in doubt. Settle it first (surefoot settle).")
+
+
+def _refuse_recorded(state: RunState, address: str) -> None:
+    """A pattern that also hits calls on record would have those executed again."""
+    hit = [past.address for past in _calls(state) if "*" in address and fits(address, past.address)]
+    if hit:
+        raise UsageError(
+            f"run {state.run}: {address} also hits {', '.join(hit[:3])}, which {'are' if len(hit) > 1 else 'is'} on record: "
+            "said to be new, they would be made again. Name the calls that are new."
+        )
 
 
 def _require_one(state: RunState, address: str, other: str) -> None:

@@ -22,7 +22,7 @@ from msgspec import Raw
 from surefoot.core import matching, values
 from surefoot.core.address import Scope
 from surefoot.core.blindness import Blindness
-from surefoot.core.changing import kept_notes, new_effect, other_arguments, still_in_use, too_many
+from surefoot.core.changing import kept_notes, new_effect, other_arguments, still_in_use, too_many, two_of_one_name
 from surefoot.core.command import (
     CalledOff,
     Done,
@@ -210,6 +210,8 @@ class Session:
         """The secrets that were passed to this run and its calls here: they are in no text that is recorded or shown."""
         self.originals = Originals()
         """What user code raised in this process, for whoever waits for the run. Inside of it only copies are seen."""
+        self._origins: dict[str, str] = {}
+        """Name -> where the effect of that name is defined."""
         self._taken: set[str] = set()
         """Events that waits of this drive have taken."""
         self._lock = threading.Lock()
@@ -324,6 +326,8 @@ class Session:
     def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
         """What the journal answers; or else the attempt that has to be made."""
         self.enter_verb(place)
+        if spec.kind == "effect" and self._origins.setdefault(spec.name, spec.origin) != spec.origin:
+            raise self.misused(two_of_one_name(self.run, spec.name, self._origins[spec.name], spec.origin))
         address = place.called = place.scope.take(spec.name)
         raw_args, digest = self._encoded(address, spec, args, kwargs)
         past: Past | None = None

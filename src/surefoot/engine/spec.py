@@ -232,11 +232,13 @@ class CallSpec:
         if self.name in self.was:
             raise UsageError(f"{kind} {self.name}: was={was!r} names itself")
         self._warned = False
+        self.origin = f"{fn.__module__}:{fn.__qualname__}"
+        """Where it is defined."""
         values.register_annotations(fn)
         if kind == "effect":
             self._check_effect()
             self._refuse_circle()
-            _effects.setdefault(self.name, {})[f"{fn.__module__}:{fn.__qualname__}"] = self
+            _effects.setdefault(self.name, {})[self.origin] = self
 
     def _check_effect(self) -> None:
         one_of(self.on_crash, ON_CRASH, f"effect {self.name}: on_crash")
@@ -415,9 +417,14 @@ def is_decorated(fn: Any) -> bool:
     return hasattr(fn, "spec") or hasattr(fn, "definition")
 
 
+def is_effect(name: str) -> bool:
+    """Whether this process has an effect of that name."""
+    return name in _effects
+
+
 def decorated_as(name: str, fn: Callable[..., Any]) -> bool:
     """Whether another function than this one is an effect of that name."""
-    here = f"{fn.__module__}:{fn.__qualname__}"
+    here = f"{getattr(fn, '__module__', '')}:{getattr(fn, '__qualname__', '')}"
     return any(origin != here for origin in _effects.get(name, {}))
 
 

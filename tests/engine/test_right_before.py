@@ -498,3 +498,21 @@ def test_permissions_and_links_are_part_of_what_write_file_leaves():
     entries = [entry.data for entry in sf.get_run("r").entries() if entry.kind == "EffectDone"]
     assert len(entries) == 20
     assert [entry["found"] for entry in entries if entry.get("found")] == []
+
+
+def test_what_is_touched_need_not_depend_on_every_parameter(tmp_path):
+    """Defaults in force are passed too: a function of the first parameters would not take them."""
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+
+    @sf.effect(touches=[lambda path: sf.witness.file(path)])
+    def write(path: str, text: str, mode: str = "w") -> None:
+        target.write_text(text)
+
+    @sf.workflow
+    def wf() -> None:
+        write(str(target), "new")
+
+    wf.run("r")
+
+    assert target.read_text() == "new"

@@ -121,6 +121,13 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
     if past is not None and past.kind != "question":
         raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
     if past is None or past.shown != asked.shown:
+        if past is not None and past.state is PastState.DONE and not session.dry:
+            log.warning(
+                "run %s, %s: what %s said is void: something else is shown now, so it is asked again.",
+                session.run,
+                address,
+                past.learned_by,
+            )
         yield from _put(session, address, asked)
     patience = after(session.now(), session.wait_seconds)
     while True:

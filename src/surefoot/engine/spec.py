@@ -339,7 +339,7 @@ class CallSpec:
             kwargs = {name: value for name, value in kwargs.items() if name != "result" or not effect._result_by_name}
             return effect.touched_by(args if effect._result_by_name else args[:-1], kwargs)
         args, kwargs = self.binder.ordered(args, kwargs)
-        return [touched(*args, **kwargs) if inspect.isfunction(touched) else touched for touched in self.touches]
+        return [_asked(touched, args, kwargs) if inspect.isfunction(touched) else touched for touched in self.touches]
 
     def _require_companion(
         self, fn: Callable[..., Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -410,6 +410,17 @@ def require_named(fn: Callable[..., Any], what: str) -> Callable[..., Any]:
             f"{what}: {fn!r:.100} has no name to be recorded by. Write a function that calls it: def send(...): ..."
         )
     return fn
+
+
+def _asked(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function in `touches=` need not take the last parameters: not all of them say what is touched."""
+    code = fn.__code__
+    if not code.co_flags & inspect.CO_VARARGS:
+        args = args[: code.co_argcount]
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        kwargs = {name: value for name, value in kwargs.items() if name in names}
+    return fn(*args, **kwargs)
 
 
 def is_decorated(fn: Any) -> bool:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.core.audit import Audit, Break, set_aside
 from surefoot.core.parts import NODE, Part, Reference, damaged_parts, fault, reachable
@@ -238,8 +239,10 @@ def _rows(store: Index) -> dict[str, IndexRow | None]:
 
 
 def _comparable(row: IndexRow) -> IndexRow:
-    """Without the position: a row is renewed when the status changes, not with every entry."""
-    return IndexRow(row.run, row.workflow, row.status, row.queue, row.labels, row.created, 0)
+    """Without the position, and without who may take it up: a row is renewed when the status changes, not with every
+    entry, and a look at children moves the time alone.
+    """
+    return replace(row, seq=0, wake=None, worker="", reason="")
 
 
 def aside(store: Store, names: Iterable[str]) -> set[bytes]:

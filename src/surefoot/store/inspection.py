@@ -20,7 +20,7 @@ from msgspec import Struct
 from surefoot.core import generation
 from surefoot.errors import Damaged, NotFound, SchemaMismatch, Stopped, StoreUnavailable, UsageError
 from surefoot.store import anchor as anchors
-from surefoot.store import generation_files
+from surefoot.store import generation_files, generation_pages
 from surefoot.store.anchor import Mark
 from surefoot.store.sqlite.damaged_reader import BadPage, Gap
 
@@ -271,7 +271,7 @@ def _is_shelf(folder: str) -> bool:
 def _begins_as_generation(path: str) -> bool:
     if not generation_files._GENERATION.fullmatch(os.path.basename(path)) or not os.path.isfile(path):
         return False
-    return generation_files._FORMAT_NAME.match(first_bytes(path, 64)) is not None
+    return generation_pages.FORMAT_NAME.match(first_bytes(path, 64)) is not None
 
 
 def _shelf(folder: str, number: int) -> ShelfSeen:

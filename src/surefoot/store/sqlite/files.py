@@ -76,6 +76,7 @@ _SCHEMA: Final = {
     "runs_by_worker": "CREATE INDEX runs_by_worker ON runs (worker, queue) WHERE worker > ''",
     # Lists for people: what waits for somebody, and the rest by what they ask for. `n` is the place in the list.
     "runs_by_need": "CREATE INDEX runs_by_need ON runs (need, n) WHERE need > ''",
+    "runs_in_need": "CREATE INDEX runs_in_need ON runs (n) WHERE need > ''",
     "runs_by_status": "CREATE INDEX runs_by_status ON runs (status, n)",
     "runs_by_workflow": "CREATE INDEX runs_by_workflow ON runs (workflow, n)",
     "runs_by_queue": "CREATE INDEX runs_by_queue ON runs (queue, n) WHERE queue > ''",

@@ -94,6 +94,7 @@ CREATE TABLE surefoot.runs (
 -- Lists for people: what waits for somebody, and the rest by what they ask for.
 CREATE INDEX runs_by_n ON surefoot.runs (n);
 CREATE INDEX runs_by_need ON surefoot.runs (need, n) WHERE need > '';
+CREATE INDEX runs_in_need ON surefoot.runs (n) WHERE need > '';
 CREATE INDEX runs_by_status ON surefoot.runs (status, n);
 CREATE INDEX runs_by_workflow ON surefoot.runs (workflow, n);
 CREATE INDEX runs_by_queue ON surefoot.runs (queue, n) WHERE queue > '';

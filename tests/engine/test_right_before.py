@@ -505,7 +505,7 @@ def test_what_is_touched_need_not_depend_on_every_parameter(tmp_path):
     target = tmp_path / "a.txt"
     target.write_text("old")
 
-    @sf.effect(touches=[lambda path: sf.witness.file(path)])
+    @sf.effect(touches=[lambda path, _: sf.witness.file(path)])
     def write(path: str, text: str, mode: str = "w") -> None:
         target.write_text(text)
 

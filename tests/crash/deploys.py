@@ -605,6 +605,8 @@ class Judge:
                 yield f"C-01: the undo of {what} was repeated under another key"
 
     def _in_the_end(self) -> Iterator[str]:
+        if not any(line["life"] and line["do"] in ("seen", "asks", "did", "undid", "step") for line in self._lines):
+            return  # It had ended before the kill: the edited code was never called.
         program = self._last.program
         wanted = {node.n for node in program.effects() if program.definition(node.name).kind == "effect"}
         inside = {n for one in (self._case.old, program) for n, way in ways(one).items() if _in_child(way)}

@@ -200,20 +200,25 @@ def mended(name: str, n: int, address: str) -> None:
 
 def same_request(found: Findings, story: Story) -> None:
     """Executed = recorded = looked for = undone, defaults included. Only a person's word makes it another request."""
-    asked: dict[tuple[str, int], dict[str, Any]] = {}
+    asked: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    """After a rewind attempts are counted anew."""
     last: dict[str, dict[str, Any]] = {}
     done: dict[str, dict[str, Any]] = {}
     for entry in story.entries:
         match type(entry).__name__:
             case "EffectIntended":
                 args = {**values.decode(bytes(entry.args)), **(values.decode(bytes(entry.defaults)) or {})}
-                asked[entry.address, entry.attempt] = args
+                asked.setdefault((entry.address, entry.attempt), []).append(args)
                 if last.setdefault(entry.address, args) != args:
                     found.add("I-04", f"{entry.address} is asked for with {args}, and was with {last[entry.address]}")
             case "EffectDone":
-                done[call_of(entry.address, asked[entry.address, entry.attempt])] = asked[entry.address, entry.attempt]
+                done[call_of(entry.address, asked[entry.address, entry.attempt][-1])] = asked[
+                    entry.address, entry.attempt
+                ][-1]
             case "EffectSettled" if entry.happened:
-                done[call_of(entry.address, asked[entry.address, entry.attempt])] = asked[entry.address, entry.attempt]
+                done[call_of(entry.address, asked[entry.address, entry.attempt][-1])] = asked[
+                    entry.address, entry.attempt
+                ][-1]
             case "EffectSettled":
                 last.pop(entry.address, None)
             case "RunRewound" | "CallsReopened":
@@ -223,13 +228,13 @@ def same_request(found: Findings, story: Story) -> None:
     for line in story.of("did", "undid", "looked for"):
         if "by" in line or "args" not in line:
             continue
-        recorded = asked.get((line["address"], line["attempt"]))
+        recorded = asked.get((line["address"], line["attempt"]), [])
         if line["do"] == "undid":
-            recorded = done.get(line["what"])
-            if recorded is None:
+            recorded = [done[line["what"]]] if line["what"] in done else []
+            if not recorded:
                 found.add("I-31", f"{line['what']} was undone, and nobody knew that it had happened")
                 continue
-        if recorded is None or any(recorded.get(name) != value for name, value in line["args"].items()):
+        if not any(line["args"].items() <= one.items() for one in recorded):
             found.add("I-04", f"{line['do']} {line['what']} with {line['args']}, and on record is {recorded}")
 
 

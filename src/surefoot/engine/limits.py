@@ -166,13 +166,15 @@ async def held(place: Place, past: Past | None = None) -> None:
     """Something new is asked for in a block whose time is over: it does not begin, nor does what has not ended go on."""
     import asyncio
 
-    if past is not None:
-        if past.state in (PastState.DONE, PastState.FAILED):
-            return
-        past.asked = True
+    if past is not None and past.state in (PastState.DONE, PastState.FAILED):
+        return
     while pending(place):
+        if past is not None:
+            past.asked = True  # Nothing else in the block is waited for, so that it is cut off.
         place.session.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
+    if past is not None:
+        past.asked = False  # It goes on, and is asked for now: else it would count as another call, and be made again.
 
 
 def earliest(place: Place, due: Due) -> Due:

@@ -171,3 +171,17 @@ def test_a_call_in_doubt_that_a_limit_cuts_off_stays_cut_off_once_it_is_settled(
 
     assert again.stdout.strip() == "[]", again.stdout + again.stderr
     assert ledger.lines == ["charge 1", "tell []"]
+
+
+IN_TIME = OVER.replace("sf.timeout(0.1)", "sf.timeout(60)")
+
+
+def test_a_call_in_doubt_in_a_block_whose_time_is_not_over_is_not_made_again(program, ledger):
+    """To be held up by a limit that has not struck is no reason to take it for another call."""
+    program.write(IN_TIME)
+    assert program.run("die").returncode == 9
+
+    stopped = program.run()
+
+    assert stopped.returncode == 3, stopped.stdout + stopped.stderr
+    assert ledger.lines == ["charge 1"]

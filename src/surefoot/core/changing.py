@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from surefoot.core import values
 from surefoot.core.differing import changes, hints
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, cures
@@ -95,12 +96,19 @@ def other_arguments(
     message = "\n".join([f"run {run}, {where}: asked for with other arguments than it was {done} with:", *lines])
     message += f"\n  {executed}"
     facts = {"recorded": _short(recorded), "asked": _short(asked), "call": address, "digest": digest}
-    names = tuple(dict.fromkeys(re.split(r"[.\[]", change.path)[0] for change in changes(recorded, asked)))
-    told = _cures_of_other(run, past, address, name, tuple(filter(None, names)))
+    told = _cures_of_other(run, past, address, name, _not_to_compare(past, recorded, asked))
     if twin:
         same = f"surefoot match {shlex.quote(run)} {shlex.quote(address)} --is {shlex.quote(twin)}"
         told = ((f"it is {twin}?", same), *told)
     return Stop("CodeChanged", message, past.address, facts, told)
+
+
+def _not_to_compare(past: Past, recorded: bytes, asked: bytes) -> tuple[str, ...]:
+    """Parameters that `noted=` could name. None if all of several differ: that is rather another call of the effect."""
+    names = dict.fromkeys(re.split(r"[.\[]", change.path)[0] for change in changes(recorded, asked))
+    found = tuple(filter(None, names))
+    is_another = past.kind == "effect" and len(found) > 1 and len(found) == len(values.again(asked))
+    return () if is_another else found
 
 
 def held_by_another(
@@ -142,12 +150,9 @@ def _cures_of_other(
     quoted, where = shlex.quote(run), shlex.quote(address)
     told: list[tuple[str, str]] = []
     if past.state.value in ("in doubt", "unstorable"):
-        told.append(
-            (
-                "in doubt: say first",
-                f"surefoot settle {quoted} {shlex.quote(past.address)} --happened 'JSON' | --not-happened",
-            )
-        )
+        settle = f"surefoot settle {quoted} {shlex.quote(past.address)}"
+        told.append(("in doubt; it happened?", f"{settle} --happened 'JSON'"))
+        told.append(("it did not?", f"{settle} --not-happened"))
     else:
         stands = "what was done stands?" if past.kind == "effect" else "what it gave stands?"
         told.append((stands, f"surefoot match {quoted} {where} --keep"))

@@ -30,6 +30,7 @@ IDENTITY: Final = ("is", "new")
 """What a person may say: which call it is …"""
 MANNER: Final = (KEEP, RERUN)
 """… and what becomes of a record whose arguments are others now."""
+NOTED: Final = "only what noted= names differs"
 ACTED_ON: Final = "effects were executed after it"
 _BELONGS: Final = re.compile(r"\.undo$|#\d+\.repair\d+$")
 """Undos and repairs belong to their effect: nobody takes another call for one."""
@@ -59,6 +60,11 @@ class Asked(Struct, frozen=True):
     is_new: bool = False
     defaults: Raw = NOTHING
     """Of an effect: what each parameter has as its default today."""
+
+    @property
+    def whole(self) -> str:
+        """The digest of all arguments."""
+        return values.digest(values.again(self.args))
 
     @property
     def fenced(self) -> bool:
@@ -189,6 +195,8 @@ class Matcher:
         self._compared: dict[tuple[str, frozenset[str]], str] = {}
         self._taken: dict[str, tuple[str, str, int]] = {}
         """Record -> who took it although its arguments are others."""
+        self._loosely: dict[str, tuple[str, str, int]] = {}
+        """The same where only what is noted may differ."""
         self._given: dict[tuple[str, str], int] = {}
         """The highest number given to a new call."""
         self._asked_names: set[str] = set()
@@ -234,15 +242,20 @@ class Matcher:
         here = self._at(asked, exact=True)
         if here is not None and here.kind != asked.kind and not here.asked:
             return Changed(here)
-        equal = self._equal(asked, here)
+        me = (asked.path, asked.name, asked.number)
+        if asked.noted and (whole := self._whole(asked, here)) is not None:
+            return Same(whole)
+        is_put_in = bool(asked.noted) and me in self.learned.inserted
+        equal = None if is_put_in else self._equal(asked, here)
         if equal is not None:
             who = self._taken.get(equal.address)
             if who is None:
+                if asked.noted:
+                    self._loosely[equal.address] = me
                 return Same(equal)
             self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
         if (effect := self._was_effect(asked)) is not None:
             return Changed(effect)
-        me = (asked.path, asked.name, asked.number)
         is_new = asked.is_new or (person is not None and person.how == "new")
         is_moved = self._is_moved(asked)
         if here is None or here.asked or me in self.learned.inserted or is_new or is_moved or self._is_passed(here):
@@ -251,6 +264,19 @@ class Matcher:
             return New(self._free(asked))
         self._taken[here.address] = me
         return self._changed_step(asked, here)
+
+    def _whole(self, asked: Asked, here: Past | None) -> Past | None:
+        """The record that has all of its arguments, those that are only noted, too. It is this call's, also if one in front
+        was given it, with other ones: that one was put in.
+        """
+        whole = self._holdings.equal(asked, self._groups_of(asked))
+        left = [past for past in whole if not past.asked]
+        if left:
+            return here if here in left else left[0]
+        taken = next((past for past in whole if past.address in self._loosely), None)
+        if taken is not None:
+            self.found_inserted.add(self._loosely.pop(taken.address))
+        return taken
 
     def _is_moved(self, asked: Asked) -> bool:
         """Whether it is on record in another scope, where nobody has asked for it. Then no other record is its own, and
@@ -414,7 +440,7 @@ class Matcher:
         if past.kind != asked.kind:
             return Changed(past)
         if not past.digest or self.same(past, asked) or past.kept == asked.digest:
-            return Same(past)
+            return Kept(past, NOTED) if self._differs_as_noted(past, asked) else Same(past)
         if past.state is PastState.CLEARED:
             return Same(past)  # It did not happen: it runs with what is asked for now.
         person = self._manner(asked, past)
@@ -422,6 +448,11 @@ class Matcher:
         if how == KEEP and past.state in (PastState.DONE, PastState.FAILED):
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
+
+    def _differs_as_noted(self, past: Past, asked: Asked) -> bool:
+        """Whether an effect that was done stands for one with other noted values: it is not made, which has to be told."""
+        is_done = asked.fenced and bool(asked.noted) and past.state in (PastState.DONE, PastState.FAILED)
+        return is_done and past.kept != asked.whole and self._holdings.is_loose(past, asked)
 
     def at(self, asked: Asked) -> Past | None:
         """The record that a call leads to whose arguments nobody knows yet."""

@@ -35,7 +35,7 @@ from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.spec import decorated_as, is_decorated, is_effect
+from surefoot.engine.spec import decorated_as, is_decorated, is_effect, is_noted
 from surefoot.errors import Damaged, SchemaMismatch
 from surefoot.store.contract import Head
 
@@ -133,7 +133,8 @@ def is_needed(state: RunState) -> bool:
             return True
         if past.kind == "step":
             steps += past.state in (PastState.DONE, PastState.FAILED)
-            if steps > MANY_STEPS or is_child(past):
+            # What is noted is not compared: only who asks later tells whether a call was put in front.
+            if steps > MANY_STEPS or is_child(past) or is_noted(split(past.address)[1]):
                 return True
     return False
 

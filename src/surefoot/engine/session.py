@@ -403,8 +403,7 @@ class Session:
 
     def _is_direct(self, place: Place, spec: CallSpec) -> bool:
         """Whether a record with that number and digest is this call's, and no declaration names another first."""
-        noted = spec.kind == "effect" and bool(spec.noted)
-        return not (spec.is_new or noted or place.scope.also)
+        return not (spec.is_new or spec.noted or place.scope.also)
 
     def begin_at(
         self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -459,6 +458,8 @@ class Session:
                 return past.address, past
             case Kept(past, matching.ACTED_ON) | Rerun(past, True) if self._is_unheard(past):
                 raise self._hear_again(place)
+            case Kept(past, matching.NOTED) if is_removed(past):
+                return Halted(self._other_call(past, asked))  # Not the one that is left, perhaps: somebody has to say.
             case Kept(past, why):
                 self._keep(past, asked, why)
                 return recorded_ending(past) or (past.address, past)
@@ -545,7 +546,8 @@ class Session:
         self.kept.append((past, asked, why))
         if self.dry:
             return
-        self.journal.lazily(CallKept(past.address, asked.digest, Raw(asked.args), why))
+        digest = asked.whole if why == matching.NOTED else asked.digest
+        self.journal.lazily(CallKept(past.address, digest, Raw(asked.args), why))
         if past.address not in self.told_kept:
             _log.warning("%s", kept_notes(self.run, [(past, self.bytes_of(past), asked.args, why)])[0])
 

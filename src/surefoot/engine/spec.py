@@ -29,6 +29,8 @@ _undoable: set[str] = set()
 """The names of effects that have an undo."""
 _effects: dict[str, dict[str, CallSpec]] = {}
 """The effects this process knows: by name, and by where they are defined."""
+_noted: set[str] = set()
+"""Names of steps, old ones too, with parameters that are not compared."""
 _CALL = re.compile(r"(?:.*/)?([^/]+)#\d+", re.DOTALL)
 
 
@@ -276,6 +278,8 @@ class CallSpec:
             self._check_effect()
             self._refuse_circle()
             _effects.setdefault(self.name, {})[self.origin] = self
+        elif self.noted:
+            _noted.update((self.name, *self.was))
 
     def _check_effect(self) -> None:
         one_of(self.on_crash, ON_CRASH, f"effect {self.name}: on_crash")
@@ -461,6 +465,11 @@ def is_decorated(fn: Any) -> bool:
 def is_effect(name: str) -> bool:
     """Whether this process has an effect of that name."""
     return name in _effects
+
+
+def is_noted(name: str) -> bool:
+    """Whether a step of that name has parameters that are not compared."""
+    return name in _noted
 
 
 def decorated_as(name: str, fn: Callable[..., Any]) -> bool:

@@ -340,11 +340,8 @@ class Matcher:
             return Same(displaced)
         if asked.name in self._aliased:
             return InUse(asked.name, self._aliased[asked.name])
-        if asked.address in self._given_away:
-            to = self._given_away[asked.address]
-            # Given to another call of this effect: they were swapped, and the other record has these very arguments.
-            own = self._left_with(asked) if split(to)[:2] == (asked.path, asked.name) else None
-            return InUse(asked.address, to) if own is None else Same(own)
+        if (to := self._given_to(asked.address)) != "":
+            return self._behind_given(asked, to)
         old = next((name for name in asked.names if name in self._asked_names), "")
         if old and self._group(asked.kind, asked.path, old):
             return InUse(old, asked.name)
@@ -365,6 +362,26 @@ class Matcher:
         if isinstance(found, Same | Kept):
             self._holdings.give(here, asked)
         return found
+
+    def _given_to(self, recorded: str) -> str:
+        """The call that a person said this recorded one to be, whether the code has come to that call or not."""
+        if self.is_plain or recorded in self._given_away:
+            return self._given_away.get(recorded, "")
+        newest = {match.address: match for _, match in self._matches if match.how in IDENTITY}
+        said = (match for match in newest.values() if match.how == "is" and match.address != recorded)
+        return next((match.address for match in said if match.other == recorded), "")
+
+    def _behind_given(self, asked: Asked, to: str) -> Answer:
+        """The record at its address is another call's, as a person said. The same call once more is a mistake. For any other
+        the number does not count: the record with these arguments is its own, here, or where that other call was.
+        """
+        if self.same(self._calls[asked.address], asked):
+            return InUse(asked.address, to)
+        own = self._left_with(asked)
+        swapped = self._calls.get(to)
+        if own is None and swapped is not None and not swapped.asked and self.same(swapped, asked):
+            own = swapped
+        return Same(own) if own is not None else self._new_effect(asked, declared=asked.is_new)
 
     def _is_loose(self, asked: Asked, here: Past | None) -> bool:
         """Whether a record may stand for it with other arguments, so that its number does not tell which one it is."""
@@ -420,9 +437,9 @@ class Matcher:
         return self._left_with(asked)
 
     def _left_with(self, asked: Asked) -> Past | None:
-        """A record of that name with these arguments that nobody has asked for."""
+        """A record of that name with these arguments that nobody has asked for, and that is nobody else's."""
         group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-        return self._likest([past for _, past in group if not past.asked], asked)
+        return self._likest([past for _, past in group if not past.asked and not self._given_to(past.address)], asked)
 
     def _new_effect(
         self, asked: Asked, *, declared: bool, equal: Callable[[Past, Asked], bool] | None = None
@@ -619,9 +636,10 @@ class Matcher:
         """Another executed effect of that name with these very arguments that nobody has asked for."""
         if not asked.fenced:
             return ""
-        others = self._group(asked.kind, asked.path, asked.name).values()
-        left = (one for one in others if not one.asked and one.address != past.address)
-        return next((one.address for one in left if self.same(one, asked)), "")
+        beside = self._group(asked.kind, asked.path, asked.name).values()
+        elsewhere = (one for one in self.unasked() if split(one.address)[1] == asked.name)
+        left = (one for one in (*beside, *elsewhere) if not one.asked and one.address != past.address)
+        return next((one.address for one in left if one.kind == asked.kind and self.same(one, asked)), "")
 
     def in_use(self) -> frozenset[str]:
         """Names of effects that the code has asked for."""

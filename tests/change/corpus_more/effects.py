@@ -14,6 +14,19 @@ from tests.change.corpus_more.programs import (
 )
 
 AUDIT = '@sf.effect\ndef audit(x: str) -> str:\n    out(f"audit {x}")\n    return x\n'
+SENDS = """
+@sf.effect
+def send(to: str) -> str:
+    out(f"mail {to}")
+    return "ok"
+@sf.workflow
+def w():
+    send("a")
+    send("b")
+    die("x")
+    send("c")
+    return 3
+"""
 CHILD = """
 @sf.workflow
 def part(x: str) -> str:
@@ -541,5 +554,27 @@ CASES = [
         ],
         "MAY_REPEAT": True,
         "WANT": {"said": "STOP CodeChanged", "outbox": {"mail a": 1, "pay o": 2}},
+    },
+    {
+        "TITLE": "a person matches a moved effect, and the same effect is called behind it",
+        "OLD": SENDS,
+        "EDIT": [('    send("a")\n', '    with sf.scope("eu"): send("a")\n')],
+        "THEN": ["run", ["match", "r", "[eu]/send#1", "--is", "send#1"], "run"],
+        "WANT": {"said": "DONE 3", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
+    },
+    {
+        "TITLE": "a person says that a moved effect is the recorded one, which the code makes as before",
+        "DIRECT": "a worker logs it, and tries again",
+        "OLD": SENDS,
+        "EDIT": [('    send("a")\n', '    with sf.scope("eu"): send("a")\n    send("a")\n')],
+        "THEN": ["run", ["match", "r", "[eu]/send#1", "--is", "send#1"], "run"],
+        "WANT": {"said": "FAILED UsageError", "outbox": {"mail a": 1, "mail b": 1}},
+    },
+    {
+        "TITLE": "branches of sf.gather with one effect swapped, and matched",
+        "OLD": SENDS.replace('    send("a")\n    send("b")\n', '    sf.gather(lambda: send("a"), lambda: send("b"))\n'),
+        "EDIT": [('lambda: send("a"), lambda: send("b")', 'lambda: send("b"), lambda: send("a")')],
+        "THEN": ["run", ["match", "r", "gather#1.0/send#1", "--is", "gather#1.1/send#1"], "run"],
+        "WANT": {"said": "DONE 3", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
     },
 ]

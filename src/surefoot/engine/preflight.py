@@ -181,7 +181,7 @@ def _definition(run: str, created: RunCreated | None) -> Definition:
         facts={"recorded": name, "asked": "nothing"},
         cures=(
             ("elsewhere?", "add --app MODULE for the module that defines it"),
-            ("renamed?", f"@sf.workflow(name={name!r}) keeps the name that runs know it by"),
+            ("renamed?", f'@sf.workflow(was="{name}") on the function that it is now'),
         ),
     )
 

@@ -136,8 +136,8 @@ class Registry:
         found = self._known.get(name, {})
         if not found:
             raise UsageError(
-                f"no workflow {name!r} is defined in this process: import the module that defines it first, "
-                "or name it: surefoot runs resume ID --app module"
+                f"no workflow {name!r} is defined in this process. Elsewhere? Import the module that defines it first, or name "
+                f'it: surefoot runs resume ID --app module. Renamed? @sf.workflow(was="{name}") on the function that it is now.'
             )
         if len(found) > 1:
             raise several(name, found.values())

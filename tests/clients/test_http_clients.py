@@ -151,6 +151,70 @@ def test_a_retry_that_is_not_sent_says_nothing_of_the_try_before(refused):
     assert found == DOUBT
 
 
+def with_requests_that_retry(url: str) -> None:
+    retry = urllib3.Retry(total=2, backoff_factor=0, status_forcelist=[503], allowed_methods=None)
+    with requests.Session() as session:
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retry))
+        session.post(url, timeout=SECONDS).raise_for_status()
+
+
+@pytest.mark.parametrize("how", ["cut-404", "503-422", "404"])
+def test_a_refusal_of_requests_counts_only_if_it_answers_to_the_first_try_that_was_sent(how, server, refused):
+    """The order was taken, and its answer lost. The adapter sent it again: "no such thing", "there is one already"."""
+    expected = FAILED if how == "404" else DOUBT
+
+    assert outcome(with_requests_that_retry, url_of(server, refused, how)) == expected
+
+
+def test_tries_that_were_not_sent_take_nothing_from_a_refusal_of_requests(server, refused):
+    """The adapter could not connect at first. That try reached nobody."""
+    unsent = urllib3.exceptions.NewConnectionError(None, "refused")  # type: ignore[arg-type]
+    tried = urllib3.util.retry.RequestHistory("POST", "/402", unsent, None, None)
+
+    def post(url: str) -> None:
+        response = requests.post(url, timeout=SECONDS)
+        response.raw.retries = response.raw.retries.new(history=(tried,))
+        response.raise_for_status()
+
+    assert outcome(post, url_of(server, refused, "402")) == FAILED
+
+
+def aiohttp_sending(method: str) -> Callable[[str], None]:
+    def call(url: str) -> None:
+        async def send() -> None:
+            limit = aiohttp.ClientTimeout(total=SECONDS)
+            async with aiohttp.ClientSession(timeout=limit) as session, session.request(method, url) as response:
+                response.raise_for_status()
+
+        asyncio.run(send())
+
+    return call
+
+
+@pytest.mark.parametrize("how", ["cut-404", "404"])
+@pytest.mark.parametrize(
+    ("method", "expected"), [("DELETE", DOUBT), ("put", DOUBT), ("POST", FAILED), ("patch", FAILED)]
+)
+def test_a_refusal_of_aiohttp_counts_only_for_what_it_sends_once(method, expected, how, server, refused):
+    """It deleted, the connection was lost, and it sent the request again without a word: the answer is 404."""
+    found = outcome(aiohttp_sending(method), url_of(server, refused, how))
+
+    assert found == (DOUBT if how == "cut-404" else expected)
+    assert len(server.requests) == (2 if (how, expected) == ("cut-404", DOUBT) else 1), "why one is not believed"
+
+
+@pytest.mark.parametrize(("how", "expected"), [("refused", FAILED), ("402", FAILED), ("cut-404", DOUBT)])
+def test_a_transport_of_httpx_with_retries_only_connects_again(how, expected, server, refused):
+    """So a refusal stays one, and a request that was cut off is not sent twice behind our back."""
+
+    def put(url: str) -> None:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=2), timeout=SECONDS) as client:
+            client.put(url).raise_for_status()
+
+    assert outcome(put, url_of(server, refused, how)) == expected
+    assert len(server.requests) == (how != "refused")
+
+
 async def _async_post(url: str) -> None:
     async with httpx.AsyncClient(timeout=SECONDS) as client:
         (await client.post(url)).raise_for_status()

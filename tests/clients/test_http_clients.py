@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -125,9 +127,6 @@ def test_urllib3_tries_by_itself_and_only_tries_that_were_not_sent_count_as_none
 
 def test_a_retry_that_is_not_sent_says_nothing_of_the_try_before(refused):
     """A PUT is cut off after it was sent, and the server goes down: the last word is "connection refused"."""
-    import socket
-    import threading
-
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
 
@@ -236,6 +235,23 @@ def test_the_same_holds_in_an_async_effect(how, server, refused):
     with pytest.raises(Exception) as raised:
         asyncio.run(go())
     assert (DOUBT if isinstance(raised.value, sf.InDoubt) else FAILED) == EXPECTED[how]
+
+
+def test_a_host_with_two_addresses_where_nobody_listens_got_nothing(refused, monkeypatch):
+    """anyio tells of both in a group; it is one request all the same."""
+    both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{n}", refused)) for n in (1, 2)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    causes = []
+
+    def post(url: str) -> None:
+        try:
+            asyncio.run(_async_post(url))
+        except httpx.ConnectError as error:
+            causes.append(error.__context__.__context__.__cause__)
+            raise
+
+    assert outcome(post, f"http://two.invalid:{refused}/") == FAILED
+    assert isinstance(causes[0], ExceptionGroup), "else this test shows nothing"
 
 
 # -- clients that retry by themselves ---------------------------------------------------------------------

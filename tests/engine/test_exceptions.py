@@ -216,6 +216,63 @@ def test_a_guard_clause_asks_nobody(ledger):
     assert sf.get_run("early").status == "failed"
 
 
+@pytest.mark.parametrize(
+    ("error", "options"), [(ConnectionRefusedError("down"), {}), (KeyError("id"), {"not_done": Exception})]
+)
+def test_what_the_workflow_was_handling_says_nothing_about_an_effect_in_its_except(error, options, ledger):
+    """`except TimeoutError: pay_elsewhere()`. Python chains what that raises to the time-out; it is no try of the effect."""
+
+    @sf.step
+    def ask() -> None:
+        raise TimeoutError("slow")
+
+    @sf.effect(**options)
+    def pay() -> None:
+        ledger.write("pay")
+        raise error
+
+    @sf.workflow
+    def wf() -> str:
+        try:
+            ask()
+        except TimeoutError:
+            pay()
+        return "paid"
+
+    with pytest.raises(type(error)):
+        wf.run("r")
+
+
+@pytest.mark.parametrize("how", ["from the first", "while the first is handled"])
+def test_a_second_try_that_was_not_sent_does_not_speak_for_the_first(how, flow):
+    """The first bank was slow, the second is down."""
+    one = flow(not_done=Exception)
+
+    def act() -> None:
+        slow = TimeoutError("first bank")
+        if how == "from the first":
+            raise ConnectionRefusedError("second bank") from slow
+        try:
+            raise slow
+        except TimeoutError:
+            raise ConnectionRefusedError("second bank") from None
+
+    one.act = act
+
+    with pytest.raises(sf.InDoubt):
+        one.run()
+
+
+def test_a_group_by_hand_tells_nothing_of_the_requests_that_got_through(flow, ledger):
+    """Two mails, one server is down: to call that failed would send the other mail again at the next try."""
+    one = flow()
+    one.raises(ExceptionGroup("some mails were not sent", [ConnectionRefusedError("bob")]))
+
+    with pytest.raises(sf.InDoubt):
+        one.run()
+    assert ledger.lines == ["pay"]
+
+
 def test_a_group_is_as_bad_as_its_worst(flow):
     one = flow(not_done=Declined)
     one.raises(ExceptionGroup("tasks", [Declined(), ExceptionGroup("more", [TimeoutError()])]))

@@ -216,8 +216,10 @@ def effect(call: Call, past: Past | None) -> Program:
                 wait = after_doubt(call.retry, failures) if _retries(call) else None
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
                 yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in, due))
-                question = doubt.raised(call.run, call.address, _told(raw), call.shown)
-                if is_secondhand(error):
+                secondhand = is_secondhand(error)
+                nameable = isinstance(error, Exception) and not secondhand
+                question = doubt.raised(call.run, call.address, _told(raw), call.shown, nameable=nameable)
+                if secondhand:
                     question = question.because("a call inside of it, or another run, raised that")
                 landing = Landing(call.address, lands or deadline, deadline is not None)
                 ending = yield from _in_doubt(call, question, attempt, failures, outcome, due, landing)

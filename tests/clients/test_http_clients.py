@@ -119,6 +119,50 @@ def test_a_plain_client_fails_only_where_nothing_was_done(client, how, server, r
     assert outcome(PLAIN[client], url_of(server, refused, how)) == EXPECTED[how]
 
 
+def with_aiohttp_that_connects(url: str) -> None:
+    async def post() -> None:
+        limit = aiohttp.ClientTimeout(sock_connect=SECONDS)
+        async with aiohttp.ClientSession(timeout=limit) as session, session.post(url):
+            pass
+
+    asyncio.run(post())
+
+
+CONNECTING = {"httpx": with_httpx, "requests": with_requests, "aiohttp": with_aiohttp_that_connects}
+
+
+@pytest.fixture
+def full():
+    """A port where nobody accepts, and the queue is full: a connection is neither made nor refused."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+        for one in waiting:
+            one.close()
+
+
+@pytest.mark.parametrize("client", CONNECTING)
+def test_a_time_out_while_connecting_has_sent_nothing(client, full):
+    """The clients make it of a bare TimeoutError, which by itself would prove nothing."""
+    assert outcome(CONNECTING[client], f"http://127.0.0.1:{full}/") == FAILED
+
+
+@pytest.mark.parametrize("client", ["httpx", "requests"])
+def test_a_time_out_while_connecting_says_nothing_of_the_request_before_it(client, server, full):
+    """One host did not answer in time, and the next one could not be reached: the first may have done it."""
+
+    def one_after_the_other(url: str) -> None:
+        try:
+            CONNECTING[client](url)
+        except Exception:
+            CONNECTING[client](f"http://127.0.0.1:{full}/")
+
+    assert outcome(one_after_the_other, f"http://127.0.0.1:{server.port}/silent") == DOUBT
+
+
 @pytest.mark.parametrize("how", ["refused", "silent", "cut", "half", "away"])
 def test_urllib3_tries_by_itself_and_only_tries_that_were_not_sent_count_as_none(how, server, refused):
     """It connects four times by default; what matters is whether one of them got through."""

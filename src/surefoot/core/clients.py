@@ -197,6 +197,12 @@ def _family(module: str) -> Family | None:
     return None
 
 
+def is_caught_in_client(error: BaseException) -> bool:
+    """Whether it came no further than to code of a client that is known here."""
+    trace = error.__traceback__
+    return trace is not None and _family(str(trace.tb_frame.f_globals.get("__name__"))) is not None
+
+
 def _wrapped(error: BaseException) -> BaseException | None:
     carried = (_reach(error, "reason"), _reach(error, "original_error"), *error.args)
     return next((one for one in carried if isinstance(one, BaseException) and one is not error), None)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
-from surefoot.core.clients import Known, known
+from surefoot.core.clients import Known, is_caught_in_client, known
 from surefoot.errors import Fatal, NotDone
 
 NotDoneTypes = tuple[type[BaseException], ...] | None
@@ -92,11 +92,20 @@ def _came_after_doubt(error: BaseException) -> bool:
     for one in rest:
         for earlier in _before(one):
             if id(earlier) not in seen:
+                if _is_unsure(earlier) and not _is_named_by_client(earlier, one):
+                    return True
                 seen.add(id(earlier))
                 rest.append(earlier)
-    return any(
-        _was_raised(one) if isinstance(one, BaseExceptionGroup) else known(one) is Known.UNSURE for one in rest[1:]
-    )
+    return False
+
+
+def _is_unsure(error: BaseException) -> bool:
+    return _was_raised(error) if isinstance(error, BaseExceptionGroup) else known(error) is Known.UNSURE
+
+
+def _is_named_by_client(error: BaseException, later: BaseException) -> bool:
+    """Whether the client itself has caught this time-out, and says that it was one of connecting: nothing was sent."""
+    return type(error) is TimeoutError and known(later) is Known.NOT_SENT and is_caught_in_client(error)
 
 
 def _before(error: BaseException) -> Iterator[BaseException]:

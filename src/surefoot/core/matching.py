@@ -20,6 +20,7 @@ from surefoot.core import values
 from surefoot.core.entry import NOTHING, CodeMatched, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.holding import Group, Holdings
+from surefoot.core.members import changed_members
 
 AUTO: Final = "auto"
 KEEP: Final = "keep"
@@ -193,6 +194,7 @@ class Matcher:
         self._groups: dict[tuple[str, str, str], dict[int, Past]] | None = None
         self._by_digest: dict[Any, dict[str, list[Past]]] = {}
         self._compared: dict[tuple[str, frozenset[str]], str] = {}
+        self._other_members: dict[tuple[str, frozenset[str]], bool] = {}
         self._taken: dict[str, tuple[str, str, int]] = {}
         """Record -> who took it although its arguments are others."""
         self._loosely: dict[str, tuple[str, str, int]] = {}
@@ -228,7 +230,7 @@ class Matcher:
 
     def find(self, asked: Asked) -> Answer:
         """Which recorded call this is. The record is marked as asked for: branches ask one after the other."""
-        found = self._effect(asked) if asked.fenced else self._step(asked)
+        found = self._as_meant(asked, self._effect(asked)) if asked.fenced else self._step(asked)
         if isinstance(found, Same | Kept | Rerun | Changed):
             found.past.asked = True
             if asked.is_new:
@@ -460,6 +462,21 @@ class Matcher:
             return Kept(past, NOTED) if self._differs_as_noted(past, asked) else Same(past)
         if past.state is PastState.CLEARED:
             return Same(past)  # It did not happen: it runs with what is asked for now.
+        return self._with_others(asked, past)
+
+    def _as_meant(self, asked: Asked, found: Answer) -> Answer:
+        """Whichever way its record was found: with a member that has another value now, other arguments are asked for.
+
+        One that has no outcome is not judged here: a person is asked, or it is not tried again (`engine/repeating.py`).
+        """
+        if not isinstance(found, Same) or found.past.state not in (PastState.DONE, PastState.FAILED):
+            return found
+        past = found.past
+        if past.digest in (asked.digest, "") or past.kept == asked.digest or not self._means_another(past, asked.noted):
+            return found
+        return self._with_others(asked, past)
+
+    def _with_others(self, asked: Asked, past: Past) -> Answer:
         person = self._manner(asked, past)
         how = asked.on_change if person is None else person.how
         if how == KEEP and past.state in (PastState.DONE, PastState.FAILED):
@@ -525,7 +542,8 @@ class Matcher:
         if index is None:
             index = self._by_digest[key] = {}
             for _, past in sorted(self._group("step", path, name).items()):
-                for digest in {past.digest, self._digest_today(past, asked.noted)} - {""}:
+                today = "" if self._means_another(past, asked.noted) else self._digest_today(past, asked.noted)
+                for digest in {past.digest, today} - {""}:
                     index.setdefault(digest, []).append(past)
         return index
 
@@ -558,6 +576,8 @@ class Matcher:
         """Whether it was recorded with these arguments, as today's classes read them."""
         if past.digest in (asked.digest, ""):
             return True
+        if not asked.fenced and self._means_another(past, asked.noted):
+            return False  # Of an effect this decides what becomes of its record, not which one it is: `_as_meant`.
         if self._digest_today(past, asked.noted) == asked.digest:
             return True
         recorded = self._recorded(past)
@@ -594,6 +614,15 @@ class Matcher:
             if recorded is not None:
                 known = values.digest({name: value for name, value in recorded.items() if name not in noted})
             self._compared[key] = known
+        return known
+
+    def _means_another(self, past: Past, noted: frozenset[str]) -> bool:
+        """Whether an enum's member in what is compared had another value then: it is read back by its name."""
+        key = (past.address, noted)
+        known = self._other_members.get(key)
+        if known is None:
+            known = past.args is not None and bool(changed_members(self._read(past.args), without=noted))
+            self._other_members[key] = known
         return known
 
     def _recorded(self, past: Past) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from surefoot.core.programs.calls import Call
 from surefoot.core.state import was_in_doubt
 from surefoot.engine.current import Place
 from surefoot.engine.defaults import Gone
+from surefoot.engine.repeating import another_undo
 from surefoot.engine.request import cannot_be_repeated, recorded_defaults
 from surefoot.engine.spec import CallSpec
 
@@ -74,7 +75,10 @@ def note(
             args, kwargs = spec.own(args, kwargs, asked, defaults, recorded=made is None)
         except Gone as gone:
             stop = cannot_be_repeated(session.run, address, gone)
-        line.deeds.append(Deed(address, spec, args, kwargs, session.decoded(ending.raw), stop=stop))
+        result = session.decoded(ending.raw)
+        if spec.undo is not None and stop is None:
+            stop = another_undo(session.run, address, asked, defaults, session.whole(ending.raw))
+        line.deeds.append(Deed(address, spec, args, kwargs, result, stop=stop))
 
 
 def _recorded(session: Any, address: str, ending: Done) -> tuple[Raw | None, Raw]:

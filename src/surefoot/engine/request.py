@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.history import Past, PastState, cures
+from surefoot.core.members import changed_members
 from surefoot.engine.defaults import Gone
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def repeated(session: Session, past: Past, request: Request) -> Request:
     """The one on record, if this call goes on with it; else the one the code asks for now."""
     if past.kind != "effect" or past.args is None or not _goes_on(past, request.digest):
         return request
-    return Request(session.whole(past.args), past.digest or past.executed_with, recorded_defaults(session, past))
+    defaults = recorded_defaults(session, past)
+    if past.state is PastState.CLEARED and changed_members(defaults):
+        return request  # It did not happen, and a default is an enum's member with another value now.
+    return Request(session.whole(past.args), past.digest or past.executed_with, defaults)
 
 
 def _goes_on(past: Past, digest: str) -> bool:

@@ -16,7 +16,7 @@ from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.programs.calls import Call
 from surefoot.core.state import was_in_doubt
 from surefoot.engine.current import Place
-from surefoot.engine.defaults import Gone
+from surefoot.engine.defaults import Unrepeatable
 from surefoot.engine.repeating import another_undo
 from surefoot.engine.request import cannot_be_repeated, recorded_defaults
 from surefoot.engine.spec import CallSpec
@@ -73,8 +73,8 @@ def note(
         stop = None
         try:
             args, kwargs = spec.own(args, kwargs, asked, defaults, recorded=made is None)
-        except Gone as gone:
-            stop = cannot_be_repeated(session.run, address, gone)
+        except Unrepeatable as why:
+            stop = cannot_be_repeated(session.run, address, why)
         result = session.decoded(ending.raw)
         if spec.undo is not None and stop is None:
             stop = another_undo(session.run, address, asked, defaults, session.whole(ending.raw))

@@ -16,8 +16,9 @@ from surefoot.core.entry import NOTHING, RunCreated
 from surefoot.core.masking import secrets_in
 from surefoot.core.registry import mentions
 from surefoot.engine.config import checked_policy
+from surefoot.engine.defaults import hides
 from surefoot.engine.identity import Identity, origin_of
-from surefoot.engine.spec import Binder, checked_was, hides, require_named
+from surefoot.engine.spec import Binder, checked_was, require_named
 from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
 from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected

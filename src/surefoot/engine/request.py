@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.history import Past, PastState, cures
 from surefoot.core.members import changed_members
-from surefoot.engine.defaults import Gone
+from surefoot.engine.defaults import Gone, Unrepeatable
 
 if TYPE_CHECKING:
     from surefoot.engine.session import Session
@@ -59,11 +59,16 @@ def recorded_defaults(session: Session, past: Past) -> Raw:
     return NOTHING if past.defaults is None else session.whole(past.defaults)
 
 
-def cannot_be_repeated(run: str, address: str, gone: Gone) -> Stop:
-    names = ", ".join(gone.names)
+def cannot_be_repeated(run: str, address: str, why: Unrepeatable) -> Stop:
+    names = ", ".join(why.names)
+    if isinstance(why, Gone):
+        what = f"it was called with a default for {names}, and the code no longer has that parameter"
+        helps = ("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
+    else:
+        what = f"a secret, which is not recorded, was in {names} at a place where the code has none now"
+        helps = ("the same secret?", f"pass it where it was in {names}: then it is the same call")
     message = (
-        f"run {run}, {address}: it was called with a default for {names}, and the code no longer has that parameter, so "
-        "that the same call cannot be made again, looked for or undone. Nothing was executed."
+        f"run {run}, {address}: {what}, so that the same call cannot be made again, looked for or undone. "
+        "Nothing was executed."
     )
-    renamed = ("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
-    return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, (renamed, *cures(run)))
+    return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, (helps, *cures(run)))

@@ -84,7 +84,7 @@ from surefoot.engine.commit import Ticket
 from surefoot.engine.config import loud, settings
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
-from surefoot.engine.defaults import Gone
+from surefoot.engine.defaults import Gone, Unrepeatable, hides
 from surefoot.engine.journal import Journal, evidence, load, whole
 from surefoot.engine.leaving_out import hint
 from surefoot.engine.limits import Timeout
@@ -105,7 +105,7 @@ from surefoot.engine.signals import (
     StopSignal,
     SuspendSignal,
 )
-from surefoot.engine.spec import CallSpec, hides
+from surefoot.engine.spec import CallSpec
 from surefoot.errors import (
     Damaged,
     Fenced,
@@ -661,9 +661,10 @@ class Session:
             request = repeated(self, past, asked_for)
         try:
             args, kwargs = self._own(address, spec, args, kwargs, request, recorded=request.args != asked_for.args)
-        except Gone as gone:
-            if past is None or past.state not in DOUBTFUL or spec.on_crash in ("retry", "check"):
-                return Halted(cannot_be_repeated(self.run, address, gone))  # Else nothing is called: it is asked about.
+        except Unrepeatable as why:
+            is_asked_about = past is not None and past.state in DOUBTFUL and spec.on_crash not in ("retry", "check")
+            if not (is_asked_about and isinstance(why, Gone)):  # Nothing is called then.
+                return Halted(cannot_be_repeated(self.run, address, why))
         undecided = past is not None and past.state is PastState.IN_DOUBT and spec.check is not None
         if not (undecided and self.is_called_off(place)):
             self.meet_cancel(place, past)

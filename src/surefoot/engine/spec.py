@@ -19,7 +19,7 @@ from surefoot.core.entry import NOTHING
 from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine import current, rehearsal
-from surefoot.engine.defaults import FIXED, Defaults
+from surefoot.engine.defaults import FIXED, Defaults, Unplaced, completed, hides
 from surefoot.errors import UsageError
 from surefoot.world.observing import distinct
 
@@ -34,17 +34,12 @@ _noted: set[str] = set()
 _CALL = re.compile(r"(?:.*/)?([^/]+)#\d+", re.DOTALL)
 
 
-def hides(raw: Raw | bytes) -> bool:
-    """Whether there is a secret in it: then what is recorded is not what the function needs."""
-    return b'"$secret"' in bytes(raw)
-
-
-def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Recorded arguments by name; and the names of those in which a secret is, which have to be passed."""
+def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], dict[str, Raw]]:
+    """Recorded arguments by name; and those in which a secret is, which has to be passed, in their stored form."""
     if not hides(raw):
-        return values.again(raw), ()
+        return values.again(raw), {}
     forms = msgspec.json.decode(bytes(raw), type=dict[str, Raw])
-    hidden = tuple(name for name, form in forms.items() if hides(form))
+    hidden = {name: form for name, form in forms.items() if hides(form)}
     return {name: values.again(form) for name, form in forms.items() if name not in hidden}, hidden
 
 
@@ -128,14 +123,28 @@ class Binder:
         return bound.args, bound.kwargs
 
     def repeating(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any], hidden: tuple[str, ...]
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any], hidden: dict[str, Raw]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call on record. Only what was not recorded, secrets and what `ignore=` names, is as it is passed now."""
+        passed = self._signature.bind_partial(*args, **kwargs).arguments
+        if hidden:
+            recorded = {**recorded, **self._completed(passed, recorded, hidden)}
         if not self.names.issuperset(recorded):
             return self.with_recorded(args, kwargs, recorded)  # A parameter that was renamed: its value is the same.
-        passed = self._signature.bind_partial(*args, **kwargs).arguments
-        needed = {name: passed[name] for name in (*self._ignore, *hidden, *self._required) if name in passed}
+        needed = {name: passed[name] for name in (*self._ignore, *self._required) if name in passed}
         return self.call_with({**needed, **recorded})
+
+    def _completed(self, passed: dict[str, Any], recorded: dict[str, Any], hidden: dict[str, Raw]) -> dict[str, Any]:
+        """Those in which a secret was, by the names of today. One that was renamed has the same form as it had."""
+        found: dict[str, Any] = {}
+        for name, form in hidden.items():
+            others = [other for other in passed if other not in recorded and other not in hidden and other not in found]
+            same = (other for other in others if name not in self.names and values.encode(passed[other]) == bytes(form))
+            now = name if name in passed else next(same, None)
+            if now is None:
+                raise Unplaced([name])
+            found[now] = passed[now] if now in self._ignore else completed(name, form, passed[now])
+        return found
 
     def with_recorded(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any]

@@ -364,3 +364,26 @@ def test_a_recorded_default_stays_as_recorded_around_its_secret(ledger):
     paying({"amount": 9999, "auth": sf.Secret("new")}, dies=False).run("r")
 
     assert ledger.lines == ["ann 5 old", "ann 5 new"]
+
+
+def test_a_keyword_may_have_the_name_of_a_positional_only_parameter(ledger):
+    """Python allows it, `**` takes it: and what is left out is the parameter, so that its default is recorded."""
+
+    def paying(default, *, dies):
+        @sf.effect(name="pay", on_crash="retry")
+        def pay(amount: int = default, /, **tags: str) -> None:
+            ledger.write(f"{amount} {tags}")
+            if dies:
+                raise Died
+
+        @sf.workflow(name="paying")
+        def wf() -> None:
+            pay(amount="note", who="ann")
+
+        return wf
+
+    with pytest.raises(Died):
+        paying(5, dies=True).run("r")
+    paying(9999, dies=False).run("r")
+
+    assert ledger.lines == ["5 {'amount': 'note', 'who': 'ann'}"] * 2

@@ -69,13 +69,19 @@ class Defaults:
     def __bool__(self) -> bool:
         return bool(self._optional)
 
-    def left_out(self, names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Raw:
-        """The stored form of those that this call leaves out. `names`: of the parameters that `args` stand for."""
+    def left_out(
+        self, names: tuple[str, ...], keywords: frozenset[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Raw:
+        """The stored form of those that this call leaves out. `names`: of the parameters that `args` stand for, and
+        `keywords`: of those that `kwargs` may.
+        """
         if not self._optional:
             return NOTHING
         shape = (len(args), *kwargs)
         found = self._known.get(shape)
-        return found if found is not None else self._stored(shape, {*names[: len(args)], *kwargs})
+        return (
+            found if found is not None else self._stored(shape, {*names[: len(args)], *keywords.intersection(kwargs)})
+        )
 
     def _stored(self, shape: tuple[Any, ...], passed: set[str]) -> Raw:
         left = [name for name in self._optional if name not in passed]

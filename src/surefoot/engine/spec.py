@@ -99,25 +99,35 @@ class Binder:
             ordinary = ordinary and self._keywords.issuperset(kwargs) and bound.keys().isdisjoint(kwargs)
             bound.update(kwargs)
         if not ordinary or not self._required <= bound.keys():
-            bound = dict(self._signature.bind(*args, **kwargs).arguments)
+            bound = dict(self._bound(args, kwargs).arguments)
         for name in self._ignore:
             bound.pop(name, None)
         return bound
 
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, partial: bool = False) -> inspect.BoundArguments:
+        """By Python's rules: `**` takes a keyword with the name of a positional-only parameter. Older `inspect` refuses it."""
+        bind = self._signature.bind_partial if partial else self._signature.bind
+        if not self._named_rest or self._by_position.isdisjoint(kwargs):
+            return bind(*args, **kwargs)
+        found = bind(*args, **{name: value for name, value in kwargs.items() if name not in self._by_position})
+        rest = {name: value for name, value in kwargs.items() if name not in self._keywords}
+        found.arguments[self._named_rest] = rest
+        return found
+
     def left_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Raw:
         """The defaults in force for what these arguments leave out, as they are recorded."""
-        return self.defaults.left_out(self._names, args, kwargs)
+        return self.defaults.left_out(self._names, self._keywords, args, kwargs)
 
     def with_defaults(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: Raw | bytes
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call, with the recorded defaults wherever the code has others by now."""
-        others = self.defaults.others(recorded, {*self._names[: len(args)], *kwargs})
+        others = self.defaults.others(recorded, {*self._names[: len(args)], *self._keywords.intersection(kwargs)})
         if not others:
             return args, kwargs
         if self._by_position.isdisjoint(others):
             return args, {**kwargs, **others}
-        bound = self._signature.bind_partial(*args, **kwargs)
+        bound = self._bound(args, kwargs, partial=True)
         bound.apply_defaults()
         bound.arguments.update(others)
         return bound.args, bound.kwargs
@@ -126,7 +136,7 @@ class Binder:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any], hidden: dict[str, Raw]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call on record. Only what was not recorded, secrets and what `ignore=` names, is as it is passed now."""
-        passed = self._signature.bind_partial(*args, **kwargs).arguments
+        passed = self._bound(args, kwargs, partial=True).arguments
         if hidden:
             recorded = {**recorded, **self._completed(passed, recorded, hidden)}
         if not self.names.issuperset(recorded):
@@ -165,7 +175,7 @@ class Binder:
 
         For a companion (check, undo, touches=) that takes the same arguments, perhaps under other names.
         """
-        bound = self._signature.bind(*args, **kwargs)
+        bound = self._bound(args, kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
@@ -176,7 +186,7 @@ class Binder:
         """
         code = fn.__code__
         taken = code.co_varnames[: code.co_argcount]
-        given = {**dict(zip(self._names, args, strict=False)), **kwargs}
+        given = {**kwargs, **dict(zip(self._names, args, strict=False))}
         if not code.co_flags & inspect.CO_VARARGS:
             by_name = given.keys() >= set(taken)
             args = tuple(given[name] for name in taken) if by_name else args[: len(taken)]

@@ -108,6 +108,24 @@ def test_an_undo_that_failed_has_taken_nothing_back():
     assert pairs(past("a#1", 1), past("a.undo#1", 2, PastState.FAILED)) == set()
 
 
+def test_after_an_undo_that_failed_the_next_one_takes_back_an_earlier_effect():
+    """A saga goes on with the others. To take the newest for undone would let a retry build on what is gone."""
+    calls = [past("a#1", 1), past("a#2", 2), past("a.undo#1", 3, PastState.FAILED), past("a.undo#2", 4)]
+
+    assert pairs(*calls) == {("a#1", "a.undo#2")}
+
+
+def test_an_undo_builds_on_nothing_that_was_undone_around_it():
+    """b.undo#1 failed in the middle of a saga; a#1 was undone after it, as it should be."""
+    failed = past("b.undo#1", 4, PastState.FAILED)
+    state = RunState("r")
+    calls = (past("a#1", 1), past("b#1", 2), past("f#1", 3, PastState.FAILED), failed, past("a.undo#1", 5))
+    state.calls = {one.address: one for one in calls}
+
+    assert undone_around(state, [failed]) is None
+    assert undone_around(state, [state.calls["f#1"], failed]) is not None
+
+
 @pytest.mark.parametrize(
     ("address", "first", "concerns"),
     [("f#1", 2, True), ("map#1.3/f#1", 2, True), ("f#1", 4, False), ("f#1", 0, False), ("[other]/f#1", 2, True)],

@@ -181,7 +181,7 @@ class RunState:
         self.value: Any = None
         self.error: Any = None
         self.left: tuple[str, ...] = ()
-        """Effects that it has left in doubt or undone, once it has ended: a person should look at them."""
+        """Effects that it has left in doubt or done, once it has ended: a person should look at them."""
         self._left_by_segments = 0
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None

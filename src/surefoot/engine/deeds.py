@@ -25,7 +25,7 @@ from surefoot.engine.spec import CallSpec
 class Deed:
     """An effect that was done, with what it takes to undo it: copies, since the workflow may change its own."""
 
-    __slots__ = ("address", "args", "in_doubt", "kwargs", "result", "spec", "stop", "undone")
+    __slots__ = ("address", "args", "in_doubt", "kwargs", "result", "spec", "stop", "undo_failed", "undone")
 
     def __init__(
         self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any,
@@ -37,7 +37,9 @@ class Deed:
         self.kwargs = kwargs
         self.result = result
         self.undone = False
-        """Of one that has no undo: whether a saga has said so."""
+        """Whether it is undone, or being undone; of one that stays as it is: whether somebody has said so."""
+        self.undo_failed = ""
+        """The call that was to undo it and failed for good. It is not tried by another saga."""
         self.in_doubt = in_doubt
         self.stop = stop
         """Why the code at hand cannot undo it, if it comes to that."""
@@ -46,8 +48,12 @@ class Deed:
         """The compensation to call, with the arguments and the result."""
         if self.spec.undo is None:
             raise AssertionError(self.spec.name)
-        self.undone = True
+        self.undone = True  # Before it is called: whoever is cut off in it does not undo it a second time.
         return self.spec.undo, *self.spec.undoing(self.args, self.kwargs, self.result)
+
+    def stays(self, undo: str) -> None:
+        """That call was to undo it, and failed for good."""
+        self.undone, self.undo_failed = False, undo
 
 
 def note(

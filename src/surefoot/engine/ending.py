@@ -134,6 +134,7 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
 
 def _tell_what_failed_in_doubt(session: Session) -> None:
     """The run ends, in whichever way; nobody may take that for the whole story. Sagas have told of their own."""
+    session.tell_the_rest()
     names = [address for address, told in session.left_behind.items() if not told]
     if names and not session.dry:
         loud(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -81,7 +81,7 @@ from surefoot.engine import code, current, late, moving, originals, people, worl
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
-from surefoot.engine.config import loud, settings
+from surefoot.engine.config import alert, loud, settings
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
 from surefoot.engine.defaults import Gone, Unrepeatable, hides
@@ -191,6 +191,8 @@ class Session:
         self.approve = ""
         self.left_behind: dict[str, bool] = {}
         """Effects that failed in doubt, or that a saga could not undo; and whether people have been told of it."""
+        self._untold: list[Callable[[], None]] = []
+        """Alerts of what a replay has only passed: whoever was here first may have died before they were given."""
         self.suspects: list[tuple[str, str]] = []
         """(address, policy) of effects that are in doubt because entries were lost."""
         self.seen_changes = 0
@@ -1112,6 +1114,19 @@ class Session:
         self.state.args, self.state.digest, self.state.defaults = request.args, request.digest, request.defaults
         left, self.left_behind = tuple(self.left_behind), {}
         return RunContinued(request.args, request.digest, request.defaults, left=left)
+
+    def tell(self, message: str, cures: Iterable[tuple[str, str]], *, kind: str) -> None:
+        """Alert of it: at once, if it has just happened, and not at every replay; in the end, to be sure."""
+        told = partial(alert, message, cures, run=self.run, kind=kind)
+        if self.live:
+            told()
+        else:
+            self._untold.append(told)
+
+    def tell_the_rest(self) -> None:
+        for told in self._untold:
+            told()
+        self._untold.clear()
 
     def say_why(self, pause: Pause) -> None:
         """A wait that nobody asked for is explained to whoever waits for the run."""

@@ -23,11 +23,12 @@ from typing import Any, Self
 from surefoot.core.entry import SagaCancelled, Stop
 from surefoot.core.history import Past, changed
 from surefoot.core.parking import unavailable
+from surefoot.core.reopening import undo_again
 from surefoot.core.timer import after
 from surefoot.engine import current, drive, moving
-from surefoot.engine.config import loud
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
+from surefoot.engine.pasting import pasteable
 from surefoot.engine.signals import CancelSignal, PlanSignal, RunSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError
@@ -67,26 +68,8 @@ class Saga:
         return [] if place is None else _require_undoable(place, _undoable(place, self._begin)[::-1])
 
     def _tell_what_is_left(self, place: Place) -> None:
-        """Whoever reads "undone" takes it for everything. A replay that only passes here again does not alert again."""
-        session = place.session
         left = [deed for deed in _deeds(place, self._begin) if not deed.undone and not _can_be_undone(deed)]
-        if not left or session.dry:
-            return
-        for deed in left:
-            deed.undone = True  # The saga around this one has nothing more to say about it.
-            session.left_behind[deed.address] = True
-        done = ", ".join(deed.address for deed in left if not deed.in_doubt)
-        doubtful = ", ".join(deed.address for deed in left if deed.in_doubt)
-        message = (
-            f"run {session.run}: a saga did not succeed."
-            + (f" Left as they are, they have no undo: {done}" if done else "")
-            + ("." if done and doubtful else "")
-            + (f" In doubt, and not undone, since nobody knows whether they happened: {doubtful}" if doubtful else "")
-        )
-        if session.live:
-            loud(message, run=session.run, kind="saga")
-        else:
-            log.warning("%s", message)
+        _tell_what_is_left(place, left, "a saga did not succeed")
 
     def __enter__(self) -> Self:
         place = self._enter()
@@ -196,6 +179,28 @@ class _Failures:
             raise self._first
 
 
+def _tell_what_is_left(place: Place, left: list[Deed], why: str) -> None:
+    """Whoever reads "undone" takes it for everything."""
+    session = place.session
+    if not left or session.dry:
+        return
+    for deed in left:
+        deed.undone = True  # The saga around this one has nothing more to say about it.
+        session.left_behind[deed.address] = True
+    tried = [deed for deed in left if deed.undo_failed]
+    told = {
+        "Left as they are, they have no undo": [d.address for d in left if not (d.in_doubt or d.undo_failed)],
+        "Left as they are, their undos failed": [f"{deed.address} ({deed.undo_failed})" for deed in tried],
+        "In doubt, and not undone, since nobody knows whether they happened": [d.address for d in left if d.in_doubt],
+    }
+    parts = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
+    message = f"run {session.run}: {why}. {'. '.join(parts)}"
+    log.warning("%s", message)
+    undos = [deed.undo_failed for deed in tried]
+    again = (("ended? undo once more:", undo_again(session.run, undos)),) if undos and not session.state.cancel else ()
+    session.tell(message, pasteable(again, session.runtime.store.url), kind="saga")
+
+
 def saga() -> Saga:
     """Effects done in this block are undone, newest first, if it is left by a failure or by cancellation."""
     return Saga()
@@ -205,12 +210,24 @@ def undo(*effects: Any) -> None:
     """Undo what these effects did so far in this branch, newest first; without arguments: all that can be undone."""
     current.require_blocking("undo")
     for deed in _wanted(effects):
-        _undo(deed)
+        with _by_hand(deed):
+            _undo(deed)
 
 
 async def undo_async(*effects: Any) -> None:
     for deed in _wanted(effects):
-        await _undo_async(deed)
+        with _by_hand(deed):
+            await _undo_async(deed)
+
+
+@contextmanager
+def _by_hand(deed: Deed) -> Iterator[None]:
+    """`sf.undo` raises what failed, and the code may go on: what stays done is told all the same."""
+    try:
+        yield
+    finally:
+        if deed.undo_failed:
+            _tell_what_is_left(current.require_place("undo"), [deed], "sf.undo() did not succeed")
 
 
 def _wanted(effects: tuple[Any, ...]) -> list[Deed]:
@@ -252,7 +269,7 @@ def _undoable(place: Place, begin: dict[str, int]) -> list[Deed]:
 
 
 def _can_be_undone(deed: Deed) -> bool:
-    return deed.spec.undo is not None and not deed.in_doubt
+    return deed.spec.undo is not None and not deed.in_doubt and not deed.undo_failed
 
 
 def _undo(deed: Deed) -> None:
@@ -260,17 +277,31 @@ def _undo(deed: Deed) -> None:
     if inspect.iscoroutinefunction(spec.fn):
         session = current.require_place("undo").session
         raise session.misused(UsageError(f"{spec.name} is async: `await sf.undo(...)` with surefoot.aio"))
-    drive.call(spec, args, kwargs)
+    with _noticed(deed):
+        drive.call(spec, args, kwargs)
 
 
 async def _undo_async(deed: Deed) -> None:
     from surefoot.engine import drive_async
 
     spec, args, kwargs = deed.undo()
-    if inspect.iscoroutinefunction(spec.fn):
-        await drive_async.call(spec, args, kwargs)
-    else:
-        drive.call(spec, args, kwargs)
+    with _noticed(deed):
+        if inspect.iscoroutinefunction(spec.fn):
+            await drive_async.call(spec, args, kwargs)
+        else:
+            drive.call(spec, args, kwargs)
+
+
+@contextmanager
+def _noticed(deed: Deed) -> Iterator[None]:
+    """An undo that failed for good leaves its effect done. One that failed in doubt is named itself (`deeds.note`)."""
+    try:
+        yield
+    except Exception:
+        place = current.require_place("undo")
+        if place.session.trouble is None and place.called not in place.session.left_behind:
+            deed.stays(place.called)
+        raise
 
 
 def _park(place: Place, error: BaseException | None) -> None:

@@ -28,10 +28,11 @@ UNKNOWN = Raw(values.encode_error(StepFailed("InDoubt", "e#1: nobody knows")))
 
 
 def folded(*entries):
-    state, sealer, previous = RunState("r"), Sealer(b"store", "r"), GENESIS
+    state, sealer, previous, epoch = RunState("r"), Sealer(b"store", "r"), GENESIS, 0
     for seq, entry in enumerate(entries, 1):
         kind, body, _ = to_body(entry)
-        record = sealer.seal(seq=seq, epoch=min(seq - 1, 1), at=seq, kind=kind, body=body, previous=previous)
+        epoch += isinstance(entry, RunAdopted)
+        record = sealer.seal(seq=seq, epoch=epoch, at=seq, kind=kind, body=body, previous=previous)
         state.fold(record)
         previous = record.seal
     return state
@@ -72,6 +73,17 @@ def test_one_that_gave_up_is_in_doubt_with_the_arguments_it_was_made_with():
 
     assert state.in_doubt() == [past]
     assert (past.digest, past.policy) == ("digest", "ask")
+
+
+def test_who_is_named_and_asked_about_is_who_began_the_attempt():
+    """Process 1 began it and was killed; process 2 only said that it failed. The one to look for is 1."""
+    begun = (RunCreated("wf", Raw(b"{}"), "d"), RunAdopted("w1", "h", 1, "c"), intended("fail"))
+    after = (RunAdopted("w2", "h", 2, "c"), EffectRaised("e#1", UNKNOWN, 1), RunFailed(UNKNOWN))
+    state = folded(*begun, *after, CallsReopened(("e#1",), "ann"))
+    past = state.calls["e#1"]
+
+    assert past.claimant == "worker w1 on host h (pid 1)"
+    assert state.left_in(past).worker == "w1"
 
 
 def test_what_did_not_fail_is_left_as_it_is():

@@ -72,6 +72,7 @@ class Past:
     cleared_by = ""
     """Who said, before its last attempt, that it had not happened."""
     claimant = ""
+    """Who made it; of an effect, who began its last attempt, whoever recorded what became of that."""
     epoch = 0
     seq = 0
     """Its newest entry."""

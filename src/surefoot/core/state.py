@@ -371,11 +371,14 @@ class RunState:
         past = self.calls.get(address)
         if past is None:
             past = self.calls[address] = Past(address, kind, state, record.at)
-            past.first = record.seq
+            past.first, past.claimant = record.seq, self._who
         else:
             past.state = state
+            if (
+                kind != "effect"
+            ):  # Of one, whoever made an attempt is asked about it; others only tell what became of it.
+                past.claimant = self._who
         past.epoch, past.seq = record.epoch, record.seq
-        past.claimant = self._who
         return past
 
 
@@ -505,6 +508,7 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     before = state.calls.get(entry.address)
     unproven = before is not None and (before.unproven or before.state is PastState.IN_DOUBT)
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
+    past.claimant = state._who
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
     # What comes of this attempt, it tells by itself: whoever was asked before spoke of an earlier one.

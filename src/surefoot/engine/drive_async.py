@@ -209,7 +209,7 @@ async def run_attempt(attempt: Attempt) -> Ending:
     except asyncio.CancelledError:
         raise  # An ordinary event in async code: what was in flight is finished or was never begun.
     except BaseException as error:
-        session.interrupted_by(error)
+        session.struck_by(error)
         raise
     finally:
         session.call_ended(attempt.call.address)

@@ -987,8 +987,17 @@ class Session:
         return self.misused(error)
 
     def interrupted_by(self, error: BaseException) -> None:
-        """A call was cut off by something that is no outcome. Ordinary exceptions and our own signals pass."""
+        """A wait was cut off by something that is no outcome. Ordinary exceptions and our own signals pass."""
         if not isinstance(error, Exception | RunSignal):
+            self.cut_off(error)
+
+    def struck_by(self, error: BaseException) -> None:
+        """A step or an effect was cut off outside of its function, whose own exceptions are outcomes and do not get here.
+
+        By Ctrl-C, or by what a signal handler raised (a soft limit of time), be it an ordinary exception: taken for the
+        effect's failure, the code would go on as if nothing had been done. Our own errors and signals pass.
+        """
+        if not isinstance(error, SurefootError | RunSignal):
             self.cut_off(error)
 
     def cut_off(self, error: BaseException) -> None:

@@ -85,7 +85,7 @@ class Saga:
             return
         place.line.sagas -= 1
         _park(place, error)
-        if _compensates(error):
+        if _compensates(place, error):
             with _still_allowed(place) as failures:
                 for deed in self._to_undo():
                     with failures:
@@ -119,7 +119,7 @@ class Saga:
         again = self._cancelled is not None and (error is None or isinstance(error, CancelledAgain))
         if isinstance(error, CancelledError) and not again and self._breaks_off(place, error):
             return
-        compensates = cancelled or again or _compensates(error)
+        compensates = cancelled or again or _compensates(place, error)
         if compensates and (deeds := self._to_undo()):
             marked = cancelled and self._cancelled is None
             _, late = await to_the_end(self._undone(place, deeds, marked=marked), place.session.while_undoing)
@@ -169,7 +169,7 @@ class _Failures:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or self._place.session.trouble is not None:
+        if not isinstance(error, Exception) or _is_cut_off(self._place):
             return False
         self._first = self._first or error
         return True
@@ -299,9 +299,14 @@ def _noticed(deed: Deed) -> Iterator[None]:
         yield
     except Exception:
         place = current.require_place("undo")
-        if place.session.trouble is None and place.called not in place.session.left_behind:
+        if not _is_cut_off(place) and place.called not in place.session.left_behind:
             deed.stays(place.called)
         raise
+
+
+def _is_cut_off(place: Place) -> bool:
+    """Whether the run ends here for now: then what comes out of a call is not how it ended."""
+    return place.session.trouble is not None or place.session.interruption is not None
 
 
 def _park(place: Place, error: BaseException | None) -> None:
@@ -310,8 +315,10 @@ def _park(place: Place, error: BaseException | None) -> None:
         raise place.session.parked(place, away)
 
 
-def _compensates(error: BaseException | None) -> bool:
+def _compensates(place: Place, error: BaseException | None) -> bool:
     """A failure or a cancellation does. What leaves the run resumable (`Session.conclude`) does not."""
+    if place.session.interruption is not None:
+        return False
     if error is None or isinstance(error, RunSignal):
         return isinstance(error, CancelSignal)
     return isinstance(error, Exception) and not isinstance(error, UsageError | Stopped | StoreUnavailable | Fenced)

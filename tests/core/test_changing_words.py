@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from surefoot.core import changing, values
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastState, no_longer_asked
 from surefoot.core.matching import Asked
 
 
@@ -45,6 +45,20 @@ def test_a_new_effect_that_may_be_a_renamed_one():
         '@sf.effect(was=None) on notify, or keep the old way for this run: if sf.patched("…"): … else: …',
     ) in stop.cures
     assert stop.cures[-1] == ("neither?", "put the old code back and run job-1 again")
+
+
+def test_what_no_loaded_code_has_may_have_been_called_as_a_plain_function():
+    """Renamed, and without its decorator: to say that nothing was executed would be a guess."""
+    pay = past("pay#1")
+
+    stop = changing.new_effect(
+        "r", asked("notify#1"), [pay], alike=0, in_use=NONE, nothing=True, unknown=frozenset({"pay"})
+    )
+    ended = no_longer_asked("r", [pay], unknown=frozenset({"pay"}))
+
+    assert "No effect was executed. If pay has lost its decorator, the replay has called it" in stop.message
+    assert "If pay has lost its decorator, the replay has called it" in ended.message
+    assert "lost its decorator" not in no_longer_asked("r", [pay]).message
 
 
 def test_one_that_was_moved_is_told_its_scope():

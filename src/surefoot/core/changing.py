@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from surefoot.core import values
 from surefoot.core.differing import changes, hints
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, cures
+from surefoot.core.history import Past, cures, perhaps_plain
 from surefoot.core.matching import CHILD, Asked, is_child, split
 from surefoot.errors import UsageError
 
@@ -22,11 +22,13 @@ def names_of(pasts: Sequence[Past]) -> str:
 
 
 def new_effect(
-    run: str, asked: Asked, blocked: list[Past], *, alike: int, in_use: frozenset[str], nothing: bool
-) -> Stop:
+    run: str, asked: Asked, blocked: list[Past], *, alike: int, in_use: frozenset[str], nothing: bool,
+    unknown: frozenset[str] = frozenset(),
+) -> Stop:  # fmt: skip
     """A new effect, while some on record were not asked for: it may be one of them.
 
-    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code has.
+    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code asks for.
+    `unknown`: those that no loaded code has. Nobody can say that they are no plain functions now, and were not called.
     """
     names = names_of(blocked)
     many = len(blocked) > 1
@@ -37,9 +39,9 @@ def new_effect(
     what = "child run" if asked.name == CHILD else "effect"
     message = (
         f"run {run}: the code now asks for the {what} {asked.address}, which is not on record, and has not asked for "
-        f"{names}, which {were}. Renamed, moved, or new? {'Nothing' if nothing else asked.address + ': nothing'} "
-        "was executed."
-    )
+        f"{names}, which {were}. Renamed, moved, or new? "
+        + ("No effect was executed." if unknown and nothing else _nothing(asked.address, nothing=nothing))
+    ) + perhaps_plain(name for past in blocked[alike:] if (name := split(past.address)[1]) in unknown)
     unasked = "\n".join(past.address for past in blocked)
     facts = {"asked": asked.address, "recorded": names, "unasked": unasked, "digest": asked.digest}
     return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))
@@ -182,13 +184,16 @@ def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, ask
     return Stop("CodeChanged", message, first.address, {"recorded": _short(recorded), "asked": _short(asked)}, told)
 
 
-def undecorated(run: str, name: str, module: str, pasts: list[Past]) -> Stop:
+def undecorated(run: str, name: str, module: str, pasts: list[Past], *, qualname: str = "") -> Stop:
+    """`qualname`: what the function is called in its module, if that is not the effect's name."""
+    function = qualname or name
     message = (
-        f"run {run}: {names_of(pasts)} {'were' if len(pasts) > 1 else 'was'} executed as an effect, and {name} in "
+        f"run {run}: {names_of(pasts)} {'were' if len(pasts) > 1 else 'was'} executed as an effect, and {function} in "
         f"{module} is a plain function now: to replay the code would execute it, unrecorded. Nothing was executed."
     )
+    named = "" if function.rpartition(".")[2] == name else f'(name="{name}")'
     told = (
-        ("by mistake?", f"put @sf.effect back on {name}"),
+        ("by mistake?", f"put @sf.effect{named} back on {function}"),
         ("gone for good?", f'rename it, and sf.removed("{name}")'),
     )
     return Stop(

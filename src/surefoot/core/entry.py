@@ -303,6 +303,9 @@ class EffectIntended(Entry, frozen=True, kw_only=False):
     does not say, or the other side may go on after it."""
     marked: str = ""
     """Of a transaction: the database in which its marker commits with it, without passwords. Empty: it is none."""
+    origin: str = ""
+    """`module:qualname` of the function. Empty: no more than its name in the workflow's module, or nobody can say. It
+    decides nothing about the call: it is where to look whether the function has lost its decorator."""
 
 
 class EffectDone(Entry, frozen=True, kw_only=False):

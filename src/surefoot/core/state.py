@@ -513,7 +513,7 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
     # What comes of this attempt, it tells by itself: whoever was asked before spoke of an earlier one.
     past.cleared_by, past.learned_by = past.learned_by or past.cleared_by, ""
-    past.defaults = entry.defaults
+    past.defaults, past.origin = entry.defaults, entry.origin
     if past.rewound:
         past.first = record.seq  # It runs again here: what comes before it now came before it.
     past.suspected = past.rewound = past.reopened = past.gave_up = past.outcome_lost = False
@@ -734,7 +734,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
                 again.lands, again.taken_from = past.lands, state.left_in(past)
             # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
             again.args, again.executed_with = past.args, past.digest or past.executed_with
-            again.defaults, again.marked = past.defaults, past.marked
+            again.defaults, again.marked, again.origin = past.defaults, past.marked, past.origin
         else:
             del state.calls[address]
         state.calls.pop(approval_of(address), None)  # A yes is for one execution.

@@ -40,6 +40,7 @@ from surefoot.engine.people import alert_of, identity
 from surefoot.engine.removing import is_removed
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
+from surefoot.engine.spec import unknown
 from surefoot.engine.worldview import STOP
 from surefoot.errors import (
     Cancelled,
@@ -157,7 +158,7 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
 def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
     """Recorded effects that the code no longer asks for; or those whose outcome nobody knows."""
     if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
-        return [no_longer_asked(session.run, missing, session.matcher.in_use())]
+        return [no_longer_asked(session.run, missing, session.matcher.in_use(), unknown(missing))]
     # Code that was cancelled, or that caught what it must not, went on without them.
     doubtful = [past for past in session.in_doubt() if past.address not in given_up]
     return [open_question(session.run, past, "the code came to its end without it") for past in doubtful]

@@ -27,7 +27,7 @@ from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
 from surefoot.core.state import Event, RunState
-from surefoot.engine import code
+from surefoot.engine import code, origins
 from surefoot.engine.config import settings
 from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
@@ -35,7 +35,7 @@ from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.spec import decorated_as, is_decorated, is_effect, is_noted
+from surefoot.engine.spec import decorated_as, is_decorated, is_effect, is_noted, makes_effect
 from surefoot.errors import Damaged, SchemaMismatch
 from surefoot.store.contract import Head
 
@@ -140,13 +140,18 @@ def is_needed(state: RunState) -> bool:
 
 
 def plain_functions(state: RunState, fn: Any) -> Stop | None:
-    """A recorded effect that is a plain function in the workflow's module now: to replay would execute it."""
+    """A recorded effect that is a plain function now, where it was defined or in the workflow's module: to replay would
+    execute it.
+    """
     names: dict[str, list[Past]] = {}
     for past in state.calls.values():
         if past.kind == "effect" and may_have_happened(past):
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
     for name, pasts in names.items():
+        if not is_effect(name) and (origin := next(filter(_is_plain_at, (past.origin for past in pasts)), "")):
+            at, _, qualname = origin.partition(":")
+            return undecorated(state.run, name, at, pasts, qualname=qualname)
         found = module.get(name)
         if found is not None and _is_plain(found) and not decorated_as(name, found):
             return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts)
@@ -157,6 +162,12 @@ def plain_functions(state: RunState, fn: Any) -> Stop | None:
 
 def _is_plain(found: Any) -> bool:
     return callable(found) and not isinstance(found, type) and not is_decorated(found)
+
+
+def _is_plain_at(origin: str) -> bool:
+    """Whether a recorded effect was defined there, and no effect is made of what is there now."""
+    found = origins.found(origin) if origin else None
+    return found is not None and _is_plain(found) and not makes_effect(found)
 
 
 def _plain_elsewhere(name: str) -> str:

@@ -77,7 +77,7 @@ from surefoot.core.reopening import Undone, undone, undone_meanwhile
 from surefoot.core.seal import Record
 from surefoot.core.state import DOUBTFUL, NO_PROGRESS, RUNNING, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
-from surefoot.engine import code, current, late, moving, originals, people, worldview
+from surefoot.engine import code, current, late, moving, originals, origins, people, worldview
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
@@ -105,7 +105,7 @@ from surefoot.engine.signals import (
     StopSignal,
     SuspendSignal,
 )
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.spec import CallSpec, unknown
 from surefoot.errors import (
     Damaged,
     Fenced,
@@ -608,7 +608,9 @@ class Session:
         alike = [past for past in blocked if self.matcher.same_values(past, asked)]
         likely = [*alike, *(past for past in blocked if past not in alike)]
         in_use = self.matcher.in_use()
-        return new_effect(self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live)
+        return new_effect(
+            self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live, unknown=unknown(blocked)
+        )
 
     def _is_let_go(self, past: Past, asked: Asked) -> bool:
         """Whether `sf.removed` lets a new effect pass by this record: it has another name and other arguments."""
@@ -679,6 +681,7 @@ class Session:
             bool(spec.touches), spec.check is not None, spec.undo is not None,
             settings.in_flight_seconds if spec.in_flight is None else spec.in_flight, spec.in_flight is not None,
             "" if spec.marks is None else spec.marks(), spec.key_ttl, None, request.defaults,
+            origins.to_record(spec, self.state.created),
         )  # fmt: skip
         if self.state.fallbacks:
             call = self._as_proven(call)

@@ -6,7 +6,8 @@ import copy
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -16,10 +17,13 @@ from surefoot.core import values
 from surefoot.core.address import escape
 from surefoot.core.choice import one_of, yes_or_no
 from surefoot.core.entry import NOTHING
+from surefoot.core.history import Past
+from surefoot.core.matching import split
 from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine import current, rehearsal
 from surefoot.engine.defaults import FIXED, Defaults, Unplaced, completed, hides
+from surefoot.engine.identity import origin_of
 from surefoot.errors import UsageError
 from surefoot.world.observing import distinct
 
@@ -292,6 +296,8 @@ class CallSpec:
         self._warned = False
         self.origin = f"{fn.__module__}:{fn.__qualname__}"
         """Where it is defined."""
+        self.is_ours = str(fn.__module__).partition(".")[0] == __name__.partition(".")[0]
+        """Whether it came with surefoot."""
         values.register_annotations(fn)
         if kind == "effect":
             self._check_effect()
@@ -299,6 +305,11 @@ class CallSpec:
             _effects.setdefault(self.name, {})[self.origin] = self
         elif self.noted:
             _noted.update((self.name, *self.was))
+
+    @cached_property
+    def known_as(self) -> str:
+        """The same as it is recorded: a script counts as the module that it would be; empty: nobody can say."""
+        return origin_of(self.fn)
 
     def _check_effect(self) -> None:
         one_of(self.on_crash, ON_CRASH, f"effect {self.name}: on_crash")
@@ -486,6 +497,11 @@ def is_effect(name: str) -> bool:
     return name in _effects
 
 
+def unknown(pasts: Iterable[Past]) -> frozenset[str]:
+    """The names of recorded effects that this process has no effect of."""
+    return frozenset(name for past in pasts if past.kind == "effect" and not is_effect(name := split(past.address)[1]))
+
+
 def is_noted(name: str) -> bool:
     """Whether a step of that name has parameters that are not compared."""
     return name in _noted
@@ -493,8 +509,16 @@ def is_noted(name: str) -> bool:
 
 def decorated_as(name: str, fn: Callable[..., Any]) -> bool:
     """Whether another function than this one is an effect of that name."""
-    here = f"{getattr(fn, '__module__', '')}:{getattr(fn, '__qualname__', '')}"
-    return any(origin != here for origin in _effects.get(name, {}))
+    return any(origin != _origin(fn) for origin in _effects.get(name, {}))
+
+
+def makes_effect(fn: Callable[..., Any]) -> bool:
+    """Whether an effect was made of this function, by whatever name: `charge = sf.effect(_charge)`."""
+    return any(_origin(fn) in known for known in _effects.values())
+
+
+def _origin(fn: Any) -> str:
+    return f"{getattr(fn, '__module__', '')}:{getattr(fn, '__qualname__', '')}"
 
 
 def known_effect(address: str) -> CallSpec | None:

@@ -73,6 +73,37 @@ def w():
     return len(sf.map(handle, range(2), key=str, concurrency=1))
 """
 """The first branch comes to its end; the second is killed in its effect."""
+METHOD = """
+class Bank:
+    @sf.effect(ignore="self")
+    def pay(self, order: str) -> str:
+        out(f"pay {order}")
+        return "paid"
+    @staticmethod
+    @sf.effect
+    def book(order: str) -> str:
+        out(f"book {order}")
+        return "booked"
+@sf.workflow
+def w():
+    Bank().pay("o1")
+    Bank.book("o1")
+    die("x")
+    return 2
+"""
+ELSEWHERE = """
+import surefoot as sf
+class Bank:
+    @sf.effect(ignore="self", name="charge")
+    def pay(self, order: str) -> str:
+        with open("outbox.txt", "a") as f: f.write("pay " + order + "\\n")
+        return "paid"
+"""
+THERE = 'import bank\n@sf.workflow\ndef w():\n    bank.Bank().pay("o1")\n    die("x")\n    return 1\n'
+MADE_OF = MAIL.replace("@sf.effect\ndef send(", "def _send(").replace(
+    "@sf.workflow", 'send = sf.effect(name="send")(_send)\n@sf.workflow'
+)
+BLOCKING_METHODS = "methods are not translated into async ones"
 HIDDEN_RENAME = [
     ('return send("a")', 'return (extra(), tell("a"))'),
     ("@sf.effect\ndef send", "@sf.step\ndef extra() -> int: return 1\n@sf.effect\ndef tell"),
@@ -87,7 +118,7 @@ CASES = [
         "WANT": stops(
             "run r: the code now asks for the effect notify#1, which is not on record, and has not asked for send#1, "
             "send#2, which were executed",
-            "Renamed, moved, or new? Nothing was executed.",
+            "Renamed, moved, or new? No effect was executed.",
             '@sf.effect(was="send") on notify',
             "@sf.effect(was=None) on notify",
             "if sf.patched(",
@@ -101,7 +132,7 @@ CASES = [
         ),
         "EDIT": [("send", "notify")],
         "WANT": stops(
-            "send#1, send#2, which were executed with the same arguments. Renamed, moved, or new? Nothing was"
+            "send#1, send#2, which were executed with the same arguments. Renamed, moved, or new? No effect was"
         ),
     },
     {
@@ -438,6 +469,54 @@ CASES = [
         "OLD": MAIL,
         "EDIT": [("@sf.effect\ndef book", "def book"), ("@sf.workflow", 'sf.removed("book")\n@sf.workflow')],
         "WANT": stops("a plain function now"),
+    },
+    {
+        "TITLE": "decorator removed from a method",
+        "OLD": METHOD,
+        "EDIT": [('    @sf.effect(ignore="self")\n', "")],
+        "WANT": stops("Bank.pay in app is a plain function now", "put @sf.effect back on Bank.pay"),
+        "BLOCKING": BLOCKING_METHODS,
+    },
+    {
+        "TITLE": "decorator removed from a static method",
+        "OLD": METHOD,
+        "EDIT": [("    @sf.effect\n", "")],
+        "WANT": stops("Bank.book in app is a plain function now"),
+        "BLOCKING": BLOCKING_METHODS,
+    },
+    {
+        "TITLE": "decorator removed from a method of another module, with a name of its own",
+        "OLD": THERE,
+        "OLD_FILES": {"bank.py": ELSEWHERE},
+        "NEW_FILES": {"bank.py": ELSEWHERE.replace('    @sf.effect(ignore="self", name="charge")\n', "")},
+        "WANT": stops("Bank.pay in bank is a plain function now", 'put @sf.effect(name="charge") back on Bank.pay'),
+        "BLOCKING": BLOCKING_METHODS,
+    },
+    {
+        "TITLE": "decorator with a name of its own removed",
+        "OLD": PAY.replace("@sf.effect\n", '@sf.effect(name="charge")\n'),
+        "EDIT": [('@sf.effect(name="charge")\n', "")],
+        "WANT": stops("charge#1 was executed as an effect, and pay in app is a plain function now"),
+    },
+    {
+        "TITLE": "an effect that is made of a function which stays plain",
+        "OLD": MADE_OF,
+        "WANT": goes_on(ALL_THREE, "DONE 3"),
+        "BLOCKING": "an effect that is made without a decorator is not translated",
+    },
+    {
+        "TITLE": "an effect that was a method moved out of it, and called by it",
+        "OLD": METHOD,
+        "EDIT": [
+            (
+                "class Bank",
+                '@sf.effect\ndef pay(order: str) -> str:\n    out(f"pay {order}")\n    return "paid"\nclass Bank',
+            ),
+            ('    @sf.effect(ignore="self")\n', ""),
+            ('        out(f"pay {order}")\n        return "paid"\n', "        return pay(order)\n"),
+        ],
+        "WANT": goes_on({"pay o1": 1, "book o1": 1}, "DONE 2"),
+        "BLOCKING": BLOCKING_METHODS,
     },
     {
         "TITLE": "effect wrapped by a decorator of the user's own, below ours",

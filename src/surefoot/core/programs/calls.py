@@ -95,6 +95,8 @@ class Call(Struct, frozen=True):
     """Asks a person for a yes to run it, where one is needed."""
     defaults: Raw = NOTHING
     """What the parameters that were not passed have as defaults, by name."""
+    origin: str = ""
+    """Where it is defined, unless its name says that."""
 
     @property
     def shown(self) -> Value | None:
@@ -171,6 +173,7 @@ def effect(call: Call, past: Past | None) -> Program:
                 call.defaults,
                 lands,
                 call.marks,
+                call.origin,
             )
         )
         begun = True

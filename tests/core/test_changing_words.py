@@ -61,6 +61,18 @@ def test_what_no_loaded_code_has_may_have_been_called_as_a_plain_function():
     assert "lost its decorator" not in no_longer_asked("r", [pay]).message
 
 
+@pytest.mark.parametrize(("state", "keeps"), [(PastState.STARTED, False), (PastState.DONE, True)])
+def test_a_child_run_whose_workflow_is_another_one_is_told_of_the_workflow(state, keeps):
+    """`child` is our own verb: nobody can put a decorator on it. One that has not ended needs its own workflow."""
+    child = past("child#1", kind="step", state=state)
+
+    stop = changing.other_arguments("r", child, "child#1", "child", b'{"workflow":"sub"}', b'{"workflow":"kid"}')
+
+    assert stop.cures[0] == ("the same workflow, renamed?", '@sf.workflow(was="sub") on kid')
+    assert ("surefoot match r 'child#1' --keep" in cures(stop)) is keeps
+    assert not any("on child" in cure or "--rerun" in cure for cure in cures(stop))
+
+
 def test_one_that_was_moved_is_told_its_scope():
     stop = changing.new_effect(
         "r", asked("[eu]/send#1", "[eu]/", "send"), [past("send#1")], alike=1, in_use=NONE, nothing=True

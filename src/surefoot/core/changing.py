@@ -98,7 +98,10 @@ def other_arguments(
     message = "\n".join([f"run {run}, {where}: asked for with other arguments than it was {done} with:", *lines])
     message += f"\n  {executed}"
     facts = {"recorded": _short(recorded), "asked": _short(asked), "call": address, "digest": digest}
-    told = _cures_of_other(run, past, address, name, _not_to_compare(past, recorded, asked))
+    if is_child(past):
+        told = _cures_of_child(run, past, address, recorded, asked)
+    else:
+        told = _cures_of_other(run, past, address, name, _not_to_compare(past, recorded, asked))
     if twin:
         same = f"surefoot match {shlex.quote(run)} {shlex.quote(address)} --is {shlex.quote(twin)}"
         told = ((f"it is {twin}?", same), *told)
@@ -166,6 +169,25 @@ def _cures_of_other(
         told.append(("never compare it?", f"@sf.{past.kind}(noted=({listed})) on {name}"))
     told.append(("another call, new?", f"surefoot match {quoted} {where} --new"))
     return (*told, *cures(run))
+
+
+def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: bytes) -> tuple[tuple[str, str], ...]:
+    """A child run is called by our own verb: what can be said in code is said of its workflow. One that has not ended is
+    gone on with by the workflow that it is a run of, and by no other.
+    """
+    match = f"surefoot match {shlex.quote(run)} {shlex.quote(address)}"
+    old, new = (_text_at(raw, "workflow") for raw in (recorded, asked))
+    told: list[tuple[str, str]] = []
+    if old != new:
+        told.append(("the same workflow, renamed?", f'@sf.workflow(was="{old}") on {new}'))
+    if old == new or past.state.value in ("done", "failed"):
+        told.append(("the child run on record stands?", f"{match} --keep"))
+    return (*told, ("another child run, new?", f"{match} --new"), *cures(run))
+
+
+def _text_at(raw: bytes, name: str) -> str:
+    found = values.again(raw) if raw else {}
+    return str(found.get(name, ""))
 
 
 def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, asked: bytes) -> Stop:

@@ -426,6 +426,11 @@ class Matcher:
         whole = (past for past in pasts if asked.noted and self._holdings.is_equal(past, asked))
         return next(whole, None) or next((past for past in pasts if self.same(past, asked)), None)
 
+    def _is_same_workflow(self, past: Past, asked: Asked) -> bool:
+        """Of a child run that has not ended: whether the workflow that is asked for can go on with it."""
+        recorded = self._recorded(past) if is_child(past) else None
+        return recorded is not None and recorded.get("workflow") == values.again(asked.args).get("workflow")
+
     def _displaced(self, asked: Asked) -> Past | None:
         """A person said that a call in front of this one is new: so the record with these arguments is this one's."""
         direct = self._calls.get(asked.address)
@@ -479,7 +484,7 @@ class Matcher:
     def _with_others(self, asked: Asked, past: Past) -> Answer:
         person = self._manner(asked, past)
         how = asked.on_change if person is None else person.how
-        if how == KEEP and past.state in (PastState.DONE, PastState.FAILED):
+        if how == KEEP and (past.state in (PastState.DONE, PastState.FAILED) or self._is_same_workflow(past, asked)):
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
 

@@ -1,7 +1,8 @@
 """What a call asks for: its arguments and the defaults in force, as they are recorded.
 
 A retry repeats the request. An effect whose key was used is made again with the arguments and defaults on record, also
-if the code has another default by now, or passes something else for a parameter that `noted=` names. Only what is not
+if the code has another default by now, or passes something else for a parameter that `noted=` names. So is a child run
+that has not ended. Only what is not
 recorded, secrets and what `ignore=` names, comes from the code as it is.
 """
 
@@ -13,6 +14,7 @@ from msgspec import Raw, Struct
 
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.history import Past, PastState, cures
+from surefoot.core.matching import is_child
 from surefoot.core.members import changed_members
 from surefoot.engine.defaults import Gone, Unrepeatable
 
@@ -36,7 +38,7 @@ def as_asked(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], raw:
 
 def repeated(session: Session, past: Past, request: Request) -> Request:
     """The one on record, if this call goes on with it; else the one the code asks for now."""
-    if past.kind != "effect" or past.args is None or not _goes_on(past, request.digest):
+    if past.args is None or not (_goes_on(past, request.digest) if past.kind == "effect" else is_child(past)):
         return request
     defaults = recorded_defaults(session, past)
     if past.state is PastState.CLEARED and changed_members(defaults):

@@ -44,6 +44,25 @@ def w():
     send("z")
     return a
 """
+PARTS = """
+@sf.effect
+def send(to: str) -> str:
+    out(f"mail {to}")
+    return "ok"
+@sf.workflow
+def part(x: str) -> str:
+    send(x)
+    die("x")
+    return x
+@sf.workflow
+def w():
+    a = sf.child(part, "c-1", "a")
+    send("z")
+    return a
+"""
+RENAMED_PART = [("def part", "def piece"), ("child(part", "child(piece")]
+RENAMED_PART_WAS = [("@sf.workflow\ndef part", '@sf.workflow(was="part")\ndef part'), *RENAMED_PART]
+IN_ITS_PARENT = "a child run that is killed within its parent: a worker queues it as a run of its own"
 GATHER = MAIL.replace('    send("a")\n    book("b")\n', '    sf.gather(lambda: send("a"), lambda: book("b"))\n')
 SCOPED = MAIL.replace('    send("a")\n', '    with sf.scope("eu"): send("a")\n')
 SAME_KEY = """if os.path.exists("key"): out("pay under the same key" if open("key").read() == sf.key() else "another key")
@@ -517,6 +536,42 @@ CASES = [
         ],
         "WANT": goes_on({"pay o1": 1, "book o1": 1}, "DONE 2"),
         "BLOCKING": BLOCKING_METHODS,
+    },
+    {
+        "TITLE": "workflow of a child run that has not ended renamed, was=",
+        "OLD": PARTS,
+        "EDIT": RENAMED_PART_WAS,
+        "WANT": goes_on({"mail a": 1, "mail z": 1}, 'DONE "a"'),
+        "DIRECT": IN_ITS_PARENT,
+    },
+    {
+        "TITLE": "workflow of a child run that has ended renamed, was=",
+        "OLD": CHILD,
+        "EDIT": RENAMED_PART_WAS,
+        "WANT": goes_on({"mail a": 1, "mail z": 1}, 'DONE "a"', ran={"part a": 1}),
+    },
+    {
+        "TITLE": "workflow of a child run that has not ended renamed",
+        "OLD": PARTS,
+        "EDIT": RENAMED_PART,
+        "WANT": stops('@sf.workflow(was="part") on piece', "surefoot match r 'child#1' --new"),
+        "DIRECT": IN_ITS_PARENT,
+    },
+    {
+        "TITLE": "child run that has not ended asked for with other arguments, and kept",
+        "OLD": PARTS,
+        "EDIT": [('"c-1", "a"', '"c-1", "b"')],
+        "THEN": ["run", ["match", "r", "child#1", "--keep"], "run"],
+        "WANT": goes_on({"mail a": 1, "mail z": 1}, 'DONE "a"', tells=["surefoot match r 'child#1' --keep"]),
+        "DIRECT": IN_ITS_PARENT,
+    },
+    {
+        "TITLE": "child run that has not ended asked for by another id, and kept",
+        "OLD": PARTS,
+        "EDIT": [('"c-1", "a"', '"c-2", "a"')],
+        "THEN": ["run", ["match", "r", "child#1", "--keep"], "run"],
+        "WANT": goes_on({"mail a": 1, "mail z": 1}, 'DONE "a"'),
+        "DIRECT": IN_ITS_PARENT,
     },
     {
         "TITLE": "effect wrapped by a decorator of the user's own, below ours",

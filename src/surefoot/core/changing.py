@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from surefoot.core import values
 from surefoot.core.differing import changes, hints
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, cures, perhaps_plain
+from surefoot.core.history import Past, changed, cures, perhaps_plain
 from surefoot.core.matching import CHILD, Asked, is_child, split
 from surefoot.errors import UsageError
 
@@ -183,6 +183,16 @@ def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: 
     if old == new or past.state.value in ("done", "failed"):
         told.append(("the child run on record stands?", f"{match} --keep"))
     return (*told, ("another child run, new?", f"{match} --new"), *cures(run))
+
+
+def other_event(run: str, past: Past, name: str) -> Stop:
+    """A wait that has an outcome on record, or whose event has come, and that waits for an event of another name now."""
+    stop = changed(run, past.address, f"waiting for event {past.name!r}", f"waiting for event {name!r}")
+    stands = {"done": "what was received stands?", "failed": "that it did not come in time stands?"}
+    what = stands.get(past.state.value, f"take {past.name!r}, which has come?")
+    keep = (what, f"surefoot match {shlex.quote(run)} {shlex.quote(past.address)} --keep")
+    facts = {**stop.facts, "call": past.address, "digest": values.digest(name)}
+    return Stop(stop.reason, stop.message, stop.address, facts, (keep, *stop.cures))
 
 
 def _text_at(raw: bytes, name: str) -> str:

@@ -774,6 +774,15 @@ class Matcher:
         today = self._said_of(asked, asked.address, MANNER, past.first)
         return today or self._said_of(asked, past.address, MANNER, past.first)
 
+    def keeps(self, past: Past, digest: str) -> bool:
+        """Whether a person said that what is on record of a verb stands, though it asks for something else now."""
+        said = (
+            match
+            for seq, match in self._matches
+            if match.how == KEEP and (seq > past.first or "*" not in match.address)
+        )
+        return any(_is_about(match, past.address, digest) for match in said)
+
 
 def _is_about(match: CodeMatched, address: str, digest: str) -> bool:
     """A word counts for what was shown: the same call with other arguments is asked about again."""

@@ -336,7 +336,8 @@ class RunState:
             return asks and past.state in DOUBTFUL
         if stop.reason == "WaitingForAnswer":
             expired = past.due is not None and now_due(past.due)
-            came = past.kind == "wait" and self.event_for(past.name) is not None
+            # Also one of another name: the code may wait for that by now.
+            came = past.kind == "wait" and any(not event.taken for event in self.events)
             return past.state is PastState.OPEN and not expired and not came
         return False
 

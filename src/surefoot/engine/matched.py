@@ -59,8 +59,16 @@ def _asked(state: RunState) -> list[str]:
     return [found[name] for found in facts for name in ("asked", "call") if "#" in found.get(name, "")]
 
 
+def _wait(state: RunState, address: str) -> Past | None:
+    """The wait for an event that is on record there. Of it only `--keep` can be said."""
+    past = state.calls.get(address)
+    return past if past is not None and past.kind == "wait" else None
+
+
 def _require_asked(state: RunState, address: str) -> None:
     """The run stands at it; or somebody has said what it is before, and takes that back."""
+    if _wait(state, address) is not None:
+        raise UsageError(f"run {state.run}: {address} waits for an event, which is kept (--keep) or waited for anew.")
     asked = [one for one in _asked(state) if "{" not in one]
     earlier = (match.address for _, match in state.matches)
     if address not in earlier and not any(fits(address, one) for one in asked):
@@ -70,7 +78,8 @@ def _require_asked(state: RunState, address: str) -> None:
 
 def _require_recorded(state: RunState, address: str, how: str) -> None:
     hit = [past for past in _calls(state) if fits(address, past.address)]
-    if not hit and any(fits(address, one) for one in _asked(state)):
+    is_wait = _wait(state, address) is not None
+    if not hit and (how == "keep" if is_wait else any(fits(address, one) for one in _asked(state))):
         return
     if not hit:
         raise UsageError(f"run {state.run}: {address} hits no recorded step or effect.")

@@ -35,7 +35,7 @@ from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.spec import decorated_as, is_decorated, is_effect, is_noted, makes_effect
+from surefoot.engine.spec import decorated_as, is_effect, is_noted
 from surefoot.errors import Damaged, SchemaMismatch
 from surefoot.store.contract import Head
 
@@ -149,25 +149,15 @@ def plain_functions(state: RunState, fn: Any) -> Stop | None:
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
     for name, pasts in names.items():
-        if not is_effect(name) and (origin := next(filter(_is_plain_at, (past.origin for past in pasts)), "")):
+        if not is_effect(name) and (origin := next(filter(origins.is_plain_at, (past.origin for past in pasts)), "")):
             at, _, qualname = origin.partition(":")
             return undecorated(state.run, name, at, pasts, qualname=qualname)
         found = module.get(name)
-        if found is not None and _is_plain(found) and not decorated_as(name, found):
+        if found is not None and origins.is_plain(found) and not decorated_as(name, found):
             return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts)
         if found is None and not is_effect(name) and (elsewhere := _plain_elsewhere(name)):
             return undecorated(state.run, name, elsewhere, pasts)
     return None
-
-
-def _is_plain(found: Any) -> bool:
-    return callable(found) and not isinstance(found, type) and not is_decorated(found)
-
-
-def _is_plain_at(origin: str) -> bool:
-    """Whether a recorded effect was defined there, and no effect is made of what is there now."""
-    found = origins.found(origin) if origin else None
-    return found is not None and _is_plain(found) and not makes_effect(found)
 
 
 def _plain_elsewhere(name: str) -> str:
@@ -175,7 +165,12 @@ def _plain_elsewhere(name: str) -> str:
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         found = vars(module).get(name)
-        if isinstance(found, types.FunctionType | partial) and _is_plain(found) and file and code.is_projects(file):
+        if (
+            isinstance(found, types.FunctionType | partial)
+            and origins.is_plain(found)
+            and file
+            and code.is_projects(file)
+        ):
             return module.__name__
     return ""
 

@@ -119,6 +119,23 @@ class Bank:
         return "paid"
 """
 THERE = 'import bank\n@sf.workflow\ndef w():\n    bank.Bank().pay("o1")\n    die("x")\n    return 1\n'
+INSIDE = """
+@sf.workflow
+def w():
+    n = 1
+    @sf.effect(name="charge")
+    def pay(order: str, count: int = n) -> str:
+        out(f"pay {order}")
+        return order * n
+    @sf.effect
+    def book(order: str) -> str:
+        out(f"book {order}")
+        return order
+    pay("o1")
+    book("o1")
+    die("x")
+    return 2
+"""
 MADE_OF = MAIL.replace("@sf.effect\ndef send(", "def _send(").replace(
     "@sf.workflow", 'send = sf.effect(name="send")(_send)\n@sf.workflow'
 )
@@ -516,6 +533,25 @@ CASES = [
         "OLD": PAY.replace("@sf.effect\n", '@sf.effect(name="charge")\n'),
         "EDIT": [('@sf.effect(name="charge")\n', "")],
         "WANT": stops("charge#1 was executed as an effect, and pay in app is a plain function now"),
+    },
+    {
+        "TITLE": "decorator removed from a function inside the workflow",
+        "OLD": INSIDE,
+        "EDIT": [('    @sf.effect(name="charge")\n', "")],
+        "WANT": stops("w.<locals>.pay in app is a plain function now"),
+    },
+    {
+        "TITLE": "effects inside the workflow, as they were",
+        "OLD": INSIDE,
+        "WANT": goes_on({"pay o1": 1, "book o1": 1}, "DONE 2"),
+    },
+    {
+        "TITLE": "effects inside the workflow that are made without a decorator, as they were",
+        "OLD": INSIDE.replace('    @sf.effect(name="charge")\n', "").replace(
+            "    pay(", '    pay = sf.effect(name="charge")(pay)\n    pay('
+        ),
+        "WANT": goes_on({"pay o1": 1, "book o1": 1}, "DONE 2"),
+        "BLOCKING": "an effect that is made without a decorator is not translated",
     },
     {
         "TITLE": "an effect that is made of a function which stays plain",

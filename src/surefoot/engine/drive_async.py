@@ -94,7 +94,7 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if session.limits:
         await held(place, spec.name, coming)
     if session.has_strays and session.state.calls and spec.kind == "effect" and coming not in session.state.calls:
-        await replaying.in_turn(place, coming, on_record=False)  # Others may have yet to ask for the same.
+        await replaying.heard_out(place, coming)
     begun = session.begin(place, spec, args, kwargs)
     address = place.called
     if address != coming and (cut := cancellations.recorded(place, address)) is not None:
@@ -213,6 +213,7 @@ async def run_attempt(attempt: Attempt) -> Ending:
         raise
     finally:
         session.call_ended(attempt.call.address)
+        session.made_at = asyncio.get_running_loop().time()
 
 
 async def _look_around(attempt: Attempt, wish: Look | Trace | Repair | Observe | Hold | Left | Verify) -> Any:

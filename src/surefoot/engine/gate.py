@@ -25,7 +25,7 @@ from surefoot.core.changing import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
-from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
+from surefoot.core.matching import CHILD, Asked, Learned, is_child, may_have_happened, split
 from surefoot.core.state import Event, RunState
 from surefoot.engine import code, origins
 from surefoot.engine.config import settings
@@ -93,6 +93,12 @@ class Rehearsal(Session):
         if not (self.stops or stops or self.planned or self.trouble) and self.state.cancel is None:
             stops += self._at_the_end(outcome)
         return stops or (self.open_removed() if self.state.cancel is None else [])
+
+    def may_be_hidden(self, asked: Asked) -> bool:
+        """Behind a call that is not one of the new effects that are judged here: nobody has heard what it is followed by."""
+        judged = {one.address for one in self.met}
+        unheard = any(address not in judged for _, address in self.planned)
+        return unheard or bool(self.stops or self.waits or self.backlog.is_cut_short) or super().may_be_hidden(asked)
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """The code came to its end without anything new. Nothing is appended: what a drive would write is dropped."""

@@ -5,7 +5,8 @@ its time again. So one task may be far ahead of another, and what it then does t
 failing sibling in a TaskGroup cancels the others, the first of two cancels the second. So where tasks have scopes of
 their own, an outcome is handed over only when the other tasks have asked for what was recorded before it, and have been
 handed what came before it: they go in the recorded order. For each call that is waited at most as long as it took the process that recorded it to get there, and some
-seconds: code that has changed may never ask for it, which is told, and the fence around new effects judges that.
+seconds: code that has changed may never ask for it, which is told, and the fence around new effects judges that: in tasks,
+a scope that nobody has opened by then is taken for gone.
 
 Branches of `sf.gather` and `sf.map` are joined, and nothing that one of them does reaches another: they wait for nobody.
 """
@@ -223,6 +224,23 @@ async def in_turn(place: Place, address: str, *, on_record: bool) -> None:
             backlog.hand_over()
     finally:
         backlog.forget(owed)
+
+
+async def heard_out(place: Place, address: str) -> None:
+    """A new effect waits for the other tasks: one of them may have yet to ask for the same, or to open a scope in which
+    effects are on record. What opens it may come behind a call that is being made, or has just been.
+    """
+    import asyncio
+
+    session: Session = place.session
+    await in_turn(place, address, on_record=False)
+    loop = asyncio.get_running_loop()
+    while (session.in_flight or loop.time() < session.made_at + PATIENCE_SECONDS) and any(
+        past.kind == "effect" and owner_of(place, past.address) is UNKNOWN for past in session.backlog.before(None)
+    ):
+        session.check_trouble()
+        await asyncio.sleep(LOOK_SECONDS)
+    session.patient.add(address)
 
 
 def is_elsewhere(place: Place, address: str) -> bool:

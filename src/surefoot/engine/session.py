@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
+from math import inf
 from typing import Any, TypeVar
 
 import msgspec
@@ -205,21 +206,27 @@ class Session:
         """Blocks with a limit of time (`sf.timeout`) that the code is in."""
         self.invoked = 0.0
         """In tasks: when the code was called, by the clock of their loop."""
+        self.made_at = -inf
+        """The same: when the last call was made to its end."""
         self._open: dict[str, bool] = {}
         """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
         self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned)
         self._matching = threading.Lock()
         self.open_branches: dict[str, tuple[str, ...]] = {}
-        self.ended_branches: set[str] = set()
         """Scopes of branches of `sf.map` and `sf.gather` that have not ended."""
+        self.ended_branches: set[str] = set()
         self.has_strays = False
-        """Whether tasks of the workflow's own have opened scopes: nobody can tell what they may still ask for."""
+        """Whether tasks or threads of the workflow's own have opened scopes."""
+        self.open_strays: dict[str, tuple[str, ...]] = {}
+        """Their scopes, as long as they are in them: nobody can tell what they may still ask for."""
         self.is_gate = False
         """A rehearsal before a drive: each branch ends at its first call without an outcome; nothing looks or asks."""
         self.sees_through_reruns = False
         """A rehearsal goes on behind steps that would run again, with what they gave before."""
         self.met: list[Asked] = []
         """In a rehearsal: the new effects that it came to."""
+        self.patient: set[str] = set()
+        """New effects of tasks that have waited for other tasks to ask for what is theirs."""
         self.declared: set[str] = set()
         """New effects that a declaration or a person says to be so: nothing is judged about them."""
         self.kept: list[tuple[Past, Asked, str]] = []
@@ -626,16 +633,34 @@ class Session:
         """Whether the code of another branch, which has not ended, may still ask for that effect."""
         if any(address.startswith(branch) for branch in self.matcher.learned.ended):
             return False  # The rehearsal has heard it to its end.
-        branches = list(self.open_branches.items())
+        branches = [*list(self.open_branches.items()), *list(self.open_strays.items())]
         if any(address.startswith(known) and not asked.path.startswith(branch) for branch, known in branches):
             return True
-        return self.has_strays and "[" in address
+        return self.has_strays and "[" in address and self.may_be_hidden(asked)
+
+    def may_be_hidden(self, asked: Asked) -> bool:
+        """Whether a scope that no task of the workflow's own has opened so far may be opened yet. A task has waited for
+        that before it came to a new effect; a thread has not.
+        """
+        return asked.address not in self.patient
+
+    def stray_opens(self, scope: Scope) -> None:
+        """A task or thread of the workflow's own counts its calls there."""
+        with self._lock:
+            self.has_strays = True
+            self.open_strays[scope.path] = _known_as(scope)
+
+    def stray_ends(self, path: str, error: BaseException | None) -> None:
+        """In a rehearsal, one that was cut off may only have been so because another came to something new."""
+        if not (self.dry and error is not None and not isinstance(error, Exception)):
+            with self._lock:
+                self.open_strays.pop(path, None)
 
     def branch_opens(self, scopes: Sequence[Scope]) -> None:
         """Its calls are on record under its path, or where a declaration (`was=`) says."""
         with self._lock:
             for scope in scopes:
-                self.open_branches[scope.path] = (scope.path, *(path for path, counted in scope.also if counted))
+                self.open_branches[scope.path] = _known_as(scope)
 
     def branch_ends(self, path: str, error: BaseException | None) -> None:
         """In a rehearsal, a branch that came to something new has not ended: in the drive it goes on there."""
@@ -1175,6 +1200,11 @@ class Session:
 def _is_call_of(name: str, address: str) -> bool:
     called = address.rpartition("#")[0]
     return called == name or called.endswith(f"/{name}")
+
+
+def _known_as(scope: Scope) -> tuple[str, ...]:
+    """Where its calls are on record: under its path, or where a declaration (`was=`) says."""
+    return (scope.path, *(path for path, counted in scope.also if counted))
 
 
 def _never() -> bool:

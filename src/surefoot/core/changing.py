@@ -78,11 +78,12 @@ def _label(path: str) -> str:
 
 def other_arguments(
     run: str, past: Past, address: str, name: str, recorded: bytes, asked: bytes, *, kind: str = "", digest: str = "",
-    nothing: bool = True, twin: str = "",
+    nothing: bool = True, twin: str = "", is_cut_off: bool = False,
 ) -> Stop:  # fmt: skip
     """A recorded call that is asked for in another way than it was made.
 
-    `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments.
+    `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments. `is_cut_off`: by
+    a time-out and the like, so that another call in its place would be, too.
     """
     executed = _nothing(address, nothing=nothing)
     where = past.address if past.address == address else f"{address} (on record as {past.address})"
@@ -101,7 +102,7 @@ def other_arguments(
     if is_child(past):
         told = _cures_of_child(run, past, address, recorded, asked)
     else:
-        told = _cures_of_other(run, past, address, name, _not_to_compare(past, recorded, asked))
+        told = _cures_of_other(run, past, address, name, _not_to_compare(past, recorded, asked), is_cut_off=is_cut_off)
     if twin:
         same = f"surefoot match {shlex.quote(run)} {shlex.quote(address)} --is {shlex.quote(twin)}"
         told = ((f"it is {twin}?", same), *told)
@@ -150,7 +151,7 @@ def _nothing(address: str, *, nothing: bool) -> str:
 
 
 def _cures_of_other(
-    run: str, past: Past, address: str, name: str, parameters: tuple[str, ...]
+    run: str, past: Past, address: str, name: str, parameters: tuple[str, ...], *, is_cut_off: bool
 ) -> tuple[tuple[str, str], ...]:
     quoted, where = shlex.quote(run), shlex.quote(address)
     told: list[tuple[str, str]] = []
@@ -167,7 +168,8 @@ def _cures_of_other(
         listed = "".join(f'"{parameter}", ' for parameter in parameters).rstrip(" ")
         listed = listed if len(parameters) == 1 else listed.rstrip(",")
         told.append(("never compare it?", f"@sf.{past.kind}(noted=({listed})) on {name}"))
-    told.append(("another call, new?", f"surefoot match {quoted} {where} --new"))
+    if not is_cut_off:
+        told.append(("another call, new?", f"surefoot match {quoted} {where} --new"))
     return (*told, *cures(run))
 
 

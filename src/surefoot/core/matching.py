@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from surefoot.core import values
-from surefoot.core.entry import NOTHING, CodeMatched, Value
+from surefoot.core.entry import NOTHING, CallCancelled, CodeMatched, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.holding import Group, Holdings
 from surefoot.core.members import changed_members
@@ -180,8 +180,11 @@ class Matcher:
         read: Callable[[Value], bytes],
         *,
         learned: Learned | None = None,
+        cuts: Mapping[str, CallCancelled] | None = None,
     ) -> None:
         self._calls = calls
+        self._cuts = cuts or {}
+        """Calls that were cut off: whoever comes to one in its place is cut off again, and is not asked about here."""
         self._matches = tuple(matches)
         self._read = read
         self.learned = learned or Learned()
@@ -307,6 +310,10 @@ class Matcher:
 
     def _changed_step(self, asked: Asked, here: Past) -> Answer:
         if here.state not in (PastState.DONE, PastState.FAILED):
+            cut = self._cuts.get(here.address)
+            if cut is not None and not cut.before:
+                del self._taken[here.address]
+                return New(self._free(asked))  # Put in front of one that was cut off.
             return Rerun(here, counts=False)  # An attempt that was cut off just runs with what is asked for now.
         if here.kept == asked.digest:
             return Same(here)
@@ -460,6 +467,10 @@ class Matcher:
                 return Same(own)
         return New(self._free(asked), declared=declared)
 
+    def cut_off(self, asked: Asked, past: Past) -> Answer:
+        """An effect where this one was cut off: the same, one with other arguments that it stands for, or a stop."""
+        return self._as_recorded(asked, past)
+
     def _as_recorded(self, asked: Asked, past: Past) -> Answer:
         if past.kind != asked.kind:
             return Changed(past)
@@ -492,6 +503,11 @@ class Matcher:
         """Whether an effect that was done stands for one with other noted values: it is not made, which has to be told."""
         is_done = asked.fenced and bool(asked.noted) and past.state in (PastState.DONE, PastState.FAILED)
         return is_done and past.kept != asked.whole and self._holdings.is_loose(past, asked)
+
+    def has_other(self, asked: Asked, past: Past) -> bool:
+        """Whether a step on record that nobody has asked for, and not that one, has these arguments."""
+        group = self._group(asked.kind, asked.path, asked.name).values()
+        return any(one is not past and not one.asked and self.same(one, asked) for one in group)
 
     def at(self, asked: Asked) -> Past | None:
         """The record that a call leads to whose arguments nobody knows yet."""

@@ -86,7 +86,7 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     session.enter_verb(place)
     coming = place.scope.coming(spec.name)
     cancellations.entering(place, coming)
-    if (cut := cancellations.recorded(place, coming)) is not None:
+    if (cut := cancellations.recorded(place, coming)) is not None and _is_there(place, spec, args, kwargs, cut):
         place.scope.take(spec.name)
         await _again(place, spec, args, kwargs, cut)
     if (cut := cancellations.to_strike(place, coming)) is not None:
@@ -134,6 +134,11 @@ async def held(place: Place, name: str, address: str) -> None:
                 place.scope.take(name)
             cancellations.cut_off(place, address)
         raise
+
+
+def _is_there(place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled) -> bool:
+    past = place.session.state.calls.get(cut.address)
+    return past is None or place.session.is_cut_off_there(place, past, spec, args, kwargs)
 
 
 async def _again(

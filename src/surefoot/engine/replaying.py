@@ -85,6 +85,16 @@ class Backlog:
             if past.address.startswith(path) and self._is_expected(past, elapsed, SLACK_SECONDS):
                 yield past
 
+    def is_behind(self, place: Place, seq: int | None, address: str = "") -> bool:
+        """Whether this line of control has yet to ask for effects that were recorded before that entry: what it asks for
+        now, at that address, comes in front of them.
+        """
+        return not place.undoing and any(
+            past.kind == "effect" and past.address != address and past.address.startswith(place.scope.path)
+            and not is_elsewhere(place, past.address)
+            for past in self.before(seq)
+        )  # fmt: skip
+
     def _is_expected(self, past: Past, elapsed: float, slack_seconds: float) -> bool:
         """Not for much longer than it took the process that recorded it to come to it."""
         starts = self._session.state.adoptions

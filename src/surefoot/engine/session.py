@@ -210,7 +210,7 @@ class Session:
         """The same: when the last call was made to its end."""
         self._open: dict[str, bool] = {}
         """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
-        self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned)
+        self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned, cuts=state.cuts)
         self._matching = threading.Lock()
         self.open_branches: dict[str, tuple[str, ...]] = {}
         """Scopes of branches of `sf.map` and `sf.gather` that have not ended."""
@@ -426,15 +426,31 @@ class Session:
                 return Halted(other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw_args))
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
+    def is_cut_off_there(
+        self, place: Place, past: Past, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """Whether a call comes to where this one was cut off, so that it is cut off again: also a step with other arguments,
+        since it gave nothing. A step that was put in front is none: it is on record by itself, or what was done before the
+        other one was cut off is yet to come.
+        """
+        raw, digest = self._encoded(past.address, spec, args, kwargs)
+        asked = self.asked(place, spec, past.address, raw, digest)
+        if asked.fenced or asked.kind != past.kind or self.matcher.same(past, asked):
+            return True
+        return not (self.matcher.has_other(asked, past) or self.backlog.is_behind(place, past.first, past.address))
+
     def require_same(
         self, place: Place, past: Past, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """A call that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
+        """An effect that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
         raw, digest = self._encoded(past.address, spec, args, kwargs)
-        if digest != past.digest:
-            raise self.stopped(
-                place, other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw)
-            )
+        address = f"{place.scope.path}{spec.name}#{place.scope.count(spec.name)}"
+        asked = self.asked(place, spec, address, raw, digest)
+        found = self.matcher.cut_off(asked, past) if asked.fenced else None
+        if isinstance(found, Kept):
+            self._keep(past, asked, found.why)
+        elif isinstance(found, Changed):
+            raise self.stopped(place, self._other_call(past, asked, is_cut_off=True))
 
     def _encoded(
         self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -531,10 +547,11 @@ class Session:
         self.is_unheard = True
         return self.suspended(place, after(self.now(), HEAR_AGAIN_SECONDS))
 
-    def _other_call(self, past: Past, asked: Asked) -> Stop:
+    def _other_call(self, past: Past, asked: Asked, *, is_cut_off: bool = False) -> Stop:
         return other_arguments(
             self.run, past, asked.address, asked.name, self.bytes_of(past), asked.args, kind=asked.kind,
-            digest=asked.digest, nothing=not self.live, twin=self.matcher.twin(past, asked),
+            digest=asked.digest, nothing=not self.live, twin="" if is_cut_off else self.matcher.twin(past, asked),
+            is_cut_off=is_cut_off,
         )  # fmt: skip
 
     def _held_by_another(self, past: Past, by: Asked, asked: Asked, *, is_said: bool) -> Stop:
@@ -542,7 +559,8 @@ class Session:
 
     def learn_from(self, learned: Learned, told_kept: set[str]) -> None:
         """What a rehearsal has found out counts for this drive."""
-        self.matcher = Matcher(self.state.calls, self.state.matches, self._whole_bytes, learned=learned)
+        state = self.state
+        self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned, cuts=state.cuts)
         self.may_hear_again = self.hearings < MOST_HEARINGS
         self.told_kept = frozenset(told_kept)
 

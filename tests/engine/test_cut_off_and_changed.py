@@ -148,3 +148,20 @@ def test_an_effect_that_was_cut_off_stops_with_cures_that_work(program, ledger, 
 
     assert again.stdout.strip() == "late", again.stdout
     assert ledger.lines == ["send in", "pay 1", "send late", "ask end"]
+
+
+def test_another_time_out_is_for_new_runs_and_that_is_told(program, ledger):
+    """What cut the call off is not recorded of `asyncio.timeout`: a run in flight keeps it, by `sf.patched`."""
+    interrupted(program, "asyncio", STEP)
+    program.write(code("sf", STEP))
+
+    stop = program.run()
+
+    assert stop.returncode == 3, stop.stdout
+    assert "in new runs:   async with sf.timeout(...)" in stop.stdout
+    assert 'in this run:   keep the old way: if sf.patched("…"): … else: …' in stop.stdout
+    both = f'({LIMITS["sf"]} if sf.patched("limit") else {LIMITS["asyncio"]})'
+    program.write(CODE.replace("LIMIT", both).replace("SLOW", STEP))
+    again = program.run()
+    assert again.stdout.strip() == "late", again.stdout
+    assert ledger.lines == LATE

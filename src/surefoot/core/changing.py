@@ -11,6 +11,7 @@ from surefoot.core.differing import changes, hints
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, changed, cures, perhaps_plain
 from surefoot.core.matching import CHILD, Asked, is_child, split
+from surefoot.core.reopening import Undone
 from surefoot.errors import UsageError
 
 MOST_NAMES = 5
@@ -68,6 +69,50 @@ def _cures_of_new(
     if gone and gone != CHILD:
         told.append(("gone for good?", f'sf.removed("{gone}") in the module'))
     told.append(("neither?", f"put the old code back and run {quoted} again"))
+    return tuple(told)
+
+
+def taken_for_done(run: str, asked: Asked | None, found: list[Undone], *, gone: Sequence[str], nothing: bool) -> Stop:
+    """The code goes on from effects that were undone since. `asked`: the new effect that it comes to; None: its end.
+
+    `gone`: effects among them that have no undo in the code any more.
+    """
+    found = sorted(found, key=lambda one: one.effect.first)
+    told = [_undone(one) for one in found[:MOST_NAMES]]
+    told += [f"{len(found) - MOST_NAMES} more were undone"] if len(found) > MOST_NAMES else []
+    as_if = "as if it stood" if len(found) == 1 else "as if they stood"
+    goes_on = f"and the code goes on {as_if}" if not gone else f"and the code has no undo of {', '.join(gone)} any more"
+    where = f", {asked.address}" if asked is not None else ""
+    executed = f" {_nothing(asked.address, nothing=nothing)}" if asked is not None else ""
+    message = f"run {run}{where}: {', '.join(told)}, {goes_on}.{executed}"
+    first = found[0]
+    facts = {"recorded": first.undo.address, "asked": asked.address if asked is not None else "nothing"}
+    if asked is not None:
+        facts["digest"] = asked.digest
+    return Stop("CodeChanged", message, first.effect.address, facts, _cures_of_undone(run, asked, found, gone))
+
+
+def _undone(one: Undone) -> str:
+    if one.undo.state.value == "done":
+        return f"{one.effect.address} was undone ({one.undo.address})"
+    return f"{one.effect.address} may have been undone ({one.undo.address} is in doubt)"
+
+
+def _cures_of_undone(
+    run: str, asked: Asked | None, found: list[Undone], gone: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    quoted, first = shlex.quote(run), shlex.quote(found[0].effect.address)
+    told = [("by mistake?", f"put the undo of {name} back, and run {quoted} again") for name in gone]
+    for one in found:
+        if one.undo.state.value != "done":
+            settle = f"surefoot settle {quoted} {shlex.quote(one.undo.address)} --not-happened"
+            told.append((f"{one.effect.address} was not undone?", settle))
+    told.append(("old code:", f"put it back and run {quoted} again"))
+    if asked is not None and asked.name != CHILD and not gone:
+        new = f"surefoot match {quoted} {shlex.quote(asked.address)} --new"
+        told.append((f"still undone, behind {asked.address}?", new))
+    told.append(("do it once more, asked about each?", f"surefoot runs rewind {quoted} --at {first}"))
+    told.append(("leave it undone?", f"surefoot runs cancel {quoted}"))
     return tuple(told)
 
 

@@ -72,7 +72,8 @@ def undone(calls: Iterable[Past]) -> list[Undone]:
                 standing.setdefault(name, []).append(past)
             continue
         earlier = standing.get(name.removesuffix(_UNDO), [])
-        newest = next((effect for effect in reversed(earlier) if effect.address.startswith(scope)), None)
+        inside = (effect for effect in reversed(earlier) if effect.address.startswith(scope))
+        newest = next(inside, earlier[-1] if earlier else None)  # `sf.undo` may stand in another scope.
         if newest is not None:
             earlier.remove(newest)
             if past.state in _HAPPENED:

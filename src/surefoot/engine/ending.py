@@ -105,6 +105,7 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
     unasked = [past for past in session.state.calls.values() if not past.asked and not is_void(past)]
     # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
     given_up = {past.address for past in unasked if past.kind == "effect" and (past.rewound or is_removed(past))}
+    given_up -= {one.undo.address for one in session.taken_back()}
     session.stops += session.open_removed() or _unsettled(session, unasked, given_up)
     if session.stops:
         return (yield from _stop(session))
@@ -156,7 +157,11 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
 
 
 def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
-    """Recorded effects that the code no longer asks for; or those whose outcome nobody knows."""
+    """Effects that it takes for done and that were undone; recorded ones that it no longer asks for; or those whose outcome
+    nobody knows.
+    """
+    if undone := session.taken_back():
+        return [session.goes_on_from(undone)]
     if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
         return [no_longer_asked(session.run, missing, session.matcher.in_use(), unknown(missing))]
     # Code that was cancelled, or that caught what it must not, went on without them.

@@ -22,6 +22,9 @@ def removed(*names: Any) -> None:
     for name in names:
         if not isinstance(name, str) or not name:
             raise UsageError(f"sf.removed({name!r:.60}): the name of an effect that the code no longer has")
+        if name.endswith(".undo"):
+            effect = name.removesuffix(".undo")
+            raise UsageError(f'sf.removed({name!r:.60}): an undo belongs to its effect: sf.removed("{effect}")')
         _removed.add(escape(name))
 
 

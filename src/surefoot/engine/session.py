@@ -29,6 +29,7 @@ from surefoot.core.changing import (
     new_effect,
     other_arguments,
     still_in_use,
+    taken_for_done,
     too_many,
     two_of_one_name,
 )
@@ -106,7 +107,7 @@ from surefoot.engine.signals import (
     StopSignal,
     SuspendSignal,
 )
-from surefoot.engine.spec import CallSpec, unknown
+from surefoot.engine.spec import CallSpec, known_effect, unknown
 from surefoot.errors import (
     Damaged,
     Fenced,
@@ -499,7 +500,7 @@ class Session:
             case New(free, declared):
                 if not asked.fenced:
                     return free, None
-                stop = self._fenced(asked) if not declared else None
+                stop = self._fenced(asked) if not (declared or _is_leaving(place)) else None
                 if stop is None and (self._is_unseen(free) if declared else self._is_early()):
                     raise self._hear_again(place)
                 return (free, None) if stop is None else Halted(stop)
@@ -525,11 +526,35 @@ class Session:
         """Whether nobody has looked yet what follows an effect that is declared new: it may be a stop."""
         self.declared.add(address)
         heard = address in self.matcher.learned.ahead or not (self.may_hear_again and self.advanced)
-        return not (heard or self.dry) and bool(self.missed())
+        return not (heard or self.dry) and self.may_stop()
+
+    def may_stop(self) -> bool:
+        """Whether something on record that the code has not asked for may stop what follows. What was let go counts, too:
+        it stops a new effect with the same arguments.
+        """
+        return bool(self.matcher.unasked() or self.taken_back())
 
     def missed(self) -> list[Past]:
-        """Executed effects that the code has not asked for so far, and that it would be missed for."""
-        return [past for past in self.matcher.unasked() if not (past.rewound or is_removed(past))]
+        """Executed effects and undos that the code has not asked for so far, and that would be missed."""
+        unasked = [past for past in self.matcher.unasked() if not (past.rewound or self.lets_go(past))]
+        return unasked + [one.undo for one in self.taken_back()]
+
+    def lets_go(self, past: Past) -> bool:
+        """Whether the code (`sf.removed`) or a person (`surefoot match --keep`) says that the run goes on without it."""
+        return is_removed(past)
+
+    def taken_back(self) -> list[Undone]:
+        """Effects that the code has asked for, and that were undone: so far it goes on as if they stood."""
+        heard = self.matcher.learned.asked
+        return [one for one in self._undone if one.effect.asked and self._is_missed(one.undo, heard)]
+
+    def _is_missed(self, undo: Past, heard: frozenset[str]) -> bool:
+        is_known = undo.asked or undo.rewound or undo.address in heard
+        return not is_known and matching.may_have_happened(undo)
+
+    def was_undone(self, address: str) -> bool:
+        """Whether an earlier process has undone this effect."""
+        return any(one.effect.address == address for one in self._undone)
 
     def _is_early(self) -> bool:
         """Whether a new step hides, in a branch that is open, which recorded effects the code asks for there."""
@@ -624,6 +649,8 @@ class Session:
             return next((stop for stop in self.stops if stop.reason == "CodeChanged"), None)
 
     def fence(self, asked: Asked) -> Stop | None:
+        if undone := self._undone_before(asked):
+            return self.goes_on_from(undone, asked)
         blocked = self.matcher.blocked(asked, may_still=partial(self._may_still, asked))
         blocked = [past for past in blocked if not self._is_let_go(past, asked)]
         if not blocked and self.has_strays and not self.dry:
@@ -636,6 +663,23 @@ class Session:
         return new_effect(
             self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live, unknown=unknown(blocked)
         )
+
+    def _undone_before(self, asked: Asked) -> list[Undone]:
+        """What was undone and the new effect would build on. An undo itself comes in the order of the code."""
+        if asked.name.endswith(".undo"):
+            return []
+        return [
+            one
+            for one in self.taken_back()
+            if matching.on_one_line(matching.split(one.undo.address)[0], asked.path)
+            or not self._may_still(asked, one.undo.address)
+        ]
+
+    def goes_on_from(self, undone: list[Undone], asked: Asked | None = None) -> Stop:
+        names = dict.fromkeys(matching.split(one.undo.address)[1].removesuffix(".undo") for one in undone)
+        specs = [known_effect(f"{name}#1") for name in names]
+        gone = [spec.name for spec in specs if spec is not None and spec.undo is None]
+        return taken_for_done(self.run, asked, undone, gone=gone, nothing=not self.live)
 
     def _is_let_go(self, past: Past, asked: Asked) -> bool:
         """Whether `sf.removed` lets a new effect pass by this record: it has another name and other arguments."""
@@ -947,7 +991,7 @@ class Session:
             return
         if self.is_called_off(place):
             raise self._felt(place, CancelSignal())
-        if place.line.leaving is not None and not place.undoing:
+        if place.line.leaving is not None and _is_leaving(place):
             raise place.line.leaving()
 
     def is_called_off(self, place: Place) -> bool:
@@ -1163,6 +1207,7 @@ class Session:
         self.state.calls, self.state.cuts = {}, {}
         self.__dict__.pop("backlog", None)
         self.__dict__.pop("_counts", None)
+        self.__dict__.pop("_undone", None)
         self.counted.clear()
         self.state.matches = []
         self.matcher = Matcher(self.state.calls, (), self._whole_bytes)
@@ -1223,6 +1268,11 @@ def _is_call_of(name: str, address: str) -> bool:
 def _known_as(scope: Scope) -> tuple[str, ...]:
     """Where its calls are on record: under its path, or where a declaration (`was=`) says."""
     return (scope.path, *(path for path, counted in scope.also if counted))
+
+
+def _is_leaving(place: Place) -> bool:
+    """Whether the code is on its way out of a cancelled saga: no call begins there but undos."""
+    return place.line.leaving is not None and not place.undoing
 
 
 def _never() -> bool:

@@ -454,7 +454,7 @@ def _gate(session: Session, plan: Plan) -> Loop:
         with gate.on_stage(rehearsal):
             outcome = yield from _performed(rehearsal, plan)
             stops, learnt, notes = rehearsal.judged(outcome), rehearsal.learnt(), rehearsal.notes()
-            hides = bool(rehearsal.declared and rehearsal.missed())
+            hides = bool(rehearsal.declared) and rehearsal.may_stop()
         if rehearsal.trouble is not None and not stops:
             session.own_damage = rehearsal.own_damage
             if (unreadable := gate.as_stop(state.run, rehearsal.trouble)) is None:

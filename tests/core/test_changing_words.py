@@ -99,6 +99,24 @@ def test_many_are_counted_and_doubt_is_named():
     assert "send#1, send#2, send#3, send#4, send#5 and 2 more, which were executed; send#1 is in doubt." in stop.message
 
 
+def test_those_with_the_same_arguments_are_named():
+    """Only one of them can have been renamed."""
+    found = [past("charge#1"), past("mail#1")]
+
+    stop = changing.new_effect("r", asked("notify#1"), found, alike=1, in_use=NONE, nothing=True)
+
+    assert "charge#1, mail#1, which were executed, charge#1 with the same arguments. Renamed" in stop.message
+
+
+def test_one_that_was_taken_out_is_kept_for_this_run():
+    """Not the one with the same arguments: that one was renamed or moved. Nor one in doubt."""
+    found = [past("charge#1"), past("mail#1"), past("mail#2", state=PastState.IN_DOUBT)]
+
+    stop = changing.new_effect("r", asked("notify#1"), found, alike=1, in_use=NONE, nothing=True)
+
+    assert [do for do in cures(stop) if "--keep" in do] == ["surefoot match r 'mail#1' --keep"]
+
+
 def test_what_was_executed_in_this_very_drive_is_not_denied():
     stop = changing.new_effect("r", asked("notify#1"), [past("send#1")], alike=0, in_use=NONE, nothing=False)
 

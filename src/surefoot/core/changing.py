@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from surefoot.core import values
 from surefoot.core.differing import changes, hints
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, changed, cures, perhaps_plain
+from surefoot.core.history import Past, changed, cures, perhaps_plain, taken_out
 from surefoot.core.matching import CHILD, Asked, is_child, split
 from surefoot.core.reopening import Undone
 from surefoot.errors import UsageError
@@ -28,12 +28,15 @@ def new_effect(
 ) -> Stop:  # fmt: skip
     """A new effect, while some on record were not asked for: it may be one of them.
 
-    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code asks for.
-    `unknown`: those that no loaded code has. Nobody can say that they are no plain functions now, and were not called.
+    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code has, asked
+    for by now or not. `unknown`: those that no loaded code has. Nobody can say that they are no plain functions now, and
+    were not called.
     """
     names = names_of(blocked)
     many = len(blocked) > 1
     were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike == len(blocked) else ''}"
+    if 0 < alike < len(blocked):
+        were += f", {names_of(blocked[:alike])} with the same arguments"
     doubtful = [past for past in blocked if past.state.value == "in doubt"]
     if doubtful:
         were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
@@ -65,6 +68,7 @@ def _cures_of_new(
     declared = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
     told.append(("new?", declared + 'keep the old way for this run: if sf.patched("…"): … else: …'))
     told.append(("new, this run only?", f"surefoot match {quoted} {address} --new"))
+    told += taken_out(run, blocked[alike:])
     gone = next((name for past in blocked[alike:] if (name := split(past.address)[1]) not in in_use), "")
     if gone and gone != CHILD:
         told.append(("gone for good?", f'sf.removed("{gone}") in the module'))

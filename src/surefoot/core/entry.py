@@ -427,7 +427,8 @@ class CodeMatched(Entry, frozen=True, kw_only=False):
     other: str = ""
     note: str = ""
     shown: tuple[str, ...] = ()
-    """Digests of the arguments with which the run stood at such calls: the word is about those. Empty: about any."""
+    """Digests of the arguments with which the run stood at such calls: the word is about those. Empty: about any.
+    `unasked`: it is about recorded calls that the code did not ask for, and goes on without."""
 
 
 class CallCancelled(Entry, frozen=True, kw_only=False):

@@ -15,6 +15,8 @@ from msgspec import Raw
 from surefoot.core.entry import Due, EffectLandedLate, Kept, RunAdopted, Stop, Value
 from surefoot.errors import Stopped
 
+_TAKEN_OUT, _MOST_TAKEN_OUT = "taken out, this run only?", 3
+
 
 class PastState(Enum):
     STARTED = "started"
@@ -149,7 +151,29 @@ def no_longer_asked(
     called = dict.fromkeys(_name(past.address) for past in pasts if past.kind == "effect")
     gone = ", ".join(f'"{name}"' for name in called if name not in in_use)
     told = (("gone for good?", f"sf.removed({gone}) in the module"),) if gone else ()
-    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, (*told, *cures(run)))
+    facts = {"recorded": names, "asked": "nothing", "unasked": "\n".join(past.address for past in pasts)}
+    return Stop(
+        "CodeChanged",
+        message,
+        pasts[0].address,
+        facts,
+        (*_settle(run, pasts), *taken_out(run, pasts), *told, *cures(run)),
+    )
+
+
+def _settle(run: str, pasts: list[Past]) -> tuple[tuple[str, str], ...]:
+    """Whether it happened has to be said first."""
+    doubtful = next((past.address for past in pasts if past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)), "")
+    settle = f"surefoot settle {shlex.quote(run)} {shlex.quote(doubtful)}"
+    told = ((f"{doubtful} happened?", f"{settle} --happened 'JSON'"), ("it did not?", f"{settle} --not-happened"))
+    return told if doubtful else ()
+
+
+def taken_out(run: str, pasts: list[Past]) -> tuple[tuple[str, str], ...]:
+    """What a person may say of recorded effects that the code goes on without. Doubt is settled first."""
+    known = [past.address for past in pasts if past.state in (PastState.DONE, PastState.FAILED)]
+    keep = f"surefoot match {shlex.quote(run)}"
+    return tuple((_TAKEN_OUT, f"{keep} {shlex.quote(address)} --keep") for address in known[:_MOST_TAKEN_OUT])
 
 
 def perhaps_plain(names: Iterable[str]) -> str:
@@ -159,7 +183,7 @@ def perhaps_plain(names: Iterable[str]) -> str:
 
 
 def _name(address: str) -> str:
-    return address.rpartition("/")[2].rpartition("#")[0]
+    return address.rpartition("/")[2].rpartition("#")[0].removesuffix(".undo")
 
 
 def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:

@@ -31,6 +31,8 @@ IDENTITY: Final = ("is", "new")
 """What a person may say: which call it is …"""
 MANNER: Final = (KEEP, RERUN)
 """… and what becomes of a record whose arguments are others now."""
+UNASKED: Final = "unasked"
+"""In place of arguments: a person speaks of recorded calls that the code did not ask for."""
 NOTED: Final = "only what noted= names differs"
 ACTED_ON: Final = "effects were executed after it"
 _BELONGS: Final = re.compile(r"\.undo$|#\d+\.repair\d+$")
@@ -761,10 +763,23 @@ class Matcher:
             if not on_one_line(split(past.address)[0], asked.path) and self.same_values(past, asked)
         ]
 
+    def is_left(self, past: Past) -> bool:
+        """Whether a person said that what was done stands, and that the code goes on without it. Not what is in doubt."""
+        if self.is_plain or past.state not in (PastState.DONE, PastState.FAILED):
+            return False
+        said = [match for seq, match in self._matches if match.how == KEEP and past.first < seq]
+        about_it = [match for match in said if fits(match.address, past.address)]
+        # Said of one call and of no arguments, it is about the record, whatever the code asks for.
+        return any(UNASKED in match.shown or not (match.shown or "*" in match.address) for match in about_it)
+
+    def is_alike(self, past: Past, asked: Asked) -> bool:
+        """Whether a new effect may be this one by its arguments alone."""
+        return self.same_values(past, asked) or self._says_more(past, asked)
+
     def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
         path = split(past.address)[0]
         if past.rewound:  # Whoever sent the run back may want another way.
-            return self.same_values(past, asked) or self._says_more(past, asked)
+            return self.is_alike(past, asked)
         if on_one_line(path, asked.path):
             return True
         return not may_still(past.address) or self.same_values(past, asked)

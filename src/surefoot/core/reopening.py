@@ -81,6 +81,11 @@ def undone(calls: Iterable[Past]) -> list[Undone]:
     return found
 
 
+def is_over(one: Undone) -> bool:
+    """The code no longer asks for the effect, and it is known that it was undone: nobody misses the undo."""
+    return not one.effect.asked and one.undo.state is PastState.DONE
+
+
 def undone_around(state: RunState, failed: list[Past]) -> Undone | None:
     """An effect that was done before one of these calls, on its line of control, and undone after it."""
     building = [past for past in failed if not is_undo(past.address)]

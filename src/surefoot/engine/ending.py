@@ -29,15 +29,14 @@ from surefoot.core.entry import (
     Stop,
 )
 from surefoot.core.history import Past, no_longer_asked
-from surefoot.core.matching import may_have_happened
+from surefoot.core.matching import is_child, may_have_happened
 from surefoot.core.parking import unavailable
-from surefoot.core.reopening import is_void
+from surefoot.core.reopening import is_over, is_void
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RunState
 from surefoot.engine.config import alert, loud
 from surefoot.engine.pasting import name_store
 from surefoot.engine.people import alert_of, identity
-from surefoot.engine.removing import is_removed
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
 from surefoot.engine.spec import unknown
@@ -104,8 +103,7 @@ def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> N
 def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
     unasked = [past for past in session.state.calls.values() if not past.asked and not is_void(past)]
     # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
-    given_up = {past.address for past in unasked if past.kind == "effect" and (past.rewound or is_removed(past))}
-    given_up -= {one.undo.address for one in session.taken_back()}
+    given_up = _given_up(session, unasked)
     session.stops += session.open_removed() or _unsettled(session, unasked, given_up)
     if session.stops:
         return (yield from _stop(session))
@@ -132,6 +130,14 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
     raw = Raw(values.encode_error(outcome, session.mask))
     yield Append(RunFailed(raw, left))
     return Failed(raw, outcome)
+
+
+def _given_up(session: Session, unasked: list[Past]) -> set[str]:
+    """Executed effects and children without which the run may end. An undo goes with its effect."""
+    calls = [past for past in unasked if past.kind == "effect" or is_child(past)]
+    given_up = {past.address for past in calls if past.rewound or session.lets_go(past)}
+    given_up |= {one.undo.address for one in session.undos if is_over(one)}
+    return given_up - {one.undo.address for one in session.taken_back()}
 
 
 def _tell_what_failed_in_doubt(session: Session) -> None:
@@ -175,8 +181,8 @@ def _warn_unclaimed(session: Session, unclaimed: tuple[str, ...], given_up: set[
         log.warning("run %s: the code no longer asks for recorded steps: %s", session.run, ", ".join(steps))
     if given_up:
         log.warning(
-            "run %s: effects that were executed before the run was sent back, or that sf.removed names, are not asked for "
-            "any more, and nothing was undone: %s",
+            "run %s: effects that were executed before the run was sent back, or that sf.removed or a person (surefoot "
+            "match --keep) lets go, are not asked for any more, and nothing was undone: %s",
             session.run,
             ", ".join(sorted(given_up)),
         )

@@ -32,7 +32,6 @@ from surefoot.engine.config import settings
 from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
 from surefoot.engine.rehearsal import rehearsing
-from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.spec import decorated_as, is_effect, is_noted
@@ -117,7 +116,7 @@ class Rehearsal(Session):
             asked,
             frozenset(self.ended_branches),
             frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
-            self.matcher.unproven((path for _, path, _, _ in planned), is_removed),
+            self.matcher.unproven((path for _, path, _, _ in planned), self.lets_go),
         )
 
     def notes(self) -> list[str]:

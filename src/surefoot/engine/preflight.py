@@ -335,7 +335,7 @@ def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
 
 def _foreseen(stop: Stop) -> Stop:
     """No run stands at this stop yet, and an answer to what was not asked is refused."""
-    needs_stop = (" --is ", "--new")
+    needs_stop = (" --is ", "--new", *(("--keep",) if "unasked" in stop.facts else ()))
     cures = (
         (f"{when} (once it has stopped)" if " match " in do and any(one in do for one in needs_stop) else when, do)
         for when, do in stop.cures

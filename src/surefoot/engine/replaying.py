@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surefoot.core.history import Past
 from surefoot.engine.current import Line, Place
-from surefoot.engine.removing import is_removed
 
 if TYPE_CHECKING:
     import asyncio
@@ -48,7 +47,7 @@ class Backlog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        calls = (past for past in list(session.state.calls.values()) if _counts(past) and not is_removed(past))
+        calls = (past for past in list(session.state.calls.values()) if _counts(past) and not session.lets_go(past))
         self._calls = sorted(calls, key=lambda past: past.first)
         self._next = 0
         groups: dict[str, list[Past]] = {}

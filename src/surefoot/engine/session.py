@@ -107,7 +107,7 @@ from surefoot.engine.signals import (
     StopSignal,
     SuspendSignal,
 )
-from surefoot.engine.spec import CallSpec, known_effect, unknown
+from surefoot.engine.spec import CallSpec, effect_from, is_effect, unknown
 from surefoot.errors import (
     Damaged,
     Fenced,
@@ -541,12 +541,12 @@ class Session:
 
     def lets_go(self, past: Past) -> bool:
         """Whether the code (`sf.removed`) or a person (`surefoot match --keep`) says that the run goes on without it."""
-        return is_removed(past)
+        return is_removed(past) or self.matcher.is_left(past)
 
     def taken_back(self) -> list[Undone]:
         """Effects that the code has asked for, and that were undone: so far it goes on as if they stood."""
         heard = self.matcher.learned.asked
-        return [one for one in self._undone if one.effect.asked and self._is_missed(one.undo, heard)]
+        return [one for one in self.undos if one.effect.asked and self._is_missed(one.undo, heard)]
 
     def _is_missed(self, undo: Past, heard: frozenset[str]) -> bool:
         is_known = undo.asked or undo.rewound or undo.address in heard
@@ -554,7 +554,7 @@ class Session:
 
     def was_undone(self, address: str) -> bool:
         """Whether an earlier process has undone this effect."""
-        return any(one.effect.address == address for one in self._undone)
+        return any(one.effect.address == address for one in self.undos)
 
     def _is_early(self) -> bool:
         """Whether a new step hides, in a branch that is open, which recorded effects the code asks for there."""
@@ -659,7 +659,8 @@ class Session:
             return next(iter(self.open_removed()), None)
         alike = [past for past in blocked if self.matcher.same_values(past, asked)]
         likely = [*alike, *(past for past in blocked if past not in alike)]
-        in_use = self.matcher.in_use()
+        names = {matching.split(past.address)[1] for past in likely}
+        in_use = self.matcher.in_use() | frozenset(filter(is_effect, names))
         return new_effect(
             self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live, unknown=unknown(blocked)
         )
@@ -677,12 +678,16 @@ class Session:
 
     def goes_on_from(self, undone: list[Undone], asked: Asked | None = None) -> Stop:
         names = dict.fromkeys(matching.split(one.undo.address)[1].removesuffix(".undo") for one in undone)
-        specs = [known_effect(f"{name}#1") for name in names]
+        specs = [effect_from(name, self._origins.get(name, "")) for name in names]
         gone = [spec.name for spec in specs if spec is not None and spec.undo is None]
         return taken_for_done(self.run, asked, undone, gone=gone, nothing=not self.live)
 
     def _is_let_go(self, past: Past, asked: Asked) -> bool:
-        """Whether `sf.removed` lets a new effect pass by this record: it has another name and other arguments."""
+        """Whether a new effect passes by this record: it has other arguments, and a person spoke of the record; or it has
+        another name as well, and `sf.removed` names the record's.
+        """
+        if self.matcher.is_left(past):
+            return not self.matcher.is_alike(past, asked)
         is_other = matching.split(past.address)[1] != asked.name and not self.matcher.same_values(past, asked)
         return is_other and is_removed(past)
 
@@ -851,10 +856,10 @@ class Session:
         return [address for key, address in self.evidence.begun.items() if key not in self.asked_keys]
 
     def _undone_meanwhile(self, place: Place, address: str, spec: CallSpec) -> Stop | None:
-        return None if place.undoing or spec.undoes else undone_meanwhile(self.run, address, self._undone)
+        return None if place.undoing or spec.undoes else undone_meanwhile(self.run, address, self.undos)
 
     @cached_property
-    def _undone(self) -> list[Undone]:
+    def undos(self) -> list[Undone]:
         """What earlier processes did and took back."""
         return undone(list(self.state.calls.values()))
 
@@ -1207,7 +1212,7 @@ class Session:
         self.state.calls, self.state.cuts = {}, {}
         self.__dict__.pop("backlog", None)
         self.__dict__.pop("_counts", None)
-        self.__dict__.pop("_undone", None)
+        self.__dict__.pop("undos", None)
         self.counted.clear()
         self.state.matches = []
         self.matcher = Matcher(self.state.calls, (), self._whole_bytes)

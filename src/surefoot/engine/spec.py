@@ -528,6 +528,11 @@ def known_effect(address: str) -> CallSpec | None:
     return next(iter(known.values())) if len(known) == 1 else None
 
 
+def effect_from(name: str, origin: str) -> CallSpec | None:
+    """The effect of that name that is defined there."""
+    return _effects.get(name, {}).get(origin)
+
+
 def all_effects() -> list[CallSpec]:
     """Those that this process knows."""
     return [spec for found in list(_effects.values()) for spec in list(found.values())]

@@ -272,3 +272,43 @@ def test_an_effect_that_the_code_still_has_is_not_called_gone(mail, tell, ledger
         mail("a")
 
     assert not any("sf.removed" in do for do in dict(stopped(body).cures).values())
+
+
+def test_a_note_is_about_what_happened(ledger, caplog):
+    """It said that a result is kept, and the step ran."""
+
+    @sf.step
+    def ask(q: str) -> str:
+        ledger.write(f"ask {q}")
+        return q
+
+    @sf.effect
+    def send(to: str) -> None:
+        ledger.write(f"send {to}")
+
+    @sf.effect
+    def book(to: str) -> None:
+        ledger.write(f"book {to}")
+
+    def old():
+        ask("plan")
+        send("fixed")
+        ask("next")
+        book("q")
+        raise Cut
+
+    def new():
+        ask("pre")
+        ask("plan well")
+        send("fixed")
+        ask("next!")
+        book("q")
+        return "done"
+
+    started(old)
+
+    assert resumed(new) == "done"
+    ran = [line.removeprefix("ask ") for line in ledger.lines[4:]]
+    notes = [record.getMessage() for record in caplog.records if "is kept" in record.getMessage()]
+    assert ran
+    assert not [note for note in notes for line in ran if note.endswith(f'-> "{line}"')]

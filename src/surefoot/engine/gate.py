@@ -119,8 +119,10 @@ class Rehearsal(Session):
             self.matcher.unproven((path for _, path, _, _ in planned), self.lets_go),
         )
 
-    def notes(self) -> list[str]:
-        kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in self.kept]
+    def notes(self, unproven: frozenset[str]) -> list[str]:
+        """What the drive will do. `unproven`: steps that it does not keep, though they were kept here."""
+        known = ((past, asked, why) for past, asked, why in self.kept if past.address not in unproven)
+        kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in known]
         counted = [found.note(self.run) for found in self.counted.values()]
         return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first)) + counted
 

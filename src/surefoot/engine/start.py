@@ -453,7 +453,8 @@ def _gate(session: Session, plan: Plan) -> Loop:
         rehearsal = gate.Rehearsal(session.runtime, state, session.journal.head, learned=learned, claimed=session.live)
         with gate.on_stage(rehearsal):
             outcome = yield from _performed(rehearsal, plan)
-            stops, learnt, notes = rehearsal.judged(outcome), rehearsal.learnt(), rehearsal.notes()
+            stops, learnt = rehearsal.judged(outcome), rehearsal.learnt()
+            notes = rehearsal.notes(learnt.unproven)
             hides = bool(rehearsal.declared) and rehearsal.may_stop()
         if rehearsal.trouble is not None and not stops:
             session.own_damage = rehearsal.own_damage
@@ -466,7 +467,8 @@ def _gate(session: Session, plan: Plan) -> Loop:
     if hides and not stops:
         stops, passed = yield from _look_ahead(session, plan, learnt)
         learnt = replace(learnt, ahead=passed)
-    session.learn_from(learnt, {*(past.address for past, _, _ in rehearsal.kept), *rehearsal.counted})
+    told = {past.address for past, _, _ in rehearsal.kept} - learnt.unproven
+    session.learn_from(learnt, told | set(rehearsal.counted))
     session.stops += stops
     if not stops:
         for note in notes:

@@ -41,11 +41,12 @@ def new_effect(
     if doubtful:
         were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
     what = "child run" if asked.name == CHILD else "effect"
+    plain = perhaps_plain(name for past in blocked[alike:] if (name := split(past.address)[1]) in unknown)
+    executed = "No effect was executed." if plain and nothing else _nothing(asked.address, nothing=nothing)
     message = (
         f"run {run}: the code now asks for the {what} {asked.address}, which is not on record, and has not asked for "
-        f"{names}, which {were}. Renamed, moved, or new? "
-        + ("No effect was executed." if unknown and nothing else _nothing(asked.address, nothing=nothing))
-    ) + perhaps_plain(name for past in blocked[alike:] if (name := split(past.address)[1]) in unknown)
+        f"{names}, which {were}. Renamed, moved, or new? {executed}{plain}"
+    )
     unasked = "\n".join(past.address for past in blocked)
     facts = {"asked": asked.address, "recorded": names, "unasked": unasked, "digest": asked.digest}
     return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))

@@ -154,7 +154,7 @@ CASES = [
         "WANT": stops(
             "run r: the code now asks for the effect notify#1, which is not on record, and has not asked for send#1, "
             "send#2, which were executed",
-            "Renamed, moved, or new? No effect was executed.",
+            "Renamed, moved, or new? Nothing was executed.",
             '@sf.effect(was="send") on notify',
             "@sf.effect(was=None) on notify",
             "if sf.patched(",

@@ -122,3 +122,30 @@ def test_a_scope_that_is_opened_behind_a_new_step_is_waited_for(interrupted, pro
 
     assert again.stdout.strip() == "done", again.stdout
     assert sorted(ledger.lines) == [f"send u{n}" for n in range(4)]
+
+
+ASKED = '        await ask(f"q{n}", 0.6 if n == 3 else 0.05 * n)'
+TOLD = ASKED.replace("await", "ledger(await") + ")"
+
+
+@pytest.mark.parametrize(
+    ("code", "given"),
+    [
+        ('        ledger(await ask(f"n{n}"))\n' + TOLD, ["n0", "n1", "n2", "n3", "q0", "q1", "q2", "q3"]),
+        (TOLD.replace("q{n}", "reworded {n}"), ["q0", "q1", "q2", "reworded 3"]),
+    ],
+    ids=["put in front", "reworded"],
+)
+def test_each_task_is_heard_before_one_that_comes_to_something_new_ends_them(interrupted, program, ledger, code, given):
+    """A TaskGroup cancels the others for it. Not heard, what was put in front there was given the recorded answer, and what
+    was only reworded ran again, though effects were executed after it.
+    """
+    interrupted("asks")
+    program.write(CODE.replace(ASKED, code))
+
+    again = program.run("asks")
+
+    assert again.returncode == 0, again.stdout + again.stderr
+    told = {line for line in ledger.lines if not line.startswith("send")}
+    assert sorted(told) == given
+    assert sorted(line for line in ledger.lines if line not in told) == [f"send u{n}" for n in range(4)]

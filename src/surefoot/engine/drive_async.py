@@ -43,6 +43,7 @@ from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
+from surefoot.engine.signals import PlanSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError, UsageError
 
@@ -95,7 +96,11 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         await held(place, spec.name, coming)
     if session.has_strays and session.state.calls and spec.kind == "effect" and coming not in session.state.calls:
         await replaying.heard_out(place, coming)
-    begun = session.begin(place, spec, args, kwargs)
+    try:
+        begun = session.begin(place, spec, args, kwargs)
+    except PlanSignal:
+        await replaying.others_heard(session)
+        raise
     address = place.called
     if address != coming and (cut := cancellations.recorded(place, address)) is not None:
         await _again(place, spec, args, kwargs, cut)  # It is on record under another name.

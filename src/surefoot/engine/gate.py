@@ -66,6 +66,10 @@ class Rehearsal(Session):
         self._owner = owner
         return super().root_place(owner)
 
+    def enter_verb(self, place: Place) -> None:
+        self.entered += 1
+        super().enter_verb(place)
+
     def takes_long(self) -> None:
         """Called beside it, once: whoever waits is told where it is."""
         where = f" It is at {at}." if (at := self.where()) else ""

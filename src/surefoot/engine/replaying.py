@@ -17,6 +17,7 @@ import logging
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,10 @@ PATIENCE_SECONDS: Final = 10.0
 """So much longer another task is waited for: what it awaits beside us may be slower than it was."""
 _log = logging.getLogger("surefoot")
 LOOK_SECONDS: Final = 0.01
+REST_SECONDS: Final = 2.0
+"""At most so long a rehearsal lets other tasks go on, and …"""
+REST_TURNS: Final = 10
+"""… until so many turns of the loop bring no further call."""
 _CALLS: Final = frozenset({"step", "effect", "timer", "wait"})
 _WHOLE: Final = re.compile(r"#\d+$")
 _STEP: Final = re.compile(r"\[[^\]]*\]/|[^/\[\]]+/")
@@ -250,6 +255,23 @@ async def heard_out(place: Place, address: str) -> None:
         session.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
     session.patient.add(address)
+
+
+async def others_heard(session: Session) -> None:
+    """A task of a rehearsal has come to its end. A TaskGroup cancels the others for that, so they go on first until they,
+    too, come to something new or to an await that is none of ours.
+    """
+    import asyncio
+
+    if not session.has_strays:
+        return
+    end = asyncio.get_running_loop().time() + REST_SECONDS
+    quiet, heard = 0, -1
+    with suppress(asyncio.CancelledError):  # By another one that has come to its end. Both end now.
+        while quiet < REST_TURNS and asyncio.get_running_loop().time() < end:
+            quiet = quiet + 1 if session.entered == heard and not session.backlog.has_owed else 0
+            heard = session.entered
+            await asyncio.sleep(LOOK_SECONDS if session.backlog.has_owed else 0)
 
 
 def is_elsewhere(place: Place, address: str) -> bool:

@@ -216,6 +216,8 @@ class Session:
         self.open_branches: dict[str, tuple[str, ...]] = {}
         """Scopes of branches of `sf.map` and `sf.gather` that have not ended."""
         self.ended_branches: set[str] = set()
+        self.entered = 0
+        """In a rehearsal: how many verbs the code has come to."""
         self.has_strays = False
         """Whether tasks or threads of the workflow's own have opened scopes."""
         self.open_strays: dict[str, tuple[str, ...]] = {}

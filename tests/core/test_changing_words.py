@@ -90,6 +90,24 @@ def test_one_from_another_scope_is_told_its_label():
     assert 'was= on its scope: sf.scope("…", was="b")' in cures(stop)
 
 
+@pytest.mark.parametrize(
+    ("recorded", "now", "cure"),
+    [
+        ("send#1", "gather#1.0/send#1", 'sf.gather(…, was="")'),
+        ("[a]/send#1", "map#1.2/send#1", 'sf.map(…, was="a")'),
+        ("gather#1.0/send#1", "send#1", None),
+    ],
+)
+def test_of_branches_only_what_their_verb_can_say_is_offered(recorded, now, cure):
+    """`sf.scope(…, was="gather#1.0")` was offered, and did nothing."""
+    path = now.rpartition("/")[0]
+    here = asked(now, f"{path}/" if path else "", "send")
+
+    stop = changing.new_effect("r", here, [past(recorded)], alike=1, in_use=NONE, nothing=True)
+
+    assert [words for why, words in stop.cures if why == "the same, moved?"] == ([cure] if cure else [])
+
+
 def test_many_are_counted_and_doubt_is_named():
     found = [past(f"send#{n}") for n in range(1, 8)]
     found[0].state = PastState.IN_DOUBT

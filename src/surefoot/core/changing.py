@@ -61,13 +61,13 @@ def _cures_of_new(
     is_run, was_run = asked.name == CHILD, old == CHILD
     if old != asked.name and not (is_run or was_run):
         told.append(("the same, renamed?", f'@sf.effect(was="{old}") on {asked.name}'))
-    if path != asked.path:
-        told.append(("the same, moved?", f'was= on its scope: sf.scope("…", was="{_label(path)}")'))
+    if path != asked.path and (declared := _moved(path, asked.path)):
+        told.append(("the same, moved?", declared))
     if is_run is was_run:
         this_one = f"surefoot match {quoted} {address} --is {shlex.quote(blocked[0].address)}"
         told.append(("the same, this run only?", this_one))
-    declared = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
-    told.append(("new?", declared + 'keep the old way for this run: if sf.patched("…"): … else: …'))
+    as_new = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
+    told.append(("new?", as_new + 'keep the old way for this run: if sf.patched("…"): … else: …'))
     told.append(("new, this run only?", f"surefoot match {quoted} {address} --new"))
     told += taken_out(run, blocked[alike:])
     gone = next((name for past in blocked[alike:] if (name := split(past.address)[1]) not in in_use), "")
@@ -119,6 +119,16 @@ def _cures_of_undone(
     told.append(("do it once more, asked about each?", f"surefoot runs rewind {quoted} --at {first}"))
     told.append(("leave it undone?", f"surefoot runs cancel {quoted}"))
     return tuple(told)
+
+
+def _moved(path: str, now: str) -> str:
+    """What `was=` can say of calls that were recorded in that scope. Nothing of branches without a label."""
+    if path and not path.endswith("]/"):
+        return ""
+    if not now or now.endswith("]/"):
+        return f'was= on its scope: sf.scope("…", was="{_label(path)}")'
+    verb = now.rstrip("/").rpartition("/")[2].partition("#")[0]
+    return f'sf.{verb}(…, was="{_label(path)}")'
 
 
 def _label(path: str) -> str:

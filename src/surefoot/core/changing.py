@@ -41,7 +41,8 @@ def new_effect(
     if doubtful:
         were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
     what = "child run" if asked.name == CHILD else "effect"
-    plain = perhaps_plain(name for past in blocked[alike:] if (name := split(past.address)[1]) in unknown)
+    called = [split(past.address)[1] for past in blocked]
+    plain = perhaps_plain(name for name in called[alike:] if name in unknown and name not in called[:alike])
     executed = "No effect was executed." if plain and nothing else _nothing(asked.address, nothing=nothing)
     message = (
         f"run {run}: the code now asks for the {what} {asked.address}, which is not on record, and has not asked for "

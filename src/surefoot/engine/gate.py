@@ -16,7 +16,6 @@ import threading
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -34,7 +33,7 @@ from surefoot.engine.ending import conclude
 from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.spec import decorated_as, is_effect, is_noted
+from surefoot.engine.spec import decorated_as, is_effect, is_noted, is_old_name
 from surefoot.errors import Damaged, SchemaMismatch
 from surefoot.store.contract import Head
 
@@ -159,31 +158,19 @@ def plain_functions(state: RunState, fn: Any) -> Stop | None:
         if past.kind == "effect" and may_have_happened(past):
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
+    workflows = "" if state.created is None else state.created.module.partition(":")[0]
     for name, pasts in names.items():
+        if is_old_name(name):
+            continue  # Another effect says that these calls are its own: a function of that name is another thing now.
         if not is_effect(name) and (origin := next(filter(origins.is_plain_at, (past.origin for past in pasts)), "")):
             at, _, qualname = origin.partition(":")
             return undecorated(state.run, name, at, pasts, qualname=qualname)
         found = module.get(name)
         if found is not None and origins.is_plain(found) and not decorated_as(name, found):
             return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts)
-        if found is None and not is_effect(name) and (elsewhere := _plain_elsewhere(name)):
-            return undecorated(state.run, name, elsewhere, pasts)
+        if found is None and not is_effect(name) and origins.is_plain_at(f"{workflows}:{name}"):
+            return undecorated(state.run, name, workflows, pasts)  # The workflow has moved, and it has not.
     return None
-
-
-def _plain_elsewhere(name: str) -> str:
-    """The module of the project that has a plain function of that name, where nobody has an effect of it any more."""
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        found = vars(module).get(name)
-        if (
-            isinstance(found, types.FunctionType | partial)
-            and origins.is_plain(found)
-            and file
-            and code.is_projects(file)
-        ):
-            return module.__name__
-    return ""
 
 
 def as_stop(run: str, trouble: BaseException | None) -> Stop | None:

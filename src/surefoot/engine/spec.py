@@ -502,6 +502,11 @@ def unknown(pasts: Iterable[Past]) -> frozenset[str]:
     return frozenset(name for past in pasts if past.kind == "effect" and not is_effect(name := split(past.address)[1]))
 
 
+def is_old_name(name: str) -> bool:
+    """Whether an effect of this process was called so before (`was=`)."""
+    return any(name in spec.was for spec in all_effects())
+
+
 def is_noted(name: str) -> bool:
     """Whether a step of that name has parameters that are not compared."""
     return name in _noted

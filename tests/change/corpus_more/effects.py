@@ -168,7 +168,7 @@ CASES = [
         ),
         "EDIT": [("send", "notify")],
         "WANT": stops(
-            "send#1, send#2, which were executed with the same arguments. Renamed, moved, or new? No effect was"
+            "send#1, send#2, which were executed with the same arguments. Renamed, moved, or new? Nothing was"
         ),
     },
     {
@@ -505,6 +505,37 @@ CASES = [
         "OLD": MAIL,
         "EDIT": [("@sf.effect\ndef book", "def book"), ("@sf.workflow", 'sf.removed("book")\n@sf.workflow')],
         "WANT": stops("a plain function now"),
+    },
+    {
+        "TITLE": "renamed with was=, and the old name is a function that it calls",
+        "OLD": SENDS,
+        "EDIT": [
+            ("send(", "notify("),
+            ("@sf.effect\ndef notify(to: str) -> str:\n    out", "def send(to):\n    out"),
+            (
+                '    return "ok"\n',
+                '    return "ok"\n@sf.effect(was="send")\ndef notify(to: str) -> str:\n    return send(to)\n',
+            ),
+        ],
+        "WANT": {"said": "DONE 3", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
+    },
+    {
+        "TITLE": "renamed with was=, and another module has a function of the old name",
+        "OLD": "import lib\n" + SENDS,
+        "OLD_FILES": {"lib.py": "def send(to):\n    return to\n"},
+        "EDIT": [("send(", "notify("), ("@sf.effect\n", '@sf.effect(was="send")\n')],
+        "WANT": {"said": "DONE 3", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
+    },
+    {
+        "TITLE": "renamed, and another module has a function of the old name",
+        "OLD": "import lib\n" + SENDS,
+        "OLD_FILES": {"lib.py": "def send(to):\n    return to\n"},
+        "EDIT": [("send(", "notify(")],
+        "WANT": {
+            "said": "STOP CodeChanged",
+            "tells": ['@sf.effect(was="send") on notify'],
+            "outbox": {"mail a": 1, "mail b": 1},
+        },
     },
     {
         "TITLE": "decorator removed from a method",

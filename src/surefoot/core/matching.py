@@ -337,11 +337,15 @@ class Matcher:
         unproven = here.address in self.learned.unproven and self.acted_on(here)
         if self.acted_on(here) and not self._is_shifted(asked) and not unproven:
             return Kept(here, ACTED_ON)
-        if not self.rehearsed or unproven:
+        if not self.rehearsed or unproven or self._is_cut(asked):
             # Nobody knows yet whether a later call is the recorded one: this one takes a number of its own.
             del self._taken[here.address]
             return New(self._free(asked))
         return Rerun(here, counts=True)
+
+    def _is_cut(self, asked: Asked) -> bool:
+        """Whether something new hid from the rehearsal what follows on this line."""
+        return any(on_one_line(asked.path, path) for path in self.learned.hidden)
 
     def _effect(self, asked: Asked) -> Answer:
         self._asked_names.add(asked.name)

@@ -491,11 +491,19 @@ class Matcher:
         self, asked: Asked, *, declared: bool, equal: Callable[[Past, Asked], bool] | None = None
     ) -> Answer:
         """Its own number; or, if that belongs to another call, one that is free: perhaps it has one from before."""
-        if asked.address in self._calls:
-            group = sorted(self._group(asked.kind, asked.path, asked.name).items())
+        places = [
+            (asked.path, asked.name),
+            *((path, name) for path, name, counted in self._elsewhere(asked) if counted),
+        ]
+        for path, name in places:
+            if f"{path}{name}#{asked.number}" not in self._calls:
+                continue
+            group = sorted(self._group(asked.kind, path, name).items())
             later = [past for number, past in group if number > asked.number and not past.asked]
             own = self._likest([past for past in later if equal is None or equal(past, asked)], asked)
             if own is not None:
+                if name != asked.name:
+                    self._aliased[name] = asked.name
                 return Same(own)
         return New(self._free(asked), declared=declared)
 

@@ -39,7 +39,7 @@ bench: $(READY)
 	@$(BIN)/python -m bench
 
 proof: $(READY)
-	@$(BIN)/python -m pytest tests/proof -m proof --timeout=3600 -rA
+	@$(BIN)/python -m pytest tests/proof -m proof -n 2 --dist loadfile --timeout=3600 -rA
 
 chaos: $(READY)
 	@$(BIN)/python -m tests.crash.chaos --budget $(BUDGET)

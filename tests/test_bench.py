@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import report
+from bench import against, report
 from bench.aims import LINES, Line
 from tests.postgres import serving
 
@@ -185,3 +185,14 @@ def test_postgres_is_spoken_of_only_where_it_was_measured():
     assert "through psycopg" in report.readme_block(found)
     assert "over TCP" not in report.performance_page(older)
     assert "Not measured yet" in report.scaling_block(older)
+
+
+def test_this_engine_is_measured_against_an_earlier_one_turn_by_turn(tmp_path):
+    """The median of the turns counts: one slow moment of the machine does not decide."""
+    assert against.rate("w1", ROOT, tmp_path) > 0
+    assert list(tmp_path.iterdir()) == []
+
+    slower, reached = against.told("w1", [(1000.0, 940.0), (1000.0, 100.0), (500.0, 470.0)])
+    assert (slower.startswith("w1: 0.940 x before (from 0.100 to 0.940, 3 turns"), reached) == (True, False)
+    _, reached = against.told("w1", [(1000.0, 960.0), (1000.0, 100.0), (500.0, 480.0)])
+    assert reached

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from surefoot import errors
 from surefoot.cli import main, run, settle
 from surefoot.cli.runs import group
 
@@ -59,8 +60,23 @@ def test_help_names_every_verb(cli):
     ended = cli("--help")
 
     assert (ended.code, ended.err) == (0, "")
-    assert VERBS == {line.split()[0] for line in ended.out.split("Verbs:\n")[1].splitlines()}
+    verbs = ended.out.split("Verbs:\n")[1].split("\n\n")[0]
+    assert VERBS == {line.split()[0] for line in verbs.splitlines()}
     assert cli().out == ended.out
+
+
+def test_help_names_the_exit_code_of_every_error(cli):
+    """Scripts have to tell a wrong command from a run that needs a person."""
+    codes = cli("--help").out.split("Exit codes:\n")[1]
+
+    told = {line.split()[0] for line in codes.splitlines() if line[2:3].isdigit()}
+    assert told == {"0", *map(str, exit_codes(errors.SurefootError)), "130,"}
+    assert "3         A person is needed" in codes
+    assert "Exit codes" not in cli("runs", "--help").out
+
+
+def exit_codes(cls):
+    return {cls.exit_code}.union(*map(exit_codes, cls.__subclasses__()))
 
 
 @pytest.mark.parametrize("table", [main.VERBS, group.VERBS], ids=["surefoot", "runs"])

@@ -409,6 +409,57 @@ def test_resuming_a_run_with_an_open_question_asks_the_same_question(shell):
     assert "InDoubt: run tick-81, send#2" in ended.err
 
 
+def test_a_script_that_resumes_a_run_which_needs_a_person_hears_of_the_stop(shell, app):
+    """Exit code 2 would say that the command is wrong, and `--yes` is not what is missing: nothing would run."""
+    in_doubt(shell)
+    before = (app / "ledger").read_text()
+
+    ended = shell("runs", "resume", "tick-81", "--app", "app")
+    facts = shell("runs", "resume", "tick-81", "--app", "app", "--json").json["error"]
+
+    assert (ended.code, ended.out) == (3, "")
+    assert "InDoubt: run tick-81, send#2" in ended.err
+    assert "surefoot settle tick-81 'send#2' --not-happened" in ended.err
+    assert "--yes" not in ended.err
+    assert (facts["type"], facts["exit_code"], facts["run"]) == ("InDoubt", 3, "tick-81")
+    assert (app / "ledger").read_text() == before
+
+
+def test_a_script_hears_of_a_stop_that_is_not_on_record_yet(shell, app):
+    """The process was killed, and the code has changed since: the first resume finds it, and executes nothing."""
+    shell("run", "app:notify", "--id", "tick-81", '["Ada", "Bob"]', DIE_AFTER_SENDING_TO="Bob")
+    edit(app, "def send(", "def mail(")
+    edit(app, "send(customer, draft", "mail(customer, draft")
+    before = (app / "ledger").read_text()
+
+    ended = shell("runs", "resume", "tick-81", "--app", "app")
+
+    assert (ended.code, ended.out) == (3, "")
+    assert "the code now asks for the effect mail#1" in ended.err
+    assert "surefoot runs resume tick-81 --app app --yes" in ended.err
+    assert (app / "ledger").read_text() == before
+
+
+@pytest.mark.parametrize("verb", [("plan",), ("resume",), ("resume", "--yes")], ids=" ".join)
+def test_an_effect_that_lost_its_decorator_is_not_executed_by_looking(shell, app, verb):
+    """To replay the code would execute it, unrecorded; who only looks at a plan would have sent it twice."""
+    shell("run", "app:notify", "--id", "tick-81", '["Ada", "Bob"]', DIE_AFTER_SENDING_TO="Bob")
+    edit(app, "@sf.effect\ndef send(", "def send(")
+    before = (app / "ledger").read_text()
+
+    ended = shell("runs", verb[0], "tick-81", "--app", "app", *verb[1:])
+
+    assert ended.code == (0 if verb == ("plan",) else 3)
+    assert "send in app is a plain function now" in ended.out + ended.err
+    assert (app / "ledger").read_text() == before
+
+
+def edit(app, old, new):
+    code = (app / "app.py").read_text()
+    assert old in code
+    (app / "app.py").write_text(code.replace(old, new))
+
+
 def test_resuming_an_async_run_that_is_done_prints_its_result(shell, app):
     (app / "go").touch()
     shell("run", "app:sitting_async", "--id", "x")

@@ -16,9 +16,37 @@ OUTBOX: list[object] = []
 
 
 class Declined(Exception):
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
+    """The card was declined."""
+
+    code = 402
+
+
+class Charging(Exception):
+    def __init__(self, amount: object) -> None:
+        super().__init__(amount)
+        OUTBOX.append(amount)
+
+
+class MadeElsewhere(Exception):
+    def __new__(cls, amount: object):
+        OUTBOX.append(amount)
+        return super().__new__(cls, amount)
+
+
+class Inherited(Charging): ...
+
+
+class Speaking(Exception):
+    def __str__(self) -> str:
+        OUTBOX.append("said")
+        return "said"
+
+
+class Disguised(Exception):
+    __module__ = "builtins"
+
+    def __init__(self, amount: object) -> None:
+        OUTBOX.append(amount)
 
 
 class Sending(Exception):
@@ -143,6 +171,35 @@ def test_objects_that_are_not_looked_at_do_not_matter():
 def after_a_call(x):
     send(x)
     raise ValueError
+
+
+def with_a_call_in_the_raise(x):
+    raise Declined(send(x))
+
+
+def by_an_exception_that_acts_when_made(x):
+    raise Charging(x)
+
+
+def by_an_exception_that_acts_before_it_is_there(x):
+    raise MadeElsewhere(x)
+
+
+def by_an_exception_whose_base_acts(x):
+    raise Inherited(x)
+
+
+def by_an_exception_that_says_to_be_a_built_in(x):
+    raise Disguised(x)
+
+
+def by_a_class_alone(x):
+    if x:
+        raise Charging
+
+
+def after_an_exception_was_put_into_a_text(x):
+    raise ValueError(f"{Speaking(x)}")
 
 
 def after_a_method(x):
@@ -296,6 +353,9 @@ NO_GUARDS = {
     after_a_with: 1, after_a_comprehension: 1, after_a_mapping: 1, after_a_sort: 1, after_print: 1, after_setattr: 1,
     in_a_handler: 1, from_a_handler: {}, in_the_second_round: 1, of_another_frame: 1, with_a_class_that_acts: 1,
     with_a_metaclass_that_acts: 1, with_a_parameter_that_was_something_else: Order(), with_a_shadowed_builtin: [1],
+    with_a_call_in_the_raise: 1, by_an_exception_that_acts_when_made: 1,
+    by_an_exception_that_acts_before_it_is_there: 1, by_an_exception_whose_base_acts: 1,
+    by_an_exception_that_says_to_be_a_built_in: 1, by_a_class_alone: 1, after_an_exception_was_put_into_a_text: 1,
 }  # fmt: skip
 
 

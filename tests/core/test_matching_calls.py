@@ -48,7 +48,7 @@ class Record:
         return self.call(address, "effect", **args)
 
     def said(self, address, how, other=""):
-        self.matches.append((len(self.calls), CodeMatched(address, how, "ann", other, "")))
+        self.matches.append((len(self.calls) + 1, CodeMatched(address, how, "ann", other, "")))
 
     def matcher(self, learned=None):
         """As in a rehearsal, or in the drive behind one."""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import surefoot as sf
 from surefoot.core import registry, values
-from surefoot.engine import removing, spec
+from surefoot.engine import removing, replaying, spec
 from surefoot.engine.config import settings
 from surefoot.engine.rehearsal import _rehearsed
 from surefoot.store.memory import MemoryStore
@@ -41,11 +41,17 @@ RUN = "r"
 EVERYWHERE = "*"
 BACK, DECLARE = "back", "declare"
 CURES = (BACK, DECLARE)
+KIND = "kind"
+"""If new code has executed as a step what was an effect, the old code asks for an effect that is on record as a step:
+that decorator stays, and only the rest is put back.
+"""
 OF_EACH = 5
 """So many boundaries of one program are real kills."""
 PATIENCE = 12
 """So many effects in doubt are answered for."""
 BATCH_SECONDS = 300
+TURN_SECONDS = 0.25
+"""So long an async program waits for a call of another task. In memory nothing takes longer; changed code never asks."""
 CHANGED = ("CodeChanged", "SchemaMismatch")
 WENT_ON, STOPPED = "the edited code went on", "the edited code stopped before anything"
 STRUCK = "behind"
@@ -75,6 +81,8 @@ class Case:
     def program(self, which: str) -> Edited:
         if which == "new":
             return edited(self.old, self.edits)
+        if which == KIND:
+            return edited(self.old, "+".join(edit for edit in self.edits.split("+") if _is_of_kind(edit)))
         if which == DECLARE:
             try:
                 made = edited(self.old, edits.declared(self.edits))
@@ -83,6 +91,10 @@ class Case:
             if made.harmless:
                 return made
         return Edited(self.old)
+
+
+def _is_of_kind(edit: str) -> bool:
+    return edit.startswith("demote:")
 
 
 @lru_cache(maxsize=256)
@@ -323,6 +335,7 @@ def run_simulated(batch: Sequence[Scenario]) -> Iterator[Outcome]:
     def work(tell: Tell) -> None:
         stage.hush([])
         settings.in_flight_seconds = 0.0
+        replaying.PATIENCE_SECONDS = replaying.SLACK_SECONDS = TURN_SECONDS  # type: ignore[misc]
         with simulation._simulated():
             known = {flow: moments(flow) for flow in {scenario.flow for scenario in batch}}
             broken.install(batch[0].broken)
@@ -436,13 +449,17 @@ def _cured(
     """
     clean = not any(line["life"] for line in acts(lines))
     tried = [case.cure] if clean else [case.cure, *(cure for cure in CURES if cure != case.cure)]
+    tried += [KIND] if not clean and any(map(_is_of_kind, case.edits.split("+"))) else []
     told: dict[str, Any] = {}
     for cure in tried:
         told = live_(cure)
         if told["end"] == "done":
             return cure, told, []
-    if any(line["do"] == "did" and line["life"] for line in lines):
-        return "", told, []  # Effects of the new code are out there. Whose they are is said for this run, by hand.
+    effects = {("step", str(node.n)) for node in case.old.effects()}
+    out = [line for line in lines if line["do"] == "did" or (line["do"], line["what"]) in effects]
+    if any(line["life"] for line in out):
+        # Effects are out there as those of the new code, or as its steps. Whose they are is said for this run, by hand.
+        return "", told, []
     return case.cure, told, [f"C-07: {' and '.join(tried)} ended with {told['end']}: {told['said']}"]
 
 
@@ -542,13 +559,21 @@ class Judge:
             key, value = (line["what"], line["words"], line["about"]), line["value"]
             n = int(key[0])
             # A step of that name was moved away, and another one put in its place: as a reworded one would be.
-            replaced = n >= edits.FIRST_NEW and self._new.anew
+            replaced = (n >= edits.FIRST_NEW and self._new.anew) or self._replaces(n, made.get(value))
             if not replaced and (value not in made or made[value]["what"] != line["what"]):
                 yield f"C-03: call {key[0]} was given {value}, which is not its own"
-            if n in self._new.anew or n in self._new.reworded:
+            if n in self._new.anew or n in self._new.reworded or self._replaces(n, made.get(value)):
                 continue
             if first.setdefault(key, value) != value:
                 yield f"C-03: call {key[0]} was given {first[key]} at first, and {value} later"
+
+    def _replaces(self, n: int, line: Line | None) -> bool:
+        """Whether that step of its name was taken out, and this one was moved over an effect, to where it stood."""
+        if line is None or n not in self._new.shifted:
+            return False
+        names = {str(node.n): node.name for node in self._case.old.calls()}
+        left = {str(node.n) for node in self._new.program.calls()}
+        return line["what"] not in left and names.get(line["what"]) == names.get(str(n))
 
     def _steps(self) -> Iterator[str]:
         """Reworded steps: what they gave is kept if it was acted on; else they are asked anew."""

@@ -385,6 +385,8 @@ class Edited:
     dropped: frozenset[int] = frozenset()
     """Effects that a declaration takes out."""
     reworded: frozenset[int] = frozenset()
+    shifted: frozenset[int] = frozenset()
+    """Steps that were moved over an effect: in the place of one that was taken out they look like that one, reworded."""
     unclear: frozenset[int] = frozenset()
     """Reworded steps that are asked anew, though something was done because of them."""
     touched: frozenset[str] = field(default_factory=frozenset)
@@ -499,6 +501,8 @@ def rename(made: Edited, rest: str, declared: bool) -> Edited:
     """`rename:pay>bill`. A step that is renamed runs again; harmless, unless somebody is told what it gives."""
     old, new = rest.split(">")
     it, program = _has(made, old), made.program
+    if any(one.name == new for one in program.definitions):
+        raise Unfit(f"something is called {new} already")
     touched = _touch(made, old)
     calls = {node.n for node in program.calls() if node.name == old}
     program = replace(
@@ -648,7 +652,7 @@ def rekey(made: Edited, rest: str, declared: bool) -> Edited:
 def swap(made: Edited, rest: str, declared: bool) -> Edited:
     """`swap:3-4`: two commands that follow each other change places. Steps and mapped items are known by what they are."""
     one, other = map(int, rest.split("-"))
-    found: list[str] = []
+    found: list[Node] = []
 
     def change(block: Block) -> Block:
         at = next((index for index, node in enumerate(block) if _first((node,)) == one), None)
@@ -658,14 +662,17 @@ def swap(made: Edited, rest: str, declared: bool) -> Edited:
         numbers = {node.n for node, _ in walked((first,)) if node.n}
         if any(node.about in numbers for node, _ in walked((second,))):
             raise Unfit("one needs the other")
-        found.extend(node.name for node, _ in walked((first, second)))
+        found.extend(node for node, _ in walked((first, second)))
         return (*block[:at], second, first, *block[at + 2 :])
 
     block = _siblings(made.program.block, change)
     if not found:
         raise Unfit(f"not side by side: {rest}")
-    harmless = made.harmless and all(name in STEPS for name in found)
-    return replace(made, program=replace(made.program, block=block), harmless=harmless)
+    steps = {node.n for node in found if node.name in STEPS}
+    only_steps = len(steps) == len(found)
+    shifted = made.shifted if only_steps else made.shifted | steps
+    program = replace(made.program, block=block)
+    return replace(made, program=program, harmless=made.harmless and only_steps, shifted=shifted)
 
 
 @edit

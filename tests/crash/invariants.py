@@ -355,7 +355,7 @@ def _calls(found: Findings, stored: Journal, lines: list[Line], when: str) -> No
                     open_ = opened.pop(entry.address, None)
                     if _name(entry) == "EffectSettled" and not entry.happened:
                         cleared.add(entry.address)
-                    elif open_ is None and not fell and entry.address not in cleared:
+                    elif open_ is None and not fell and entry.address not in cleared and not _is_denied(entry):
                         found.add("I-16", f"{when}: {entry.address} of {run!r} has an outcome without an open intent")
                     _has_its_act(found, run, entry, keys.get(entry.address, ""), acts[run], parent, when)
                 case "CallsReopened":
@@ -364,6 +364,11 @@ def _calls(found: Findings, stored: Journal, lines: list[Line], when: str) -> No
                     opened, keys = {}, {}
                 case _:
                     pass
+
+
+def _is_denied(entry: Any) -> bool:
+    """A no is recorded as what became of a call that was never begun."""
+    return _name(entry) == "EffectRaised" and entry.denied
 
 
 _LEAVES_TRACE = (

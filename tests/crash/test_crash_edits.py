@@ -40,3 +40,9 @@ def test_every_edit_is_drawn():
         drawn |= {one.partition(":")[0] for one in edits.drawn(program, random.Random(number)).split("+")}
 
     assert drawn == edits.EDITS.keys()
+
+
+def test_no_two_calls_get_one_name():
+    """The module would have the later definition for both of them, with the parameters of one."""
+    with pytest.raises(edits.Unfit, match="bill"):
+        edits.edited(edits.parsed("put(1),pay(2)"), "rename:put>bill!+rename:pay>bill!")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
+
+from tests.working import wait_until
 
 COMMON = """
 import asyncio, os, sys
@@ -86,6 +90,20 @@ def test_if_it_does_not_come_again_the_run_stops_before_anything_new(program, le
     assert ledger.lines == []
 
 
+def test_one_that_strikes_only_now_stops_the_run_at_the_next_call_on_record(program, ledger):
+    """What took no time before takes too long now: told "in time", the run must not go on as if it had been late."""
+    program.write(DEALT_WITH)
+    assert program.run("quick", "left", "die").returncode == 9
+
+    again = program.run("left")
+
+    assert again.returncode == 3, again.stdout + again.stderr
+    assert "look#2: the code was cancelled before it came to this call" in again.stdout
+    assert "sf.timeout" in again.stdout
+    assert ledger.lines == []
+    assert program.run("quick", "left").stdout.strip() == "in time"
+
+
 TOGETHER = f"""{COMMON}
 gate = None
 
@@ -132,6 +150,7 @@ def test_what_ended_together_ends_together_again(program, ledger):
     assert ledger.lines == ["tell [0, 1, 2]"]
 
 
+LIMIT_SECONDS = 0.5
 OVER = f"""{COMMON}
 @sf.effect
 async def charge(n):
@@ -147,7 +166,7 @@ def charged(n):
 async def wf():
     got = []
     try:
-        async with sf.timeout(0.1):
+        async with sf.timeout({LIMIT_SECONDS}):
             got.append(await charge(1))
             await asyncio.sleep(60)
     except TimeoutError:
@@ -161,9 +180,11 @@ def test_a_call_in_doubt_that_a_limit_cuts_off_stays_cut_off_once_it_is_settled(
     """The time of the block was over when the run was taken up. The code went on without it, and so it does again."""
     program.write(OVER)
     assert program.run("die").returncode == 9
+    died = time.monotonic()
+    wait_until(lambda: time.monotonic() - died > LIMIT_SECONDS)  # A process may well be there again before.
     stopped = program.run()
     assert stopped.returncode == 3, stopped.stdout + stopped.stderr
-    assert ledger.lines == ["charge 1", "tell []"]
+    assert ledger.lines == ["charge 1", "tell []"], stopped.stdout + stopped.stderr
     program.write("import app, surefoot as sf\nsf.get_run('r').settle('charge#1', happened=1)\n", "settle.py")
     assert program.run(name="settle.py").returncode == 0
 
@@ -171,3 +192,51 @@ def test_a_call_in_doubt_that_a_limit_cuts_off_stays_cut_off_once_it_is_settled(
 
     assert again.stdout.strip() == "[]", again.stdout + again.stderr
     assert ledger.lines == ["charge 1", "tell []"]
+
+
+IN_TIME = OVER.replace(f"sf.timeout({LIMIT_SECONDS})", "sf.timeout(60)")
+
+
+def test_a_call_in_doubt_in_a_block_whose_time_is_not_over_is_not_made_again(program, ledger):
+    """To be held up by a limit that has not struck is no reason to take it for another call."""
+    program.write(IN_TIME)
+    assert program.run("die").returncode == 9
+
+    stopped = program.run()
+
+    assert stopped.returncode == 3, stopped.stdout + stopped.stderr
+    assert ledger.lines == ["charge 1"]
+
+
+ALIKE = f"""{COMMON}
+@sf.step
+async def work(n):
+    ledger(f"work {{n}}")
+    return n
+
+@sf.workflow
+async def wf():
+    try:
+        async with sf.timeout(0.1):
+            await pay(await work(1))
+            await asyncio.sleep(0 if quick() else 60)  # a library call
+            ledger(f"given {{await work(2)}}")
+        came = "in time"
+    except TimeoutError:
+        came = "late"
+    await work(3)
+    dies()
+    await tell(came)
+    return came
+{MAIN}"""
+
+
+def test_a_call_behind_a_block_is_not_taken_for_the_one_that_the_block_was_cut_off_before(program, ledger):
+    """Both are `work#2`: what is recorded there came after the block was cut off, so the block had not come to it."""
+    program.write(ALIKE)
+    assert program.run("die").returncode == 9
+
+    again = program.run("quick")
+
+    assert again.stdout.strip() == "late", again.stdout + again.stderr
+    assert ledger.lines == ["work 1", "pay 1", "work 3", "tell late"]

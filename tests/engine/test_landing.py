@@ -82,6 +82,59 @@ def test_what_a_dead_process_had_begun_is_waited_for(post, options, caplog, monk
     assert "send#1: its check does not find it, but it may still be on its way" in caplog.text
 
 
+def test_service_that_goes_on_after_the_time_out_is_waited_for_too(post):
+    """The client stopped waiting after 10 s, the server finished after 14."""
+    wf = sending(post, after=14.0, timeout="10s", in_flight="30s")
+    crashed(wf, post)
+
+    assert wf.run("r") == "sent"
+    assert post.begun == 1
+
+
+def test_time_out_and_flight_are_added_up(post):
+    wf = sending(post, timeout="10s", in_flight="30s")
+    crashed(wf, post, "lost")
+    begun = post.clock.now()
+
+    assert wf.run("r") == "sent"
+    assert post.begun == 2
+    assert 39e6 <= post.looks[-1] - begun <= 41e6
+
+
+def test_time_out_alone_is_the_bound(post):
+    """As it is written: who says timeout= and no more says that nothing is on its way after it."""
+    wf = sending(post, timeout="10s")
+    crashed(wf, post, "lost")
+    begun = post.clock.now()
+
+    assert wf.run("r") == "sent"
+    assert 9e6 <= post.looks[-1] - begun <= 11e6
+
+
+@pytest.mark.parametrize("now", [{"timeout": "10s", "in_flight": "30s"}, {"in_flight": "30s"}])
+def test_in_flight_that_was_added_after_the_crash_counts_from_the_recorded_time_out(post, now):
+    crashed(sending(post, after=14.0, timeout="10s"), post)
+
+    assert sending(post, **now).run("r") == "sent"
+    assert post.begun == 1
+
+
+def test_time_out_that_was_added_after_the_crash_does_not_shorten_the_flight(post):
+    """What was begun had no time-out."""
+    crashed(sending(post, after=14.0, in_flight="30s"), post)
+
+    assert sending(post, timeout="10s", in_flight="30s").run("r") == "sent"
+    assert post.begun == 1
+
+
+def test_exception_of_a_client_that_gave_up_is_waited_out_for_as_long(post):
+    wf = sending(post, after=14.0, timeout="10s", in_flight="30s")
+    post.mood.append("timed out")
+
+    assert wf.run("r") == "sent"
+    assert post.begun == 1
+
+
 def test_what_is_not_there_when_the_time_is_over_is_done(post):
     wf = sending(post, in_flight="30s")
     crashed(wf, post, "lost")

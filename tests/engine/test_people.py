@@ -627,10 +627,10 @@ def test_a_denied_effect_fails_the_same_way_the_first_time_and_on_replay(kinds):
 
     stopped(lambda: denied.run("r"))
     sf.get_run("r").answer("pay#1.approval", False, by="ann", note="too much")
-    before = kinds("r")
-    with pytest.raises(KeyboardInterrupt):
-        denied.run("r")
-    assert kinds("r") == before, "to hear a recorded no is replay, and leaves no trace"
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            denied.run("r")
+    assert kinds("r").count("EffectRaised") == 1, "a no is what became of the call: recorded once, then replayed"
     crash[0] = False
 
     assert denied.run("r") == "pay#1 was denied by ann: too much"

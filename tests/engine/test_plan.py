@@ -359,6 +359,64 @@ def test_other_arguments_than_recorded_would_stop_it(plan):
     assert "asked for with other arguments" in plan("r").stops[0]
 
 
+def test_a_renamed_effect_would_not_run(plan):
+    """It is found before anything runs; to list it as what is next would promise a second payment."""
+    changed: list[int] = []
+
+    @sf.effect
+    def pay() -> int:
+        return 1
+
+    @sf.effect
+    def charge() -> int:
+        return 1
+
+    @sf.workflow(name="plan_renamed")
+    def wf() -> int:
+        charge() if changed else pay()
+        raise KeyboardInterrupt
+
+    cut_off(wf)
+    changed.append(1)
+
+    found = plan("r")
+
+    assert "asks for the effect charge#1" in found.stops[0]
+    assert found.next == []
+
+
+def test_steps_that_were_put_in_front_are_learnt_as_before_a_resume(plan, ledger):
+    """A resume rehearses until it has learnt them. One rehearsal alone would foretell that recorded steps run again."""
+    changed: list[int] = []
+
+    @sf.step
+    def think(about: str) -> str:
+        ledger.write(about)
+        return about
+
+    @sf.effect
+    def act(thought: str) -> str:
+        return thought
+
+    @sf.workflow(name="plan_inserted")
+    def wf() -> None:
+        if changed:
+            think("zero")
+        act(think("one"))
+        think("two")
+        raise KeyboardInterrupt
+
+    cut_off(wf)
+    changed.append(1)
+
+    found = plan("r")
+    assert (found.stops, found.next) == ([], [("step", "think#3")])
+
+    with pytest.raises(KeyboardInterrupt):
+        wf.run("r")
+    assert ledger.lines == ["one", "two", "zero"]
+
+
 def test_a_run_that_would_continue_as_new_says_so(plan):
     stop = [True]
 

@@ -109,6 +109,54 @@ def test_new_step_whose_result_is_passed_on_hides_nothing(calls, done):
     assert ["pay 5"] == done
 
 
+@pytest.mark.parametrize("effect", ["pay", "charge"])
+def test_effect_that_is_declared_new_hides_nothing(calls, done, effect):
+    """`was=None` is the cure that the stop offers. A preflight that still says "perhaps" does not say that it helped."""
+
+    @sf.effect(was=None)
+    def book(what):
+        done.append(f"book {what}")
+
+    def old():
+        calls.pay(5)
+        calls.cut()
+
+    def new():
+        book("room")
+        getattr(calls, effect)(5)
+
+    finding = found(old, new)
+
+    if effect == "pay":
+        assert ("goes on", [("effect", "book#1")]) == (finding.verdict, list(finding.next))
+    else:
+        (stop,) = finding.why
+        assert ("stranded", "charge#1") == (finding.verdict, stop.facts["asked"])
+    assert ["pay 5"] == done
+
+
+def test_effect_that_a_person_calls_new_hides_nothing(calls, done):
+    """`surefoot match --new` says the same for one run."""
+
+    def old():
+        calls.pay(5)
+        calls.cut()
+
+    def new():
+        calls.charge(5)
+        calls.pay(5)
+
+    assert "stranded" == found(old, new).verdict
+    with pytest.raises(sf.CodeChanged):
+        sf.get_run("r").resume()
+    sf.get_run("r").match("charge#1", new=True)
+
+    finding = preflight.check(config.runtime(create=False), "r")
+
+    assert ("goes on", [("effect", "charge#1")]) == (finding.verdict, list(finding.next))
+    assert ["pay 5"] == done
+
+
 def test_effect_that_was_renamed_behind_a_new_step_is_found(calls, done):
     """CHANGE.md, row 94: the gate before a deployment sees what a resume would stop at."""
 

@@ -602,3 +602,51 @@ def test_names_that_are_no_plain_names_are_refused(table, key, row):
     """An identifier cannot be bound, so nothing but plain ones is let through."""
     with pytest.raises(sf.UsageError):
         effects.upsert("sqlite:///shop.db", table, key, row)
+
+
+FOUND = """
+import os, sys
+import surefoot as sf, surefoot.effects as ready
+from surefoot import witness
+from surefoot.core.entry import EffectSettled
+from surefoot.engine import drive
+from surefoot.engine.ready import files
+
+def dies(*_):
+    os._exit(9)
+
+append = drive.append
+
+def append_and_die(session, *entries):
+    append(session, *entries)
+    if isinstance(entries[-1], EffectSettled):
+        dies()
+
+if "in-doubt" in sys.argv:
+    files._sync_folder = dies
+if "found" in sys.argv:
+    drive.append = append_and_die
+
+@sf.workflow(watch=[witness.file("a.txt")])
+def wf():
+    ready.write_file("a.txt", "ours")
+    ready.delete_file("a.txt")
+
+try:
+    wf.run("r")
+except sf.Stopped as stop:
+    print(type(stop).__name__)
+"""
+
+
+def test_how_a_file_was_left_is_on_record_with_the_word_of_the_check(program, tmp_path):
+    """Killed between the two, the next process took what somebody else had written for what the effect had left."""
+    program.write(FOUND)
+    assert program.run("in-doubt").returncode == 9
+    assert program.run("found").returncode == 9
+    (tmp_path / "a.txt").write_text("theirs")
+
+    again = program.run()
+
+    assert again.stdout.strip() == "Drifted", again.stderr
+    assert (tmp_path / "a.txt").read_text() == "theirs"

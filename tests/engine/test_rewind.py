@@ -719,12 +719,28 @@ def test_an_undo_is_not_sent_again_under_its_used_key_after_its_effect_was_made_
 def test_an_effect_that_nobody_undid_is_retried_as_ever():
     """Only earlier ones of the same name count as undone."""
     hotel = Hotel()
-    wf = undone_trip(hotel)
-    with pytest.raises(ValueError):
-        wf.run("r")
-    sf.get_run("r").rewind("look#1")
 
-    assert wf.run("r") == "booked"
+    @sf.effect(on_crash="retry")
+    def book(what: str) -> str:
+        hotel.request(lambda: hotel.booked.add(what))
+        return what
+
+    @book.undo
+    def _(what: str, result: str) -> None:
+        hotel.request(lambda: hotel.booked.discard(what))
+
+    @sf.workflow
+    def wf() -> str:
+        with contextlib.suppress(ValueError), sf.saga():
+            book("room")
+            raise ValueError
+        return book("flat")
+
+    wf.run("r")
+    sf.get_run("r").rewind("book#2")
+
+    assert wf.run("r") == "flat"
+    assert hotel.booked == {"flat"}
 
 
 def test_an_undone_effect_that_needs_a_yes_is_not_asked_about_before_it_may_run():
@@ -741,3 +757,114 @@ def test_an_undone_effect_that_needs_a_yes_is_not_asked_about_before_it_may_run(
     sf.get_run("r").settle("book#1", not_happened=True)
     with pytest.raises(sf.WaitingForAnswer):
         wf.run("r")
+
+
+@pytest.fixture
+def refunded(ledger):
+    """A run that charged, was denied, refunded, and failed."""
+
+    @sf.effect
+    def charge(order: str) -> str:
+        ledger.write(f"charge {order}")
+        return "ch_1"
+
+    @charge.undo
+    def refund(order: str, result: str | None) -> None:
+        ledger.write(f"refund {result}")
+
+    @sf.effect
+    def ship(order: str) -> str:
+        ledger.write(f"ship {order}")
+        return "shipped"
+
+    @sf.workflow
+    def wf() -> str:
+        with sf.saga():
+            charge("o1")
+            if not sf.approve("Ship?"):
+                raise sf.Fatal("not approved")
+            return ship("o1")
+
+    ended = denied(wf)
+    assert ended.status == "failed"
+    assert ledger.lines == ["charge o1", "refund ch_1"]
+    return wf
+
+
+def denied(wf):
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    sf.get_run("r").answer("approve#1", False, by="ann")
+    with pytest.raises(sf.Fatal):
+        wf.run("r")
+    return sf.get_run("r")
+
+
+def test_a_run_does_not_go_back_to_between_an_effect_and_its_undo(refunded, ledger):
+    """The charge would count as done: goods are shipped for money that was given back."""
+    run = sf.get_run("r")
+    place = r"charge\.undo#1 has undone it since[\s\S]*surefoot runs rewind r --at 'charge#1'"
+
+    with pytest.raises(sf.UsageError, match=place):
+        run.rewind("approve#1")
+    with pytest.raises(sf.UsageError, match=place):
+        run.set_aside_by_rewind("approve#1")
+
+    assert run.status == "failed"
+    assert ledger.lines == ["charge o1", "refund ch_1"]
+
+
+def test_the_place_that_is_named_can_be_gone_back_to(refunded, ledger):
+    sf.get_run("r").rewind("charge#1")
+
+    with pytest.raises(sf.InDoubt, match=r"charge#1.*may have undone it"):
+        refunded.run("r")
+    assert ledger.lines == ["charge o1", "refund ch_1"]
+
+
+def test_an_undo_that_was_settled_after_a_rewind_counts_from_there_on(refunded):
+    """It is on record since before the question was put again, and stands behind it now."""
+    run = sf.get_run("r")
+    run.rewind("charge#1")
+    run.settle("charge#1", happened="ch_2")
+    with pytest.raises(sf.WaitingForAnswer):
+        refunded.run("r")
+    run.answer("approve#1", False, by="ann")
+    with pytest.raises(sf.InDoubt, match=r"charge\.undo#1"):
+        refunded.run("r")
+    run.settle("charge.undo#1", happened=None)
+    with pytest.raises(sf.Fatal):
+        refunded.run("r")
+
+    with pytest.raises(sf.UsageError, match="has undone it since"):
+        run.rewind("approve#1")
+
+
+def test_an_undo_that_did_not_happen_keeps_no_run_from_going_back(ledger):
+    @sf.effect
+    def book(what: str) -> str:
+        ledger.write(f"book {what}")
+        return "b_1"
+
+    @book.undo
+    def unbook(what: str, result: str | None) -> None:
+        raise ConnectionRefusedError("not there")
+
+    @sf.step
+    def look() -> str:
+        raise ValueError("no")
+
+    @sf.workflow
+    def wf() -> None:
+        with sf.saga():
+            book("room")
+            look()
+
+    with pytest.raises(sf.InDoubt, match=r"book\.undo#1"):
+        wf.run("r")
+    with pytest.raises(sf.UsageError, match="cannot go back to before look#1"):
+        sf.get_run("r").rewind("look#1")
+    sf.get_run("r").settle("book.undo#1", not_happened=True)
+
+    sf.get_run("r").rewind("look#1")
+    assert "book#1" not in {past.address for past in sf.get_run("r").state().in_doubt()}

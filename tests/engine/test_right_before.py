@@ -498,3 +498,94 @@ def test_permissions_and_links_are_part_of_what_write_file_leaves():
     entries = [entry.data for entry in sf.get_run("r").entries() if entry.kind == "EffectDone"]
     assert len(entries) == 20
     assert [entry["found"] for entry in entries if entry.get("found")] == []
+
+
+def test_a_yes_that_is_void_is_told_with_the_name_of_who_gave_it(caplog):
+    """The boss believes that the run goes on. It stands still again, and nobody would look why."""
+
+    @sf.workflow
+    def wf() -> str:
+        return deploy("plan.txt")
+
+    Path("plan.txt").write_text("safe plan")
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    sf.get_run("r").answer("deploy#1.approval", True, by="boss")
+    assert "is void" not in caplog.text
+    elsewhere("plan.txt", "EVIL plan")
+
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    told = "run r, deploy#1.approval: the answer given by boss is void: something else is shown now"
+    (warned,) = (record.getMessage() for record in caplog.records if "is void" in record.getMessage())
+    assert warned.startswith(told)  # Once, and not in the rehearsal as well.
+
+
+# --- what touches= is asked with ---------------------------------------------------------------------------------
+
+
+def of_the_first(path):
+    return witness.file(path)
+
+
+def with_the_rest(path, *_):
+    return witness.file(path)
+
+
+def by_name(mode, path):
+    return witness.file(path if mode == "w" else "nowhere")
+
+
+def with_named_rest(path, **others):
+    return witness.file(path if others["sync"] else "nowhere")
+
+
+def of_a_keyword(path, sync):
+    return witness.file(path if sync else "nowhere")
+
+
+def under_other_names(first, _second, _third, *, sync):
+    return witness.file(first if sync else "nowhere")
+
+
+@pytest.mark.parametrize(
+    "touched", [of_the_first, with_the_rest, by_name, with_named_rest, of_a_keyword, under_other_names]
+)
+def test_what_is_touched_need_not_depend_on_every_parameter(touched):
+    """Defaults in force are passed too: a function of the first parameters would not take them."""
+
+    @sf.effect(touches=[touched])
+    def put(path: str, text: str, mode: str = "w", *, sync: bool = True) -> None:
+        Path(path).write_text(text)
+
+    @sf.workflow
+    def wf() -> None:
+        put("a.txt", "new")
+
+    Path("a.txt").write_text("old")
+    wf.run("r")
+
+    (intent,) = (entry.data for entry in sf.get_run("r").entries() if entry.kind == "EffectIntended")
+    assert [sight["witness"] for sight in intent["before"]] == ["file(a.txt)"]
+
+
+def named_at_another_place(text, _):
+    return witness.file(text)
+
+
+def too_many(path, _text, _more):
+    return witness.file(path)
+
+
+def a_keyword_that_is_not_there(path, *, size):
+    return witness.file(path, size)
+
+
+@pytest.mark.parametrize("touched", [named_at_another_place, too_many, a_keyword_that_is_not_there])
+def test_a_function_that_would_be_asked_with_something_else_is_refused_when_decorated(touched):
+    """It would watch another file than it says, or fail at night."""
+    with pytest.raises(sf.UsageError, match=r"a function in touches= takes parameters of the effect, \(path, text\)"):
+
+        @sf.effect(touches=[touched])
+        def put(path, text):
+            """Never called."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import surefoot as sf
+from surefoot import aio
 from surefoot.store.open import close_all
 from surefoot.witness import observe
 
@@ -289,3 +290,69 @@ def test_what_is_published_does_not_tell():
 
     assert sf.get_run("r").published == {"at": {"url": "?token=***", "page": 3}}
     assert TOKEN.encode() not in stored()
+
+
+@sf.step
+def log_in(token: sf.Secret[str]) -> None: ...
+
+
+@sf.workflow
+def waits_by_its_secret() -> Any:
+    log_in(sf.Secret(TOKEN))
+    return sf.wait_event(f"callback-{TOKEN}")
+
+
+@sf.workflow
+def sends_by_its_secret() -> None:
+    log_in(sf.Secret(TOKEN))
+    sf.send_event("r", f"callback-{TOKEN}")
+
+
+@sf.workflow
+async def sends_by_its_secret_async() -> None:
+    log_in(sf.Secret(TOKEN))
+    await aio.send_event("r", f"callback-{TOKEN}")
+
+
+@pytest.mark.parametrize("workflow", [waits_by_its_secret, sends_by_its_secret, sends_by_its_secret_async])
+def test_an_event_is_not_named_by_a_secret(workflow, heard, caplog):
+    """It cannot be masked: whoever sends it has to know its name, and two secrets would become one name."""
+    with pytest.raises(sf.UsageError, match=r"the event 'callback-\*\*\*' has a secret in its name") as caught:
+        run(workflow)
+
+    assert TOKEN not in "".join([*map(str, heard), caplog.text, told_by(caught.value)])
+    assert TOKEN.encode() not in stored()
+
+
+def test_a_name_under_which_something_is_published_does_not_tell():
+    @sf.workflow
+    def wf() -> None:
+        log_in(sf.Secret(TOKEN))
+        sf.publish(f"at {TOKEN}", 3)
+
+    wf.run("r")
+
+    assert sf.get_run("r").published == {"at ***": 3}
+    assert TOKEN.encode() not in stored()
+
+
+def test_an_event_that_was_waited_for_before_its_name_was_a_secret_does_not_tell_on(heard, caplog):
+    """On record it stays; but the log and the alert of a process that waits need not repeat it."""
+    secret = []
+
+    @sf.workflow
+    def wf() -> Any:
+        if secret:
+            log_in(sf.Secret(TOKEN))
+        return sf.wait_event(f"callback-{TOKEN}")
+
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    secret.append(1)
+    heard.clear()
+    caplog.clear()
+
+    with pytest.raises(sf.WaitingForAnswer, match=r"waiting for event 'callback-\*\*\*'"):
+        wf.using(wait="10ms").run("r")
+    assert "waiting for event 'callback-***'. Waiting" in caplog.text
+    assert TOKEN not in "".join([*map(str, heard), caplog.text])

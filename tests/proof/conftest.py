@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -28,6 +29,11 @@ def report():
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """With several processes, each hands over what it saw, and the first writes it down."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["proof"] = _lines
+        return
     if not _lines or exitstatus:
         return
     head = (
@@ -38,4 +44,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     )
     # What `make chaos` wrote there stays.
     kept = REPORT.read_text().partition(BEGIN)[2] if REPORT.exists() else f"\n{END}\n"
-    REPORT.write_text(head + "\n".join(_lines) + f"\n\n{BEGIN}{kept}")
+    REPORT.write_text(head + "\n".join(sorted(_lines)) + f"\n\n{BEGIN}{kept}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    _lines.extend(getattr(node, "workeroutput", {}).get("proof", []))

@@ -192,6 +192,50 @@ def test_run_that_may_kill_its_workers_leaves_a_trace_before_its_code_runs(store
     assert seen[0] == before + 1
 
 
+@pytest.mark.parametrize("case", ["just ready", "ready for a while", "for a while, and other code serves it"])
+def test_run_that_may_have_been_handed_out_before_is_claimed_before_it_is_rehearsed(store, monkeypatch, case):
+    """Whoever had it may have died in the rehearsal, of which nothing is known: from now on it is counted."""
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "other")
+    old, _ = versions(Book())
+    half_done(old)
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
+    if case != "just ready":
+        monkeypatch.setattr("surefoot.engine.start.HELD_SECONDS", 0.0)
+    if "other code" in case:
+        other_worker(monkeypatch)
+    seen = []
+
+    def deadly() -> None:
+        seen.append([entry.data.get("rehearses") for entry in sf.get_run("r").entries() if entry.kind == "RunAdopted"])
+
+    with pytest.raises(start.LeftToOthers if "other code" in case else sf.CodeChanged):
+        take_up(Definition(deadly, "rolled", 1))
+
+    assert seen[0] == ([None, True] if case == "ready for a while" else [None])
+
+
+def test_run_that_was_claimed_to_be_rehearsed_is_handed_back_to_workers_with_other_code(store, monkeypatch):
+    """A backlog of more than ten minutes, in the middle of a deploy."""
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "other")
+    old, new = versions(Book())
+    half_done(old)
+    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
+    other_worker(monkeypatch)
+    before = kinds("r")
+    with monkeypatch.context() as late:
+        late.setattr("surefoot.engine.start.HELD_SECONDS", 0.0)
+        late.setattr("surefoot.engine.deploying.tries_first", lambda *_: False)
+        with pytest.raises(start.LeftToOthers):
+            take_up(new)
+    assert kinds("r") == [*before, "RunAdopted", "RunReleased"]
+
+    with pytest.raises(start.LeftToOthers):
+        take_up(new)
+
+    assert kinds("r") == [*before, "RunAdopted", "RunReleased"], "ready again just now: nobody touches it"
+    assert sf.get_run("r").state().starts == 0
+
+
 @pytest.mark.parametrize(
     "serving",
     [{"code": ""}, {"workflows": ("another",)}, {"queues": ("another",)}],

@@ -65,6 +65,17 @@ def repeating(n):
 @sf.workflow
 def deadly():
     os.kill(os.getpid(), 9)
+
+@sf.effect
+def paid():
+    note("in paid")
+
+@sf.workflow
+def deadly_when_replayed():
+    paid()
+    if os.path.exists("deployed"):
+        os._exit(3)
+    sf.wait_event("go")
 '''
 
 
@@ -236,6 +247,31 @@ def test_run_that_kills_its_workers_is_quarantined(fleet):
     wait_until(ended("healthy"), 60)
     wait_until(lambda: run.status == "stopped", 60)
     assert isinstance(run.stop, sf.Quarantined)
+
+
+def test_run_that_kills_its_workers_while_rehearsing_is_quarantined(fleet):
+    """A rehearsal claims nothing at first. What was handed out before and got nowhere is claimed, so that it is counted."""
+    workflow = app().deadly_when_replayed
+    with pytest.raises(sf.WaitingForAnswer):
+        workflow.run("poison")
+    sf.send_event("poison", "go", None)
+    (fleet.folder / "deployed").touch()
+    before = kinds("poison")
+    deaths = 0
+    while kinds("poison").count("RunAdopted") - before.count("RunAdopted") < 5:
+        deaths += 1
+        assert deaths <= 7, "it kills without being counted"
+        assert fleet.start(lease="1").wait(timeout=60) == 3
+
+    fleet.start()
+    run = sf.get_run("poison")
+    wait_until(lambda: run.status == "stopped", 60)
+
+    assert isinstance(run.stop, sf.Quarantined)
+    assert "which died while rehearsing" in run.stop.summary
+    assert deaths in (5, 6), "only the first rehearsal may be unclaimed"
+    assert kinds("poison") == [*before, *["RunAdopted"] * 6, "RunStopped"]
+    assert len(fleet.ledger("in paid")) == 1
 
 
 def test_two_workers_share_the_work_and_never_a_run(fleet):

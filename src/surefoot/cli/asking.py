@@ -14,10 +14,15 @@ DECLINED = 1
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
+def nobody_to_ask(*, yes: bool) -> bool:
+    """Whether nobody has agreed, and nobody can be asked."""
+    return not yes and not sys.stdin.isatty()
+
+
 def agreed(question: str, *, yes: bool) -> bool:
     if yes:
         return True
-    if not sys.stdin.isatty():
+    if nobody_to_ask(yes=yes):
         raise UsageError("there is no terminal to ask at. Look at what is listed above; then add --yes.")
     if click.confirm(question, err=True):
         return True

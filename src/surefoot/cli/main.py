@@ -44,6 +44,16 @@ VERBS = {
     "export": ("surefoot.cli.export:export", "Write a run to one file that proves itself."),
 }
 
+EXIT_CODES = {
+    "0": "Done, or as it should be.",
+    "1": "The workflow failed or was cancelled, the store cannot be reached, not everything held, or you said no.",
+    "2": "Wrong use: the command cannot be carried out as it was given. Nothing was done.",
+    "3": "A person is needed: the run stopped, or would stop. The message says what helps.",
+    "4": "The store is damaged, or does not keep what it was given.",
+    "130, 143": "Ended by Ctrl-C or SIGTERM. The run is safe.",
+}
+"""The same for every verb, so that scripts can tell a wrong command from a run that needs a person."""
+
 
 def _version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
@@ -53,7 +63,7 @@ def _version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, verbs=VERBS, invoke_without_command=True)
+@click.group(cls=LazyGroup, verbs=VERBS, exit_codes=EXIT_CODES, invoke_without_command=True)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @common
 @click.pass_context

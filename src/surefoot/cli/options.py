@@ -93,11 +93,17 @@ class LazyGroup(click.Group):
     """A group whose verbs are imported when they are used, not to print the help."""
 
     def __init__(
-        self, *args: Any, verbs: Mapping[str, tuple[str, str]], default: str | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        verbs: Mapping[str, tuple[str, str]],
+        default: str | None = None,
+        exit_codes: Mapping[str, str] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._verbs = verbs
         self._default = default
+        self._exit_codes = exit_codes or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._verbs)
@@ -121,6 +127,11 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(name, about) for name, (_, about) in self._verbs.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self._exit_codes:
+            with formatter.section("Exit codes"):
+                formatter.write_dl(list(self._exit_codes.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, self._with_default(args))

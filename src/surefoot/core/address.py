@@ -30,16 +30,24 @@ def as_recorded(address: str) -> str:
     return address.replace("%2F", "/").replace("%2f", "/")
 
 
+def approval_of(address: str) -> str:
+    """The question whether this very effect may run."""
+    return f"{address}.approval"
+
+
 Elsewhere = tuple[tuple[str, bool], ...]
 
 
 class Scope:
     """Where addresses are counted. One node per label or branch; entering it again goes on counting."""
 
-    __slots__ = ("_children", "_counts", "also", "owner", "path")
+    __slots__ = ("_around", "_children", "_counts", "_old", "_step", "also", "owner", "path")
 
-    def __init__(self, path: str = "", also: Elsewhere = ()) -> None:
+    def __init__(self, path: str = "", also: Elsewhere = (), around: Scope | None = None, step: str = "") -> None:
         self.path = path
+        self._around = around
+        self._step = step
+        self._old = ""
         self.owner: object = None
         """The line of control that counts here; two would number calls by luck, also one after the other."""
         self.also = also
@@ -65,24 +73,41 @@ class Scope:
         """What was opened below under that label (`[label]/`)."""
         return self._children.get(step)
 
-    def labelled(self, label: str, was: str | None = None) -> Scope:
-        """`was`: the label it had before; empty: its calls were made in the scope around it."""
+    def labelled(self, label: str, was: str | None = None, *, shared: bool = False) -> Scope:
+        """`was`: the label it had before; empty: its calls were made in the scope around it. `shared`: others beside it
+        say the same, so that its calls were counted together with theirs.
+        """
         step = f"[{escape(label)}]/"
         child = self._children.get(step)
         if child is None:
-            child = self._children[step] = Scope(self.path + step)
-        child.also = self._elsewhere(step, was)
+            child = self._children[step] = Scope(self.path + step, around=self, step=step)
+        child.also, child._old = self._elsewhere(step, was, shared=shared), "" if shared else _step(was)
         return child
 
-    def branch(self, verb: str, index: int, was: str | None = None) -> Scope:
+    def branch(self, verb: str, index: int, was: str | None = None, *, shared: bool = False) -> Scope:
         """The scope of one branch of the `gather` or `map` that has just taken its number."""
         step = f"{verb}#{self.count(verb)}.{index}/"
-        return Scope(self.path + step, self._elsewhere(step, was))
+        child = Scope(self.path + step, self._elsewhere(step, was, shared=shared), self, step)
+        child._old = "" if shared else _step(was)
+        return child
 
-    def _elsewhere(self, step: str, was: str | None) -> Elsewhere:
+    def _elsewhere(self, step: str, was: str | None, *, shared: bool) -> Elsewhere:
         inherited = tuple((path + step, counted) for path, counted in self.also)
         if was is None:
             return inherited
-        old = f"[{escape(was)}]/" if was else ""
         here = ((self.path, True), *self.also)
-        return (*inherited, *((path + old, counted and bool(was)) for path, counted in here))
+        return (*inherited, *((path + _step(was), counted and bool(was) and not shared) for path, counted in here))
+
+    def before(self) -> list[Scope]:
+        """What it was called before, as far as the code opens that by itself, too."""
+        if self._around is None:
+            return []
+        olds = self._around.before()
+        found = [old._children.get(self._step) for old in olds]
+        if self._old:
+            found += [old._children.get(self._old) for old in (self._around, *olds)]
+        return [old for old in found if old is not None and old is not self]
+
+
+def _step(label: str | None) -> str:
+    return f"[{escape(label)}]/" if label else ""

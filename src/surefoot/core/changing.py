@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from surefoot.core.differing import changes, hints
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, cures
-from surefoot.core.matching import CHILD, Asked, split
+from surefoot.core.matching import CHILD, Asked, is_child, split
 from surefoot.errors import UsageError
 
 MOST_NAMES = 5
@@ -81,13 +81,14 @@ def other_arguments(
 
     `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments.
     """
-    executed = "Nothing was executed." if nothing else f"{address}: nothing was executed."
+    executed = _nothing(address, nothing=nothing)
     where = past.address if past.address == address else f"{address} (on record as {past.address})"
     if kind and past.kind != kind:
         message = f"run {run}, {where}: recorded as {_an(past.kind)}, and asked for as {_an(kind)} now. {executed}"
-        return Stop(
-            "CodeChanged", message, past.address, {"recorded": past.kind, "asked": kind, "call": address}, cures(run)
-        )
+        facts = {"recorded": past.kind, "asked": kind, "call": address}
+        still = (f"still {_an(past.kind)}?", f"put @sf.{past.kind} back on {name}")
+        is_decorated = past.kind in ("step", "effect") and not is_child(past)
+        return Stop("CodeChanged", message, past.address, facts, (still, *cures(run)) if is_decorated else cures(run))
     done = "executed" if past.kind == "effect" else "recorded"
     lines = [f"    {change.line()}" for change in changes(recorded, asked)]
     lines += [f"  {hint}" for hint in hints(recorded, asked)]
@@ -100,6 +101,39 @@ def other_arguments(
         same = f"surefoot match {shlex.quote(run)} {shlex.quote(address)} --is {shlex.quote(twin)}"
         told = ((f"it is {twin}?", same), *told)
     return Stop("CodeChanged", message, past.address, facts, told)
+
+
+def held_by_another(
+    run: str, past: Past, by: Asked, asked: Asked, recorded: bytes, *, is_said: bool, nothing: bool
+) -> Stop:
+    """A call asks for what another one was given, which asks with other arguments. `is_said`: by a person."""
+    quoted, first, this = shlex.quote(run), shlex.quote(by.address), shlex.quote(asked.address)
+    lines = [f"    {change.line()}" for change in changes(recorded, by.args)]
+    what = f"was given to {by.address}" if by.address != past.address else "is asked for"
+    message = (
+        f"run {run}, {asked.address}: asked for with the arguments that {past.address} was executed with, which {what} "
+        "with others:\n"
+    )
+    message += "\n".join(lines)
+    message += f"\n  Was a call put in front, or taken out? {_nothing(asked.address, nothing=nothing)}"
+    if is_said:  # That one is answered for: the question is this one.
+        call, digest = asked.address, asked.digest
+        told: tuple[tuple[str, str], ...] = (
+            (f"{call} is new, and is made once more?", f"surefoot match {quoted} {this} --new"),
+        )
+    else:
+        call, digest = by.address, by.digest
+        told = (
+            (f"{call} is new?", f"surefoot match {quoted} {first} --new"),
+            (f"{call} is what was done?", f"surefoot match {quoted} {first} --keep"),
+        )
+    facts = {"recorded": past.address, "asked": _short(asked.args), "call": call, "digest": digest}
+    return Stop("CodeChanged", message, past.address, facts, (*told, *cures(run)))
+
+
+def _nothing(address: str, *, nothing: bool) -> str:
+    """`nothing`: this drive has executed none so far, else only not this one."""
+    return "Nothing was executed." if nothing else f"{address}: nothing was executed."
 
 
 def _cures_of_other(

@@ -119,6 +119,8 @@ class RunAdopted(Entry, frozen=True, kw_only=False):
     """Its working folder, by which relative paths of witnesses are to be understood."""
     code: str = ""
     """A digest of the project's loaded modules. It decides nothing about a call, only who tries first."""
+    rehearses: bool = False
+    """Whether the code is rehearsed under this claim, before anything is executed."""
 
 
 class RunReleased(Entry, frozen=True, kw_only=False):
@@ -297,7 +299,10 @@ class EffectIntended(Entry, frozen=True, kw_only=False):
     defaults: Value = NOTHING
     """What the parameters that were not passed had as defaults, by name: every attempt, check and undo uses them."""
     lands: Due | None = None
-    """Until when the call may still be on its way if it is cut off, for an effect with a check and without a time-out."""
+    """Until when the call may still be on its way if it is cut off, for an effect with a check: where its time-out alone
+    does not say, or the other side may go on after it."""
+    marked: str = ""
+    """Of a transaction: the database in which its marker commits with it, without passwords. Empty: it is none."""
 
 
 class EffectDone(Entry, frozen=True, kw_only=False):
@@ -319,6 +324,12 @@ class EffectRaised(Entry, frozen=True, kw_only=False):
     due: Due | None = None
     parked: bool = False
     """As in `StepRaised`."""
+    denied: bool = False
+    """A person said no to this attempt, so it was not even begun: there is no intent, and these say what was denied.
+    An earlier attempt that was in doubt is so still."""
+    digest: str = ""
+    args: Value = NOTHING
+    defaults: Value = NOTHING
 
 
 class EffectDoubted(Entry, frozen=True, kw_only=False):
@@ -353,6 +364,8 @@ class EffectSettled(Entry, frozen=True, kw_only=False):
     note: str = ""
     failed: bool = False
     """It did not happen, and it is not run again either: the call fails with its exception."""
+    after: tuple[Sight, ...] = ()
+    """Found by its check: what it touches, as in `EffectDone`. A person's word says nothing of it."""
 
 
 class EffectSuspected(Entry, frozen=True, kw_only=False):

@@ -118,9 +118,9 @@ class Expectation:
             case EffectDone():
                 self.left(entry.address, entry.after, seq)
             case EffectRaised():
-                self.end(entry.address)
+                self.end(entry.address, as_found=entry.denied)  # Open then: an earlier attempt is in doubt.
             case EffectSettled():
-                self.end(entry.address, as_found=entry.happened)
+                self.settled(entry, seq)
             case WorldSeen():
                 self.found(entry, seq)
             case _:
@@ -132,6 +132,13 @@ class Expectation:
         before = {part: value for sight in touched for part, value in sight.parts.items()}
         self.end(address, as_found=True)
         self.see([self._without_others(sight, before, since) for sight in after], address, seq)
+
+    def settled(self, entry: EffectSettled, seq: int) -> None:
+        """By its check, which knows how it left the world; or by a person, who has not said."""
+        if entry.after:
+            self.left(entry.address, entry.after, seq)
+        else:
+            self.end(entry.address, as_found=entry.happened)
 
     def _without_others(self, sight: Sight, before: Mapping[str, str], since: int) -> Sight:
         """The look may be older than what another branch has recorded meanwhile: of parts that were the same before and

@@ -3,7 +3,8 @@
 A convenience, and never wrong: byte code that is not known here, a value that is not plain data, a name that is not a
 plain built-in all mean "no guard". The reasoning is a closed world. The parameters that were read are plain data, and
 only plain built-ins and exception classes are called; so whatever the code computed is plain data again, and no operator,
-attribute or method of it can run anybody else's code. Nothing is stored but in local variables.
+attribute or method of it can run anybody else's code. To make an exception must run none either: its class has no
+`__init__` of its own. Nothing is stored but in local variables.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ _METHODS: Final = frozenset(
 """They change nothing in place."""
 _MARKS: Final = _words(
     "__module__ __doc__ __qualname__ __dict__ __weakref__ __annotations__ __annotate__ __annotate_func__ "
-    "__annotations_cache__ __firstlineno__ __static_attributes__ __slots__ __init__ __str__ __repr__"
+    "__annotations_cache__ __firstlineno__ __static_attributes__ __slots__"
 )
-"""What an exception class may define besides names that plain data does not have."""
+"""What an exception class may define besides names that plain data does not have. Not `__init__`, nor how it is shown: to
+make one, or to put one into a text, would run code that nobody has looked at."""
 _PLAIN_CODE: Final = _words(
     # How Python 3.11 to 3.14 spell it. What is missing is not known, and no guard.
     "RESUME RETURN_GENERATOR NOP CACHE EXTENDED_ARG PRECALL PUSH_NULL KW_NAMES NOT_TAKEN COPY SWAP POP_TOP TO_BOOL "
@@ -125,8 +127,8 @@ def _is_harmless(value: Any) -> bool:
 
 
 def _is_simple(cls: type) -> bool:
-    """Whether nothing but to make one runs code of its class: no operators, no names that plain data has, too."""
-    own = vars(cls).keys() if cls.__module__ != "builtins" else ()
+    """Whether nothing runs code of its class, not even to make one: no operators, no names that plain data has, too."""
+    own = vars(cls).keys() if vars(builtins).get(cls.__name__) is not cls else ()
     return not any(name in _METHODS or (name[:2] == "__" and name not in _MARKS) for name in own)
 
 

@@ -50,6 +50,8 @@ class Past:
     """Of an effect: when its attempt has used up its time."""
     lands: Due | None = None
     """Of an effect: until when its attempt may still be on its way, if it was cut off."""
+    marked = ""
+    """Of an effect: the database in which every attempt that may have happened has left its marker; empty: none has to."""
     taken_from: RunAdopted | None = None
     """Of an effect in doubt: the claimant that began it, if others took the run from it without a word of its own."""
     landed: EffectLandedLate | None = None
@@ -78,7 +80,7 @@ class Past:
     rewound = False
     """An effect that was executed before a person sent the run back to before it: in doubt, with the same key."""
     executed_with = ""
-    """Of a rewound effect: the digest of the arguments it was executed with."""
+    """Of an effect that was rewound, or is tried again: the digest of the arguments it was executed with."""
     spent = ""
     """Of a rewound effect: how what it did was reversed since, in words. Under its key it would not be done again."""
     before: Value | None = None
@@ -155,7 +157,7 @@ def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:
         f"If the code no longer asks for {them}, the run stops before its next new effect, or else at its end."
     )
     later = ("comes later?", f"then all is well: calls were put in front of {them}")
-    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": at}, (*cures(run), later))
+    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": at}, (later, *cures(run)))
 
 
 def not_known_yet(run: str, addresses: list[str], step: str) -> Stop:
@@ -166,7 +168,7 @@ def not_known_yet(run: str, addresses: list[str], step: str) -> Stop:
         "would run first. If that is not what was passed before, the run stops there, before anything else is executed."
     )
     same = ("gives the same?", "then all is well")
-    return Stop("CodeChanged", message, addresses[0], {"recorded": names, "asked": step}, (*cures(run), same))
+    return Stop("CodeChanged", message, addresses[0], {"recorded": names, "asked": step}, (same, *cures(run)))
 
 
 def located(error: Stopped, run: str, where: str) -> Stopped:

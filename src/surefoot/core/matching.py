@@ -14,11 +14,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from surefoot.core import values
-from surefoot.core.entry import CodeMatched, Value
+from surefoot.core.entry import NOTHING, CodeMatched, Value
 from surefoot.core.history import Past, PastState
+from surefoot.core.holding import Group, Holdings
 
 AUTO: Final = "auto"
 KEEP: Final = "keep"
@@ -56,6 +57,8 @@ class Asked(Struct, frozen=True):
     parameters: frozenset[str] = frozenset()
     on_change: str = AUTO
     is_new: bool = False
+    defaults: Raw = NOTHING
+    """Of an effect: what each parameter has as its default today."""
 
     @property
     def fenced(self) -> bool:
@@ -97,6 +100,16 @@ class Changed(Struct, frozen=True):
     past: Past
 
 
+class Held(Struct, frozen=True):
+    """It was recorded with these arguments, and another call has been given it, which asks with others."""
+
+    past: Past
+    by: Asked
+    """Whoever has it."""
+    is_said: bool
+    """A person said that it stands for that call."""
+
+
 class InUse(Struct, frozen=True):
     """`was=` names a call that the code still asks for by itself."""
 
@@ -105,7 +118,7 @@ class InUse(Struct, frozen=True):
     """The effect that says so."""
 
 
-Answer = Same | Kept | Rerun | New | Changed | InUse
+Answer = Same | Kept | Rerun | New | Changed | Held | InUse
 
 
 def split(address: str) -> tuple[str, str, int]:
@@ -146,6 +159,8 @@ class Learned(Struct, frozen=True):
     """Scopes in which a call without an outcome hides what follows it."""
     unproven: frozenset[str] = frozenset()
     """Steps that somebody takes over with other arguments, while nobody was heard to ask for what was done after them."""
+    ahead: frozenset[str] = frozenset()
+    """New effects behind which it was looked whether the code goes on as recorded."""
 
 
 class Matcher:
@@ -180,10 +195,15 @@ class Matcher:
         self._aliased: dict[str, str] = {}
         self._given_away: dict[str, str] = {}
         """Recorded effect -> the call that it is, as a person said."""
+        self._holdings = Holdings(self._recorded, self._is_renamed)
         self._executed_before: list[Past] | None = None
         self._put_in: set[str] = set()
         """Effects that were declared new: they may have been executed late, in front of older ones."""
         self._effect_names: frozenset[str] | None = None
+        self._steps_with: dict[tuple[str, str], list[Past]] | None = None
+        """(name, digest) -> steps on record, in whatever scope."""
+        self._moved_away: set[str] = set()
+        """Steps on record that a call in another scope asks for with equal arguments."""
         self._all_asked = False
         self.found_inserted: set[tuple[str, str, int]] = set()
 
@@ -224,10 +244,30 @@ class Matcher:
             return Changed(effect)
         me = (asked.path, asked.name, asked.number)
         is_new = asked.is_new or (person is not None and person.how == "new")
-        if here is None or here.asked or me in self.learned.inserted or is_new or self._is_passed(here):
+        is_moved = self._is_moved(asked)
+        if here is None or here.asked or me in self.learned.inserted or is_new or is_moved or self._is_passed(here):
             return New(self._free(asked), declared=is_new)
+        if here.address in self._moved_away:
+            return New(self._free(asked))
         self._taken[here.address] = me
         return self._changed_step(asked, here)
+
+    def _is_moved(self, asked: Asked) -> bool:
+        """Whether it is on record in another scope, where nobody has asked for it. Then no other record is its own, and
+        nobody else takes that one with other arguments.
+        """
+        if self._steps_with is None:
+            self._steps_with = {}
+            for past in list(self._calls.values()):
+                if past.kind == "step" and past.digest and past.first <= self._last:
+                    key = (split(past.address)[1], past.digest)
+                    self._steps_with.setdefault(key, []).append(past)
+        known = self._steps_with.get((asked.name, asked.digest), ())
+        taken = [past for past in known if past.address in self._taken]
+        left = [past for past in known if not past.asked and past.address not in self.learned.asked]
+        self.found_inserted.update(self._taken[past.address] for past in taken)
+        self._moved_away.update(past.address for past in left)
+        return bool(taken or left)
 
     def _was_effect(self, asked: Asked) -> Past | None:
         """An executed effect of that name, in another place, that nobody has asked for: as a step it would be repeated."""
@@ -275,11 +315,19 @@ class Matcher:
         if asked.name in self._aliased:
             return InUse(asked.name, self._aliased[asked.name])
         if asked.address in self._given_away:
-            return InUse(asked.address, self._given_away[asked.address])
+            to = self._given_away[asked.address]
+            # Given to another call of this effect: they were swapped, and the other record has these very arguments.
+            own = self._left_with(asked) if split(to)[:2] == (asked.path, asked.name) else None
+            return InUse(asked.address, to) if own is None else Same(own)
         old = next((name for name in asked.names if name in self._asked_names), "")
         if old and self._group(asked.kind, asked.path, old):
             return InUse(old, asked.name)
         here = self._at(asked, exact=False)
+        if self._is_loose(asked, here):
+            equal = self._holdings.equal(asked, self._groups_of(asked))
+            if (held := self._held(asked, equal, always=here is None)) is not None:
+                return held
+            here = next((past for past in [here, *equal] if past in equal and not past.asked), here)
         if here is None:
             return self._new_effect(asked, declared=asked.is_new)
         old = split(here.address)[1]
@@ -287,15 +335,51 @@ class Matcher:
             if old in self._asked_names:
                 return InUse(old, asked.name)
             self._aliased[old] = asked.name
-        return self._as_recorded(asked, here)
+        found = self._as_recorded(asked, here)
+        if isinstance(found, Same | Kept):
+            self._holdings.give(here, asked)
+        return found
+
+    def _is_loose(self, asked: Asked, here: Past | None) -> bool:
+        """Whether a record may stand for it with other arguments, so that its number does not tell which one it is."""
+        if asked.on_change == KEEP or asked.noted or (here is not None and here.rewound):
+            return True
+        made = here.first if here is not None else 0
+        person = None if self.is_plain else self._said_of(asked, (here or asked).address, MANNER, made)
+        return person is not None and person.how == KEEP
+
+    def _groups_of(self, asked: Asked) -> Iterable[tuple[Group, Mapping[int, Past]]]:
+        """The records that its own may be among."""
+        places = ((asked.path, asked.name), *((path, name) for path, name, _ in self._elsewhere(asked)))
+        for path, name in dict.fromkeys(places):
+            yield (asked.kind, path, name), self._group(asked.kind, path, name)
+
+    def _held(self, asked: Asked, equal: list[Past], *, always: bool) -> Held | None:
+        """All records with these arguments are taken, one of them by a call with others. `always`: it would be made."""
+        if any(not past.asked for past in equal):
+            return None
+        held = [(past, by) for past in equal if (by := self._holdings.holder(past)) is not None]
+        told = [Held(past, by, is_said=self._is_said(by)) for past, by in held]
+        return next((one for one in told if always or not one.is_said), None)
+
+    def _is_said(self, asked: Asked) -> bool:
+        person = self._said_of(asked, asked.address, MANNER)
+        return person is not None and person.how == KEEP and "*" not in person.address
 
     def _declared_new(self, asked: Asked) -> Answer:
         """A person says that it is new, though its address may be taken. What was recorded since may be its own."""
         since = self._since(asked, "new")
         group = sorted(self._group(asked.kind, asked.path, asked.name).items())
         made = [past for _, past in group if past.first > since and not past.asked]
-        own = next((past for past in made if self.same(past, asked)), made[0] if made else None)
-        return self._new_effect(asked, declared=True) if own is None else self._as_recorded(asked, own)
+        own = self._likest(made, asked) or (made[0] if made else None)
+        if own is None:
+            return self._new_effect(asked, declared=True, equal=self._holdings.is_equal)
+        return self._as_recorded(asked, own)
+
+    def _likest(self, pasts: list[Past], asked: Asked) -> Past | None:
+        """One that was made with these arguments: all of them, or else all that are compared."""
+        whole = (past for past in pasts if asked.noted and self._holdings.is_equal(past, asked))
+        return next(whole, None) or next((past for past in pasts if self.same(past, asked)), None)
 
     def _displaced(self, asked: Asked) -> Past | None:
         """A person said that a call in front of this one is new: so the record with these arguments is this one's."""
@@ -307,16 +391,21 @@ class Matcher:
         front = (f"{asked.path}{asked.name}#{number}" for number in range(1, asked.number))
         if not any(fits(word, address) for address in front for word in words):
             return None
-        group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-        left = (past for _, past in group if not past.asked)
-        return next((past for past in left if self.same(past, asked)), None)
+        return self._left_with(asked)
 
-    def _new_effect(self, asked: Asked, *, declared: bool) -> Answer:
+    def _left_with(self, asked: Asked) -> Past | None:
+        """A record of that name with these arguments that nobody has asked for."""
+        group = sorted(self._group(asked.kind, asked.path, asked.name).items())
+        return self._likest([past for _, past in group if not past.asked], asked)
+
+    def _new_effect(
+        self, asked: Asked, *, declared: bool, equal: Callable[[Past, Asked], bool] | None = None
+    ) -> Answer:
         """Its own number; or, if that belongs to another call, one that is free: perhaps it has one from before."""
         if asked.address in self._calls:
             group = sorted(self._group(asked.kind, asked.path, asked.name).items())
             later = [past for number, past in group if number > asked.number and not past.asked]
-            own = next((past for past in later if self.same(past, asked)), None)
+            own = self._likest([past for past in later if equal is None or equal(past, asked)], asked)
             if own is not None:
                 return Same(own)
         return New(self._free(asked), declared=declared)
@@ -339,22 +428,27 @@ class Matcher:
         return self._at(asked, exact=False)
 
     def _at(self, asked: Asked, *, exact: bool) -> Past | None:
-        """The record that its number leads to: here, or where a declaration says that its calls are on record."""
-        direct = self._calls.get(asked.address)
-        if direct is not None and (not direct.asked or exact):
-            return direct
+        """The record that its number leads to: in the scope as it was called before, here, or under an old name. What was
+        counted together with others comes last.
+        """
         around: list[Past] = []
+        numbered: list[Past] = []
         for path, name, counted in self._elsewhere(asked):
             if not counted:
                 around += self._group(asked.kind, path, name).values()
             elif (past := self._calls.get(f"{path}{name}#{asked.number}")) is not None and not past.asked:
-                return past
-        return self._first_of(around, asked)
+                numbered.append(past)
+        if numbered and (moved := [past for past in numbered if split(past.address)[0] != asked.path]):
+            return moved[0]
+        direct = self._calls.get(asked.address)
+        if direct is not None and (not direct.asked or exact):
+            return direct
+        return numbered[0] if numbered else self._first_of(around, asked)
 
     def _first_of(self, around: list[Past], asked: Asked) -> Past | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
         left = sorted((past for past in around if not past.asked), key=lambda past: past.first)
-        return next((past for past in left if self.same(past, asked)), left[0] if left else None)
+        return self._likest(left, asked) or (left[0] if left else None)
 
     def _elsewhere(self, asked: Asked) -> Iterable[tuple[str, str, bool]]:
         for name in asked.names:
@@ -418,14 +512,30 @@ class Matcher:
             return True
         if self._digest_today(past, asked.noted) == asked.digest:
             return True
-        return self._is_renamed(past, asked) or (asked.name.endswith(".undo") and self._has_more(past, asked))
+        recorded = self._recorded(past)
+        renamed = recorded is not None and self._is_renamed(recorded, asked, asked.noted)
+        return renamed or (asked.name.endswith(".undo") and self._has_more(past, asked))
 
     def same_values(self, past: Past, asked: Asked) -> bool:
-        """Whether a call of another name was made with the same values, in the same order."""
+        """Whether a call of another name was made with the same values, in the same order; or with the same once what
+        each of them left out is put in, or what says no more than a default is left out.
+        """
         if asked.digest in (past.digest, past.executed_with):
             return True
-        recorded = self._recorded(past)
-        return recorded is not None and _values(recorded) == _values(values.again(asked.args))
+        recorded, now = self._recorded(past), values.again(asked.args)
+        if recorded is None or _values(recorded) == _values(now):
+            return recorded is not None
+        theirs = [recorded, {**self._decoded(past.defaults), **recorded}]
+        defaults = values.again(asked.defaults) or {}
+        spoken = {name: value for name, value in now.items() if not _is_default(name, value, defaults)}
+        ours = [now, spoken, {**defaults, **now}]
+        return any(sorted(_values(their)) == sorted(_values(our)) for their in theirs for our in ours)
+
+    def _says_more(self, past: Past, asked: Asked) -> bool:
+        """Whether it is made with the same values, and with others for parameters that have a default."""
+        recorded, optional = self._recorded(past), values.again(asked.defaults) or {}
+        now = {name: value for name, value in values.again(asked.args).items() if name not in optional}
+        return bool(recorded) and _values(recorded or {}) == _values(now)
 
     def _digest_today(self, past: Past, noted: frozenset[str]) -> str:
         key = (past.address, noted)
@@ -450,15 +560,27 @@ class Matcher:
             return None
         return found if isinstance(found, dict) else None
 
-    def _is_renamed(self, past: Past, asked: Asked) -> bool:
-        """Whether only a parameter has another name: the same values in the same order."""
-        recorded, now = self._recorded(past), values.again(asked.args)
-        if recorded is None or len(recorded) != len(now):
+    def _decoded(self, defaults: Value | None) -> dict[str, Any]:
+        """Recorded defaults, as far as today's classes can read them."""
+        from surefoot.errors import SchemaMismatch, ValueRejected
+
+        try:
+            found = None if defaults is None else values.decode(self._read(defaults))
+        except (SchemaMismatch, ValueRejected):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _is_renamed(self, recorded: dict[str, Any], asked: Asked, noted: frozenset[str] = frozenset()) -> bool:
+        """Whether only a parameter has another name: the same values in the same order. What is noted under its old name
+        may differ; a value that has another name as well is compared.
+        """
+        now = values.again(asked.args)
+        if len(recorded) != len(now):
             return False
         for (old, before), (new, value) in zip(recorded.items(), now.items(), strict=True):
             if old != new and (old in asked.parameters or new in recorded):
                 return False
-            if new not in asked.noted and values.digest(before) != values.digest(value):
+            if (new not in noted or old != new) and values.digest(before) != values.digest(value):
                 return False
         return True
 
@@ -542,18 +664,22 @@ class Matcher:
 
     def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
         path = split(past.address)[0]
-        if past.rewound:
-            return self.same_values(past, asked)  # Whoever sent the run back may want another way.
+        if past.rewound:  # Whoever sent the run back may want another way.
+            return self.same_values(past, asked) or self._says_more(past, asked)
         if on_one_line(path, asked.path):
             return True
         return not may_still(past.address) or self.same_values(past, asked)
 
     # -- what people have said ------------------------------------------------------------------------
 
-    def _said_of(self, asked: Asked, address: str, about: tuple[str, ...]) -> CodeMatched | None:
-        """The newest word of a person about this call. Which one it is, and what becomes of it, are two questions."""
-        said = (match for _, match in reversed(self._matches) if match.how in about)
-        return next((match for match in said if _is_about(match, address, asked.digest)), None)
+    def _said_of(self, asked: Asked, address: str, about: tuple[str, ...], made: int = 0) -> CodeMatched | None:
+        """The newest word of a person about this call. Which one it is, and what becomes of it, are two questions.
+
+        `made`: the entry that made its record. A pattern is no word on what was recorded behind it.
+        """
+        said = ((seq, match) for seq, match in reversed(self._matches) if match.how in about)
+        known = (match for seq, match in said if seq > made or "*" not in match.address)
+        return next((match for match in known if _is_about(match, address, asked.digest)), None)
 
     def _since(self, asked: Asked, how: str) -> int:
         """The entry in which that was said."""
@@ -562,7 +688,8 @@ class Matcher:
 
     def _manner(self, asked: Asked, past: Past) -> CodeMatched | None:
         """Whether a person said that it is kept, or runs again: by its name of today, or by the recorded one."""
-        return self._said_of(asked, asked.address, MANNER) or self._said_of(asked, past.address, MANNER)
+        today = self._said_of(asked, asked.address, MANNER, past.first)
+        return today or self._said_of(asked, past.address, MANNER, past.first)
 
 
 def _is_about(match: CodeMatched, address: str, digest: str) -> bool:
@@ -589,6 +716,10 @@ def _filled(match: CodeMatched, address: str) -> str:
 
 def _belongs(past: Past) -> bool:
     return _BELONGS.search(split(past.address)[1]) is not None or _BELONGS.search(past.address) is not None
+
+
+def _is_default(name: str, value: object, defaults: dict[str, Any]) -> bool:
+    return name in defaults and values.digest(defaults[name]) == values.digest(value)
 
 
 def _values(arguments: dict[str, Any]) -> list[str]:

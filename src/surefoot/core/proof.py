@@ -1,23 +1,38 @@
 """What an exception of an effect proves. Failed means: nothing was done, for certain. Anything else is doubt.
 
 Proofs are what user code says expressly, what `not_done=` names, what is known of the client, and a guard clause.
-Whoever says `not_done=()` says that nothing but the express word counts.
+Whoever says `not_done=()` says that nothing but the express word counts. All of this holds for what the effect's own code
+raises. What leaves a call inside of it, or another run, speaks of that one: the effect may have acted before.
 """
 
 from __future__ import annotations
+
+from types import TracebackType
+from typing import Final
 
 from surefoot.core.clients import Known, known
 from surefoot.errors import Fatal, NotDone
 
 NotDoneTypes = tuple[type[BaseException], ...] | None
 """What `not_done=` names; None: not given."""
+_WAYS_OUT: Final = frozenset(
+    {
+        ("surefoot.engine.drive", "call"),
+        ("surefoot.engine.drive_async", "call"),
+        ("surefoot.engine.start", "answer"),
+        ("surefoot.engine.start", "recorded_end"),
+    }
+)
+"""Module and function through which an exception leaves a step, an effect outside of the run, or another run."""
 
 
 def proves_not_done(error: BaseException, not_done: NotDoneTypes, *, guarded: bool = False) -> bool:
     """Whether an effect that ended with this exception certainly did nothing. `guarded`: it came from a guard clause."""
-    if isinstance(error, Fatal | NotDone):
-        return True
     if guarded and not_done != ():
+        return True
+    if is_secondhand(error):
+        return False
+    if isinstance(error, Fatal | NotDone):
         return True
     if isinstance(error, BaseExceptionGroup):
         proves = _says_so if _is_of_tasks(error) else proves_not_done
@@ -27,6 +42,21 @@ def proves_not_done(error: BaseException, not_done: NotDoneTypes, *, guarded: bo
     if known(error) in (Known.NOT_SENT, Known.REFUSED) and not _came_after_doubt(error):
         return True
     return _is_named(error, not_done)
+
+
+def is_secondhand(error: BaseException) -> bool:
+    """Whether it, or one of a group, left a call inside of the effect, or another run. To raise it again changes nothing;
+    a new exception `from` it is the effect's own word.
+    """
+    if isinstance(error, BaseExceptionGroup) and any(map(is_secondhand, error.exceptions)):
+        return True
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if (frame.f_globals.get("__name__"), frame.f_code.co_name) in _WAYS_OUT:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _says_so(error: BaseException, not_done: NotDoneTypes) -> bool:

@@ -78,6 +78,12 @@ def undone_around(state: RunState, failed: list[Past]) -> Undone | None:
     return None
 
 
+def undone_across(state: RunState, seq: int) -> Undone | None:
+    """The first effect that would stay on record as done, if the run went back to that entry, though it was undone after."""
+    found = (one for one in undone(state.calls.values()) if one.effect.first < seq <= one.undo.first)
+    return min(found, key=lambda one: one.effect.first, default=None)
+
+
 def undone_at_last(state: RunState) -> Undone | None:
     """The last thing that the run did was to take something back: so it ended, and how is not on record."""
     calls = [past for past in state.calls.values() if past.kind in _CALLS]

@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from surefoot.core import values
+from surefoot.core.address import approval_of
 from surefoot.core.entry import (
     ITEMS_DONE,
     NOTHING,
@@ -206,6 +207,8 @@ class RunState:
         """The digest of the code that last took it up; empty: unknown."""
         self.news = False
         """Whether somebody else has written anything since it was last taken up."""
+        self.rehearsing = False
+        """Whether nothing is known of the last claimant but that it had the code rehearsed."""
         self.let_go_why = ""
         """Why it was last let go of, if somebody did so in good order."""
         self.children: tuple[str, ...] = ()
@@ -233,6 +236,8 @@ class RunState:
             raise self._impossible(record, kind)
         else:
             self.news = True
+        if kind not in VISITORS:
+            self.rehearsing = False
         if kind not in NO_PROGRESS:
             self.starts = 0
             if kind is not RunSuspended:
@@ -402,7 +407,7 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state.starts += 1
     state.adoptions.append(max(record.at, state.adoptions[-1] if state.adoptions else 0))
     state.children, state.due, state.parked = (), None, ""
-    state._folder, state.code = entry.folder, entry.code
+    state._folder, state.code, state.rehearsing = entry.folder, entry.code, entry.rehearses
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
     state.left = state.left[: state._left_by_segments]  # It goes on, so that its end was none.
@@ -510,6 +515,8 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     past.suspected = past.rewound = past.reopened = past.gave_up = past.outcome_lost = False
     past.spent, past.before = "", None
     past.unproven = unproven
+    # An earlier attempt that may have happened elsewhere leaves no marker here.
+    past.marked = entry.marked if not unproven or past.marked == entry.marked else ""
     past.deadline, past.lands, past.taken_from, past.landed = entry.deadline, entry.lands, None, None
     # What has a time-out may run in a thread of its own, which goes on when its caller is interrupted.
     past.runs_in = "" if entry.deadline is None or state.claimant is None else state.claimant.worker
@@ -529,11 +536,14 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
     before = state.calls.get(entry.address)
     # It was in doubt, and a check found that it did not happen.
     counted = before is not None and before.state is PastState.CLEARED and before.error is not None
+    in_doubt = before is not None and (before.unproven or before.state is PastState.IN_DOUBT)
     past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
     past.error, past.due, past.ended = entry.error, entry.due, record.at
     past.failures += not counted and not entry.parked
     _parked(state, past, parked=entry.parked)
     past.gave_up = final and past.policy == "fail" and was_in_doubt(entry.error)
+    if entry.denied:
+        past.digest, past.args, past.defaults, past.gave_up = entry.digest, entry.args, entry.defaults, in_doubt
     state.world.end(entry.address, as_found=past.gave_up)
 
 
@@ -568,7 +578,7 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
     past.ended, past.runs_in = record.at, ""
     if past.rewound:
         past.first = record.seq
-    state.world.end(entry.address, as_found=entry.happened)
+    state.world.settled(entry, record.seq)
     if entry.happened:
         past.state, past.value = PastState.DONE, entry.value
     elif entry.failed and past.state is PastState.IN_DOUBT:
@@ -613,7 +623,7 @@ def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.suspected, past.error = entry.key, entry.policy, True, None
-    past.defaults = entry.defaults
+    past.defaults, past.marked = entry.defaults, ""
 
 
 def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -> None:
@@ -720,10 +730,10 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
                 again.lands, again.taken_from = past.lands, state.left_in(past)
             # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
             again.args, again.executed_with = past.args, past.digest or past.executed_with
-            again.defaults = past.defaults
+            again.defaults, again.marked = past.defaults, past.marked
         else:
             del state.calls[address]
-        state.calls.pop(f"{address}.approval", None)  # A yes is for one execution.
+        state.calls.pop(approval_of(address), None)  # A yes is for one execution.
     state.cuts = {address: cut for address, cut in state.cuts.items() if state.cut_at[address] < entry.seq}
     for event in state.events:
         if event.taken_at >= entry.seq:
@@ -744,7 +754,7 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
             _reopen_effect(state, past, entry.by)
         else:
             del state.calls[address]
-        state.calls.pop(f"{address}.approval", None)  # A yes is for one execution.
+        state.calls.pop(approval_of(address), None)  # A yes is for one execution.
     state.reopenings.append(entry)
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due, state.answered = (), None, False
@@ -762,7 +772,8 @@ def _reopen_effect(state: RunState, past: Past, by: str) -> None:
         past.state, past.gave_up, past.policy = PastState.IN_DOUBT, False, "ask"
         return
     past.state, past.unproven, past.deadline, past.runs_in = PastState.CLEARED, False, None, ""
-    past.digest = ""  # Nothing was done with these arguments: the mended code may ask with others.
+    # Nothing was done with these arguments: the mended code may ask with others. With the same, it is the same request.
+    past.executed_with, past.digest = past.digest or past.executed_with, ""
     noted = state.calls.get(_note_of(past.address))
     if noted is not None and noted.kind == "value":
         del state.calls[noted.address]  # What is there before it is to be noted when it runs.

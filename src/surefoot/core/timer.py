@@ -53,6 +53,12 @@ def after(now: Moment, wait_seconds: float) -> Due:
     return Due(now.wall + micros, now.boot, now.boot_at + micros)
 
 
+def later(due: Due, by_seconds: float) -> Due:
+    """That moment put off."""
+    micros = round(by_seconds * MICROS)
+    return Due(due.at + micros, due.boot, due.boot_at + micros if due.boot else 0)
+
+
 def until(now: Moment, wall: int) -> Due:
     """A moment given by the wall clock (`sleep_until`)."""
     return Due(wall, now.boot, now.boot_at + wall - now.wall)

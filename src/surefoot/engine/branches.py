@@ -73,7 +73,8 @@ Was = Callable[[Any], object] | str | None
 
 def gather_scopes(place: Place, count: int, was: str | None = None) -> list[Scope]:
     place.scope.take("gather")
-    return [place.scope.branch("gather", index, _checked_was(place, "gather", was)) for index in range(count)]
+    old = _checked_was(place, "gather", was)
+    return [place.scope.branch("gather", index, old, shared=True) for index in range(count)]
 
 
 def map_scopes(
@@ -81,23 +82,45 @@ def map_scopes(
 ) -> tuple[list[Scope], list[Any]]:
     """The scopes of the items, and the names under which their results are collected."""
     olds = [str(was(item)) if callable(was) else _checked_was(place, "map", was) for item in items]
+    if callable(was):
+        _refuse_twice(place, olds, "old key")
+    shared = not callable(was)
     if key is None:
         place.scope.take("map")
         numbers = list(range(len(items)))
-        return [place.scope.branch("map", index, olds[index]) for index in numbers], numbers
+        return [place.scope.branch("map", index, olds[index], shared=shared) for index in numbers], numbers
     labels = [str(key(item)) for item in items]
+    _refuse_twice(place, labels, "key")
+    _refuse_mixed(place, labels, olds)
+    scopes = [place.scope.labelled(label, old, shared=shared) for label, old in zip(labels, olds, strict=True)]
+    for scope in scopes:
+        claim(place, scope, place.line)
+    return scopes, labels
+
+
+def _refuse_twice(place: Place, labels: Iterable[Any], what: str) -> None:
     twice = _first_duplicate(labels)
     if twice is not None:
         raise place.session.misused(
             UsageError(
-                f"run {place.session.run}: sf.map got the key {twice!r} twice; "
+                f"run {place.session.run}: sf.map got the {what} {twice!r} twice; "
                 "give each item a key of its own, so that its calls can be told apart"
             )
         )
-    scopes = [place.scope.labelled(label, old) for label, old in zip(labels, olds, strict=True)]
-    for scope in scopes:
-        claim(place, scope, place.line)
-    return scopes, labels
+
+
+def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> None:
+    """A key of one item that was another one's: calls on record under it could be of either."""
+    known = set(labels)
+    mixed = next((old for label, old in zip(labels, olds, strict=True) if old and old != label and old in known), None)
+    if mixed is not None:
+        raise place.session.misused(
+            UsageError(
+                f"run {place.session.run}: sf.map(was=…): the key {mixed!r} is one item's now, and was another one's, so "
+                "nobody can tell whose the calls recorded under it are. Give the new keys a form that no old one has: "
+                'key=lambda item: f"v2 {…}". Nothing of it was executed.'
+            )
+        )
 
 
 def _checked_was(place: Place, verb: str, was: Any) -> str | None:

@@ -7,7 +7,8 @@ that took the first time and a second more, and then stops: nobody knows how the
 A cancellation may also strike between two calls, in an await that is none of ours. Then the next call notes it, also
 if it was dealt with by then (of the workflow's own task; of tasks that the user makes that is not known). On replay the code
 has to come to that call in the same way: something new that it asks for before waits for the cancellation, as above. One
-that was cancelled earlier than before, so that recorded calls of its line are not asked for, begins nothing new.
+that was cancelled earlier than before, so that recorded calls of its line are not asked for, begins nothing new; nor does
+one that was not cancelled before at all.
 
 Whoever waits for the run may be cancelled too; that gives the run up for now and is no part of it.
 """
@@ -19,8 +20,9 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from surefoot.core.entry import CallCancelled, Stop
-from surefoot.core.history import Past
+from surefoot.core.address import approval_of
+from surefoot.core.entry import CallCancelled, QuestionExpired, Stop
+from surefoot.core.history import Past, PastState
 from surefoot.core.timer import after
 from surefoot.engine import limits, replaying
 from surefoot.engine.current import Place
@@ -45,8 +47,16 @@ def cut_off(place: Place, address: str) -> None:
     session = place.session
     if not session.dry and address not in session.state.cuts and not is_unwinding(place):
         session.journal.lazily(CallCancelled(address, _seconds(session)))
+        _expire(session, address)
     for limit in session.limits:
         limit.note_struck()
+
+
+def _expire(session: Any, address: str) -> None:
+    """Nobody waits for the answer any more: one that comes later is refused."""
+    for past in (session.state.calls.get(address), session.state.calls.get(approval_of(address))):
+        if past is not None and past.kind == "question" and past.state is PastState.OPEN:
+            session.journal.lazily(QuestionExpired(past.address))
 
 
 def cut_off_in_turn(place: Place, address: str) -> None:
@@ -82,6 +92,8 @@ def entering(place: Place, address: str) -> None:
         raise session.stopped(place, _not_again(session, address, f"was cancelled before it came to {address}"))
     if struck and (missed := _missed(place, None if past is None else past.first)):
         raise session.stopped(place, _too_early(session, address, missed))
+    if struck and past is not None and cut is None:
+        raise session.stopped(place, _only_now(session, address))
     if struck and past is None and cut is None and not session.dry:
         session.journal.lazily(CallCancelled(address, _seconds(session), before=True))
 
@@ -196,6 +208,15 @@ def _too_early(session: Any, address: str, missed: list[Past], *, is_answered: b
         f"task.cancel()) {cut if is_answered else asked}"
     )
     return Stop("CodeChanged", message, address, {"recorded": names, "asked": address}, _cures(session.run))
+
+
+def _only_now(session: Any, address: str) -> Stop:
+    message = (
+        f"run {session.run}, {address}: the code was cancelled before it came to this call (by a time-out, a failing "
+        "sibling, task.cancel()). When the call was recorded nothing had cancelled it, so that the code may go another way "
+        "now. Nothing was executed."
+    )
+    return Stop("CodeChanged", message, address, {"recorded": "not cancelled"}, _cures(session.run))
 
 
 def _cures(run: str) -> tuple[tuple[str, str], ...]:

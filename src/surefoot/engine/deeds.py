@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.command import Done, Ending, Failed
-from surefoot.core.entry import NOTHING
+from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.programs.calls import Call
 from surefoot.core.state import was_in_doubt
 from surefoot.engine.current import Place
@@ -24,11 +24,11 @@ from surefoot.engine.spec import CallSpec
 class Deed:
     """An effect that was done, with what it takes to undo it: copies, since the workflow may change its own."""
 
-    __slots__ = ("address", "args", "in_doubt", "kwargs", "result", "spec", "undone")
+    __slots__ = ("address", "args", "in_doubt", "kwargs", "result", "spec", "stop", "undone")
 
     def __init__(
         self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any,
-        *, in_doubt: bool = False,
+        *, in_doubt: bool = False, stop: Stop | None = None,
     ) -> None:  # fmt: skip
         self.address = address
         self.spec = spec
@@ -38,6 +38,8 @@ class Deed:
         self.undone = False
         """Of one that has no undo: whether a saga has said so."""
         self.in_doubt = in_doubt
+        self.stop = stop
+        """Why the code at hand cannot undo it, if it comes to that."""
 
     def undo(self) -> tuple[CallSpec, tuple[Any, ...], dict[str, Any]]:
         """The compensation to call, with the arguments and the result."""
@@ -67,11 +69,12 @@ def note(
         asked, defaults = _recorded(session, address, ending) if made is None else (made.args, made.defaults)
         if asked is None:
             asked = Raw(values.encode_args(spec.binder.bind(args, kwargs))[0])
+        stop = None
         try:
             args, kwargs = spec.own(args, kwargs, asked, defaults, recorded=made is None)
         except Gone as gone:
-            raise session.stopped(place, cannot_be_repeated(session.run, address, gone)) from None
-        line.deeds.append(Deed(address, spec, args, kwargs, place.session.decoded(ending.raw)))
+            stop = cannot_be_repeated(session.run, address, gone)
+        line.deeds.append(Deed(address, spec, args, kwargs, session.decoded(ending.raw), stop=stop))
 
 
 def _recorded(session: Any, address: str, ending: Done) -> tuple[Raw | None, Raw]:

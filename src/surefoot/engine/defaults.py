@@ -11,7 +11,7 @@ recorded as `***`. Of both, today's are taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Any, Final
 
@@ -69,6 +69,10 @@ class Defaults:
             self._ours.add(bytes(raw))
         return raw
 
+    def today(self) -> Raw:
+        """The stored form of all of them, whether a call leaves them out or not."""
+        return self._stored((), set())
+
     def _form(self, name: str) -> bytes | None:
         if name in self._fixed:
             return self._fixed[name]
@@ -78,16 +82,26 @@ class Defaults:
             self._fixed[name] = form
         return form
 
-    def others(self, recorded: Raw | bytes, *, may_be_gone: bool = False) -> dict[str, Any]:
-        """The recorded ones that are not today's, each a fresh object. `Gone` if the function cannot be given one."""
+    def others(
+        self, recorded: Raw | bytes, passed: Collection[str] = (), *, may_be_gone: bool = False
+    ) -> dict[str, Any]:
+        """The recorded ones that are not today's, each a fresh object. `Gone` if the function cannot be given one.
+
+        `passed`: parameters that the call does not leave out.
+        """
         data = bytes(recorded)
         if data == b"null" or data in self._ours:
             return {}
         forms = msgspec.json.decode(data, type=dict[str, Raw])
         gone = [name for name in forms if name not in self._parameters]
-        if gone and not may_be_gone:
+        if gone and not (may_be_gone or self._are_renamed(gone, forms, passed)):
             raise Gone(gone)
         return {name: values.decode(form) for name, form in forms.items() if self._is_other(name, bytes(form))}
+
+    def _are_renamed(self, gone: list[str], forms: Mapping[str, Raw], passed: Collection[str]) -> bool:
+        """Whether they only have other names today: as many others that are left out, with the same defaults in order."""
+        came = [name for name in self._optional if name not in forms and name not in passed]
+        return [self._form(name) for name in came] == [bytes(forms[name]) for name in gone]
 
     def _is_other(self, name: str, recorded: bytes) -> bool:
         if name in self._ignored or name not in self._parameters or b'"$secret"' in recorded:

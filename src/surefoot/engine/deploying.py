@@ -37,13 +37,13 @@ def may_be_served_elsewhere(store: Store, state: RunState, code: str) -> bool:
 
 
 def tries_first(store: Store, state: RunState, code: str, now: int) -> bool:
-    """Whether a run that was taken up and got nowhere is looked through before it is claimed.
+    """Whether a run that was handed out or taken up, and got nowhere, is looked through before it is claimed.
 
-    Only if that was done by other code, which still serves it: then the code here may be the wrong one, and the run is
+    Only if it was last taken up by other code, which still serves it: then the code here may be the wrong one, and the run is
     left untouched. And for ten minutes at most since then: should its code kill every worker that looks through it, nobody
     would know, so from then on it is claimed first, as it is by the code that took it up before.
     """
-    taken_up = state.adoptions[-1] if state.adoptions else 0
+    taken_up = max(state.adoptions[-1] if state.adoptions else 0, state.standing.wake or 0)
     is_new_here = state.code != code and now - taken_up < PATIENCE_SECONDS * MICROS
     return is_new_here and _is_served_elsewhere(store, state, code)
 

@@ -92,7 +92,7 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if (cut := cancellations.to_strike(place, coming)) is not None:
         await cancellations.awaited(place, coming, cut)
     if session.limits:
-        await _held(place, spec.name, coming)
+        await held(place, spec.name, coming)
     if session.has_strays and session.state.calls and spec.kind == "effect" and coming not in session.state.calls:
         await replaying.in_turn(place, coming, on_record=False)  # Others may have yet to ask for the same.
     begun = session.begin(place, spec, args, kwargs)
@@ -120,14 +120,18 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return session.finish(place, begun)
 
 
-async def _held(place: Place, name: str, address: str) -> None:
-    """In a block whose time is over. What is on record, and has not ended, is cut off here as if it had been begun."""
-    past = place.session.state.calls.get(address)
+async def held(place: Place, name: str, address: str) -> None:
+    """In a block whose time is over. What is on record, and has not ended, is cut off here as if it had been begun.
+
+    `name`: whose number it takes then; empty: it has taken it already.
+    """
+    past = limits.on_record(place, address)
     try:
-        await limits.held(place, past)
+        await limits.held(place, address)
     except asyncio.CancelledError:
         if past is not None:
-            place.scope.take(name)
+            if name:
+                place.scope.take(name)
             cancellations.cut_off(place, address)
         raise
 

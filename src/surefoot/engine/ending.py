@@ -104,7 +104,7 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
     unasked = [past for past in session.state.calls.values() if not past.asked and not is_void(past)]
     # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
     given_up = {past.address for past in unasked if past.kind == "effect" and (past.rewound or is_removed(past))}
-    session.stops += _unsettled(session, unasked, given_up)
+    session.stops += session.open_removed() or _unsettled(session, unasked, given_up)
     if session.stops:
         return (yield from _stop(session))
     if unclaimed := tuple(past.address for past in unasked if past.kind in ("step", "effect")):

@@ -32,5 +32,5 @@ def send_event(run_id: str, name: str, value: Any = None, *, store: str | None =
         runtime: Runtime = config.runtime(store, create=False)
         Run(runtime, run_id).send_event(name, value, id=str(runtime.clock.uuid4()))
     else:
-        current.require_blocking("send_event")
+        verbs.require_no_secret(current.require_blocking("send_event").session, name)
         drive.call(SEND, (run_id, name, value), {} if store is None else {"store": store})

@@ -50,11 +50,16 @@ log = logging.getLogger("surefoot")
 class Rehearsal(Session):
     """A dry session. Whatever it marks in the folded run is taken back when it is over."""
 
-    def __init__(self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None,
+        claimed: bool = False,
+    ) -> None:  # fmt: skip
         known = replace(learned, unproven=frozenset()) if learned is not None else Learned()
         super().__init__(runtime, state, head, dry=True, learned=known)
         self.is_gate = self.sees_through_reruns = True
         self.patience_seconds = PATIENCE_SECONDS
+        self._is_claimed = claimed
+        """Whether whoever has it rehearsed has claimed the run."""
         self._owner: object = None
         """The thread or task that the code runs in."""
 
@@ -67,8 +72,8 @@ class Rehearsal(Session):
         where = f" It is at {at}." if (at := self.where()) else ""
         log.warning(
             "run %s: its code is being replayed before the run is taken up, for %g s by now, and has not come to "
-            "anything new.%s Nothing was executed, and nothing is claimed.",
-            self.run, self.patience_seconds, where,
+            "anything new.%s Nothing was executed%s.",
+            self.run, self.patience_seconds, where, "" if self._is_claimed else ", and nothing is claimed",
         )  # fmt: skip
 
     def where(self) -> str:
@@ -87,7 +92,7 @@ class Rehearsal(Session):
         stops += [stop for stop in fenced if stop is not None][:1]
         if not (self.stops or stops or self.planned or self.trouble) and self.state.cancel is None:
             stops += self._at_the_end(outcome)
-        return stops
+        return stops or (self.open_removed() if self.state.cancel is None else [])
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """The code came to its end without anything new. Nothing is appended: what a drive would write is dropped."""

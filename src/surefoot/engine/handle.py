@@ -27,6 +27,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.expectation import UNSEEN, Drift
 from surefoot.core.history import Past, PastState
+from surefoot.core.reopening import undone_across, why_not
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.core.timer import Duration, remaining, seconds
 from surefoot.core.visible import shorten, visible
@@ -398,15 +399,27 @@ class Run:
                 raise UsageError(
                     f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}. End it first."
                 )
-            return RunRewound(address, by or whoami(), note, self._recorded_call(state, address).first)
+            return RunRewound(address, by or whoami(), note, self._way_back(state, address))
 
         return [past.address for past in self._visit(decide).in_doubt()]
 
     def set_aside_by_rewind(self, address: str) -> tuple[list[Past], list[Past]]:
         """What a rewind to before this call would set aside; and which effects of these would be in doubt."""
         state = self.state()
-        first = self._recorded_call(state, as_recorded(address)).first
+        first = self._way_back(state, as_recorded(address))
         return [past for past in state.calls.values() if past.first >= first], state.executed_since(first)
+
+    def _way_back(self, state: RunState, address: str) -> int:
+        """The first entry of that call. Refused: an effect in front of it would count as done that was undone since."""
+        first = self._recorded_call(state, address).first
+        one = undone_across(state, first)
+        if one is not None:
+            rewind = f"surefoot runs rewind {shlex.quote(self.id)} --at {shlex.quote(one.effect.address)}"
+            raise UsageError(
+                f"run {self.id}: it cannot go back to before {address}: {one.effect.address} came before that, and no "
+                f"longer stands: {why_not(one)}\n  go back to before it?   {rewind}"
+            )
+        return first
 
     def retry(
         self,

@@ -7,12 +7,14 @@ where it was: when everything that was recorded in it until then has been asked 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from msgspec import Raw
 
 from surefoot.core import values
+from surefoot.core.address import approval_of
 from surefoot.core.entry import Due, TimerFired, TimerSet, ValueNoted
 from surefoot.core.history import Past, PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds
@@ -29,7 +31,11 @@ _IN_TIME: Final = Raw(values.encode("ended in time"))
 
 
 def timeout(duration: Duration) -> Timeout:
-    """`async with sf.timeout("30s"):` raises TimeoutError when the block takes longer. Recorded: replay goes the same way."""
+    """`async with sf.timeout("30s"):` raises TimeoutError when the block takes longer. Recorded: replay goes the same way.
+
+    A step in the block is cut off. An effect is not: it is waited for until it has answered, or until its own `timeout=`
+    is over, and then the block raises. So the effect may have been carried out.
+    """
     return Timeout(seconds(duration))
 
 
@@ -100,6 +106,10 @@ class Timeout:
     def is_around(self, place: Place) -> bool:
         return self._place is not None and place.scope.path.startswith(self._place.scope.path)
 
+    def ended_before(self, past: Past) -> bool:
+        """Whether it was on record that its time was over before that call began."""
+        return self._seq is not None and past.first > self._seq
+
     def _look(self) -> None:
         import asyncio
 
@@ -162,17 +172,35 @@ class Timeout:
         return place.session.dry or is_unwinding(place)
 
 
-async def held(place: Place, past: Past | None = None) -> None:
+def on_record(place: Place, address: str) -> Past | None:
+    """The record at that address. Not one that came after a block around was cut off: that is another call's, behind it."""
+    calls = place.session.state.calls
+    past = calls.get(address) or calls.get(approval_of(address))
+    is_later = past is not None and any(limit.ended_before(past) for limit in _pending(place))
+    return None if is_later else past
+
+
+async def held(place: Place, address: str = "") -> None:
     """Something new is asked for in a block whose time is over: it does not begin, nor does what has not ended go on."""
     import asyncio
 
-    if past is not None:
-        if past.state in (PastState.DONE, PastState.FAILED):
-            return
-        past.asked = True
+    past = on_record(place, address)
+    if past is not None and _has_ended(place, address, past):
+        return
     while pending(place):
+        if past is not None:
+            past.asked = True  # Nothing else in the block is waited for, so that it is cut off.
         place.session.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
+    if past is not None:
+        past.asked = False  # It goes on, and is asked for now: else it would count as another call, and be made again.
+
+
+def _has_ended(place: Place, address: str, past: Past) -> bool:
+    """A yes to run an effect is not its end; a no is."""
+    if past.state is PastState.DONE and past.address != address:
+        return place.session.decoded(past.value) is not True
+    return past.state in (PastState.DONE, PastState.FAILED)
 
 
 def earliest(place: Place, due: Due) -> Due:
@@ -183,4 +211,8 @@ def earliest(place: Place, due: Due) -> Due:
 
 def pending(place: Place) -> bool:
     """Whether the time of a block around is over, and it is only not cut off yet."""
-    return any(limit.is_pending and limit.is_around(place) for limit in place.session.limits)
+    return any(True for _ in _pending(place))
+
+
+def _pending(place: Place) -> Iterator[Timeout]:
+    return (limit for limit in place.session.limits if limit.is_pending and limit.is_around(place))

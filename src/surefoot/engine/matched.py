@@ -9,7 +9,7 @@ from __future__ import annotations
 from surefoot.core.address import as_recorded
 from surefoot.core.entry import CodeMatched
 from surefoot.core.history import Past, PastState
-from surefoot.core.matching import fits, is_child
+from surefoot.core.matching import IDENTITY, fits, is_child
 from surefoot.core.state import ENDED, RunState
 from surefoot.errors import UsageError
 
@@ -60,8 +60,10 @@ def _asked(state: RunState) -> list[str]:
 
 
 def _require_asked(state: RunState, address: str) -> None:
+    """The run stands at it; or somebody has said what it is before, and takes that back."""
     asked = [one for one in _asked(state) if "{" not in one]
-    if not any(fits(address, one) for one in asked):
+    earlier = (match.address for _, match in state.matches)
+    if address not in earlier and not any(fits(address, one) for one in asked):
         known = ", ".join(dict.fromkeys(asked)) or "none: it does not stand at changed code"
         raise UsageError(f"run {state.run}: no call that it stands at is {address}. Those that it does: {known}.")
 
@@ -106,3 +108,15 @@ def _require_one(state: RunState, address: str, other: str) -> None:
         )
     if "*" not in other and "*" in address:
         raise UsageError(f"run {state.run}: {address} may be several calls, and {other} is one. Name one of them.")
+    _require_free(state, address, other)
+
+
+def _require_free(state: RunState, address: str, other: str) -> None:
+    """One recorded call is one call of the code: what was given to another one is not there for a second."""
+    newest = {match.address: match for _, match in state.matches if match.how in IDENTITY}
+    for match in newest.values():
+        if match.how == "is" and match.other == other and match.address != address and "*" not in other:
+            raise UsageError(
+                f"run {state.run}: {other} is on record once, and {match.by} has said that it is {match.address}. If that was "
+                f"wrong, say first what {match.address} is."
+            )

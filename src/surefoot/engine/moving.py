@@ -14,6 +14,7 @@ from typing import Any
 from surefoot.core.history import Past
 from surefoot.core.matching import split
 from surefoot.engine.current import Place
+from surefoot.errors import UsageError
 
 
 def recorded(
@@ -28,17 +29,46 @@ def recorded(
     while (place.segment, address) in session.moved:
         address = scope.take(name)
     past: Past | None = session.state.calls.get(address)
-    if past is None and scope.also:
-        past = next(_elsewhere(place, name, fits), None)
-        if past is not None:
-            session.moved.add((place.segment, past.address))
-            return past.address, past
+    if scope.also or session.labels:
+        claim(place, name, address)
+    if scope.also:
+        counted = next(_elsewhere(place, name, fits, counted=True), None)
+        moved = counted or (next(_elsewhere(place, name, fits, counted=False), None) if past is None else None)
+        if moved is not None:
+            session.moved.add((place.segment, moved.address))
+            return moved.address, moved
     return address, past
 
 
-def _elsewhere(place: Place, name: str, fits: Callable[[Past], bool] | None) -> Iterator[Past]:
+def claim(place: Place, name: str, address: str) -> None:
+    """A scope with `was=` asks for calls of that name. Refused: the code makes such calls under the old label, too."""
+    scope, labels = place.scope, place.session.labels
+    by = labels.get((place.segment, scope.path, name), scope.path)
+    rival = next((old.path for old in scope.before() if old.count(name)), None)
+    if rival is None and by == scope.path:
+        for path, counted in scope.also:
+            if counted:
+                labels[place.segment, path, name] = scope.path
+        return
+    new, old = (scope.path, rival) if rival is not None else (by, scope.path)
+    raise place.session.misused(
+        UsageError(
+            f"run {place.session.run}, {address}: {_shown(new)} says that it was {_shown(old)} (was=), and the code makes "
+            f"calls of {name} in {_shown(old)} by itself, too, so nobody can tell whose the recorded ones are. Give what is "
+            "new a label that no run has, or take was= away once no run needs it. It was not executed."
+        )
+    )
+
+
+def _shown(path: str) -> str:
+    return path.rstrip("/")
+
+
+def _elsewhere(place: Place, name: str, fits: Callable[[Past], bool] | None, *, counted: bool) -> Iterator[Past]:
     calls: dict[str, Any] = place.session.state.calls
-    for path, counted in place.scope.also:
+    for path, as_here in place.scope.also:
+        if as_here is not counted:
+            continue
         if counted:
             past = calls.get(f"{path}{name}#{place.scope.count(name)}")
             if past is not None and not past.asked:

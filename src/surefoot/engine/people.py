@@ -17,13 +17,14 @@ from msgspec import Raw, Struct
 
 from surefoot.core import schema as schemas
 from surefoot.core import values
+from surefoot.core.address import approval_of
 from surefoot.core.choice import one_of
 from surefoot.core.command import Append, Ending, Failed, Pause, Verify, Wish
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
 from surefoot.core.history import Past, PastState, changed
 from surefoot.core.masking import Mask
-from surefoot.core.programs.calls import Call
+from surefoot.core.programs.calls import Call, denied
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
 from surefoot.engine.config import alert
@@ -120,7 +121,10 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
     if past is not None and past.kind != "question":
         raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
     if past is None or past.shown != asked.shown:
+        void_of = past.learned_by if past is not None and past.state is PastState.DONE else None
         past = yield from _put(session, address, asked)
+        if void_of is not None:
+            _tell_void(session, address, void_of)
     past.asked = True
     patience = after(session.now(), session.wait_seconds)
     while True:
@@ -146,11 +150,22 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
             yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
 
 
+def _tell_void(session: Any, address: str, by: str) -> None:
+    """Who gave the answer believes that the run goes on with it."""
+    log.warning(
+        "run %s, %s: the answer given by %s is void: something else is shown now, so the question is put again.",
+        session.run,
+        address,
+        visible(by),
+    )
+
+
 def tell_waiting(session: Any, stop: Stop) -> None:
     """Whoever can answer hears of it when the waiting begins: once the patience is over it would be too late."""
     if identity(stop) in session.told:
         return
     session.told.add(identity(stop))
+    stop = session.mask.stop(stop)
     log.warning("%s Waiting %g s for it.", stop.message, session.wait_seconds)
     if identity(stop) not in map(identity, session.earlier_stops):
         alert_of(session, stop)
@@ -220,18 +235,16 @@ def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
 
 
 def consent(
-    place: Place, call: Call, name: str, sights: tuple[Sight, ...], begun: bool
+    place: Place, call: Call, name: str, sights: tuple[Sight, ...], attempt: int
 ) -> Generator[Wish, Any, tuple[Ending | None, bool]]:
     """Ask for a yes to run this very call, with what it touches as it is now. No ending: it was given.
 
-    Also: whether anybody had to be waited for; then whoever asks looks again. One that was `begun` before is asked about
-    again if it was asked about then, and something else would be shown now.
+    Also: whether anybody had to be waited for; then whoever asks looks again. A further attempt needs no new yes, unless
+    something else would be shown now. A no is recorded as what became of the call.
     """
     session = place.session
-    address = f"{call.address}.approval"
+    address = approval_of(call.address)
     known: Past | None = session.state.calls.get(address)
-    if begun and known is None:
-        return None, False
     details = {"effect": name, "arguments": values.decode(call.args)}
     if call.defaults != NOTHING:
         details["defaults"] = values.decode(call.defaults)
@@ -245,8 +258,18 @@ def consent(
         session.would_do("effect", call.address)
         return None, not at_once
     why = f": {given.note}" if given.note else ""
-    denied = Fatal(visible(f"{call.address} was denied by {given.by}{why}"))
-    return Failed(Raw(values.encode_error(denied))), False
+    failure = Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}"))))
+    if not session.dry:
+        yield Append(denied(call, failure, attempt))
+    return Failed(failure), False
+
+
+def is_approved(session: Any, address: str) -> bool | None:
+    """What a person said about running this effect; None: nobody has."""
+    known: Past | None = session.state.calls.get(f"{address}.approval")
+    if known is None or known.kind != "question" or known.state is not PastState.DONE:
+        return None
+    return session.decoded(known.value) is True
 
 
 def require_fit(past: Past, answer: Any) -> None:

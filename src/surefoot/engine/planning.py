@@ -13,6 +13,7 @@ from msgspec import Struct
 from surefoot.core import doubt
 from surefoot.core.expectation import UNSEEN, Drift
 from surefoot.core.history import Past, PastState
+from surefoot.core.matching import Learned
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import remaining
 from surefoot.engine import journal, start, worldview
@@ -126,29 +127,35 @@ class _Rehearsed(Struct, frozen=True):
 
 def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Definition) -> _Rehearsed:
     """Replay up to the first calls that would be executed, or to the end that would be recorded."""
-    from surefoot.engine import preflight  # Here, since few programs plan and all import this module.
+    from surefoot.engine import gate, preflight  # Here, since few programs plan and all import this module.
 
-    session = preflight.Rehearsal(runtime, state, head)
-    session.is_gate = session.sees_through_reruns = False  # What people would be asked, and what would run, is told.
-    session.follow(definition.watch, definition.on_drift, definition.approve, definition.on_failure)
-    stops: list[str] = []
-    stopped_at: set[str] = set()
+    if (plain := gate.plain_functions(state, definition.fn)) is not None:
+        return _Rehearsed([], [], [plain.message], [], frozenset())
+
+    def anew(learned: Learned | None) -> preflight.Rehearsal:
+        session = preflight.Rehearsal(runtime, state, head, learned=learned)
+        session.is_gate = session.sees_through_reruns = (
+            False  # What people would be asked, and what would run, is told.
+        )
+        session.follow(definition.watch, definition.on_drift, definition.approve, definition.on_failure)
+        return session
+
     try:
-        args, kwargs = start.recorded_arguments(session, definition.resume_plan())
-        outcome = preflight.perform(session, definition, lambda: definition.fn(*args, **kwargs))
-        session.stops += [stop for stop in session.judged(outcome) if stop not in session.stops]
-        if not (session.planned or session.stops or session.trouble):
-            # Else an outcome may be no more than what a TaskGroup makes of our own signals.
-            _foresee_end(session, outcome)
+        session, outcome = preflight.rehearsed(anew, definition)
     except Stopped as stop:
-        stops.append(stop.summary)
-        stopped_at.add(stop.address)
-    if session.trouble is not None:
-        stops.append(str(session.trouble))
+        return _Rehearsed([], [], [stop.summary], [], frozenset({stop.address}))
+    changed = session.judged(outcome)
+    session.stops += [stop for stop in changed if stop not in session.stops]
+    if changed:
+        session.planned.clear()  # It is found before anything runs, in every branch.
+    if not (session.planned or session.stops or session.trouble):
+        # Else an outcome may be no more than what a TaskGroup makes of our own signals.
+        _foresee_end(session, outcome)
+    stops = [] if session.trouble is None else [str(session.trouble)]
     stops += [stop.message for stop in session.stops]
-    stopped_at |= {stop.address for stop in session.stops}
+    stopped_at = frozenset(stop.address for stop in session.stops)
     unasked = [past.address for past in session.unasked()]
-    return _Rehearsed(session.planned, session.suspects, stops, unasked, frozenset(stopped_at))
+    return _Rehearsed(session.planned, session.suspects, stops, unasked, stopped_at)
 
 
 def _foresee_end(session: Session, outcome: Any) -> None:

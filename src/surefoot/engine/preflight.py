@@ -4,8 +4,8 @@ A rehearsal is a dry replay: recorded calls are answered by the journal, and the
 executed ends it. No run is claimed and nothing is written. What the code does *between* its calls is done, as in
 every replay. How the replay ends is judged by the session itself, as in a resume; its wishes to write are dropped.
 
-A step that has not run ends nothing here: its result is a placeholder, which may be passed on, and the rehearsal ends
-where the code looks into it. So it sees further than the one before a resume, which has the fence behind it.
+A step that has not run ends nothing here (`lookahead.py`): so it sees further than the one before a resume, which has the
+fence behind it.
 
 A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes and are told apart.
 It is *perhaps stranded* if the rehearsal ends too early to tell: an effect that was executed has not been asked for
@@ -18,27 +18,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core import doubt, reshaping
 from surefoot.core.command import Done, Ending, Failed, Returned
-from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop, Value
+from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
 from surefoot.core.history import Past, PastState, cures, located, not_asked_yet, not_known_yet
-from surefoot.core.matching import CHILD, Asked, Learned
+from surefoot.core.matching import Asked, Learned
 from surefoot.core.state import ENDED, RunState
-from surefoot.engine import current, drive, gate, journal, placeholder, start
-from surefoot.engine.attempt import Attempt, recorded_ending
-from surefoot.engine.current import Place
+from surefoot.engine import drive, gate, journal, placeholder, start
 from surefoot.engine.ending import conclude
+from surefoot.engine.lookahead import Lookahead
 from surefoot.engine.registry import Definition, registry
-from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, PlanSignal
-from surefoot.engine.spec import CallSpec
 from surefoot.errors import (
     CodeChanged,
     Damaged,
@@ -63,7 +60,6 @@ VERDICTS: Final = (DAMAGED, STRANDED, PERHAPS, IN_DOUBT, WAITS, GOES_ON)
 _NOT_THE_CODE: Final = frozenset({"InDoubt", "WaitingForAnswer", "Drifted", "Quarantined"})
 _OF_PEOPLE: Final = frozenset({"InDoubt", "WaitingForAnswer"})
 _EVERY_RUN: Final = 2**62
-_SOMETHING: Final = b'{"not known yet":"not known yet"}'
 _Outcome = Returned | BaseException
 
 
@@ -218,28 +214,14 @@ def _blame(error: BaseException) -> str:
 # --- the rehearsal ---------------------------------------------------------------------------------
 
 
-NOT_KNOWN: Final = Raw(b'"not known yet"')
-"""Stands for the result of a step that has not run."""
-
-
-class Rehearsal(gate.Rehearsal):
-    """One that remembers which failures came from the journal, and that can go on behind steps that have not run."""
+class Rehearsal(Lookahead):
+    """One that tells what would be done, and what speaks against it."""
 
     def __init__(
         self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None, passes_on: bool = False,
         as_none: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(runtime, state, head, learned=learned)
-        self._recorded_failures: list[BaseException] = []
-        self._passes_on = passes_on
-        self._as_none = as_none
-        """Steps that have not run are taken to give None: nobody can notice that code asks whether a value is None."""
-        self.passed: list[tuple[str, str]] = []
-        """Steps that would run, and behind which the rehearsal went on."""
-        self.blurred: list[str] = []
-        """Recorded effects that are asked for with something that is not known yet."""
-        self.looked = False
-        """Whether the code came to where it has to know what such a step gives."""
+        super().__init__(runtime, state, head, learned=learned, passes_on=passes_on, as_none=as_none)
         self.again: list[Past] = []
         """Steps on record that would run again."""
         self.on_slow: Callable[[str], object] = str
@@ -247,65 +229,6 @@ class Rehearsal(gate.Rehearsal):
     def takes_long(self) -> None:
         super().takes_long()
         self.on_slow(self.where())
-
-    # -- steps that have not run --------------------------------------------------------------------
-
-    def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
-        if not self.passed:
-            return super().begin(place, spec, args, kwargs)
-        try:
-            with placeholder.opaque():
-                return super().begin(place, spec, args, kwargs)
-        except placeholder.Opaque:
-            return self._with_unknown_arguments(place, spec)
-
-    def _begin(
-        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any],
-        raw_args: bytes, digest: str, past: Past | None,
-    ) -> Ending | Attempt:  # fmt: skip
-        known = past is not None and recorded_ending(past) is not None
-        if not known and self._passes_on and spec.kind == "step" and spec.name != CHILD and not self.state.reopenings:
-            return self._passed_by(address)
-        return super()._begin(place, address, spec, args, kwargs, raw_args, digest, past)
-
-    def _passed_by(self, address: str) -> Done:
-        with self._lock:
-            self.passed.append(("step", address))
-        return Done(NOT_KNOWN)
-
-    def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
-        """Which recorded call it is, is told by its number alone: a step may be it, and of an effect nobody can say."""
-        asked = self.asked(place, spec, place.called, _SOMETHING, "not known yet")
-        past = self.matcher.at(asked)
-        if past is not None:
-            past.asked = True
-        if not asked.fenced:
-            return self._passed_by(asked.address)
-        if past is None:
-            with self._lock:
-                self.met.append(asked)
-        else:
-            self.blurred.append(past.address)
-        self.would_do(spec.kind, asked.address)
-        raise AssertionError(asked.address)
-
-    def decoded(self, value: Value) -> Any:
-        if value is not NOT_KNOWN:
-            return super().decoded(value)
-        return None if self._as_none else placeholder.Placeholder(self._looked_into)
-
-    def _looked_into(self) -> NoReturn:
-        self.looked = True
-        place = current.get()
-        mine = place is not None and place is not current.OUTSIDE and place.session is self
-        raise self._felt(place, PlanSignal()) if mine else PlanSignal()
-
-    def result(self, value: object) -> Returned:
-        try:
-            with placeholder.opaque():
-                return super().result(value)
-        except placeholder.Opaque:
-            return start.NOTHING_RETURNED
 
     def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
         if past.state in (PastState.DONE, PastState.FAILED):
@@ -322,8 +245,7 @@ class Rehearsal(gate.Rehearsal):
         if not heard or self.trouble is not None or self.state.cancel is not None:
             return []
         # Whoever sent the run back may want it to go another way.
-        missing = [past for past in self.matcher.unasked() if not past.rewound and not is_removed(past)]
-        return [past for past in missing if not (self.has_strays and "[" in past.address)]
+        return [past for past in self.missed() if not (self.has_strays and "[" in past.address)]
 
     def would_strand(self) -> Stop | None:
         """What speaks against going on, though nothing stops the run before it executes something."""
@@ -336,45 +258,39 @@ class Rehearsal(gate.Rehearsal):
             at = f"the run stands still at {', '.join(stop.address for stop in self.stops[:5])}"
         return not_asked_yet(self.run, missing, at)
 
-    def revive(self, ending: Failed) -> BaseException:
-        error = super().revive(ending)
-        if error is not self.trouble:
-            self._recorded_failures.append(error)
-        return error
-
-    def failed_before(self, error: BaseException) -> bool:
-        """Whether it is a recorded failure, or was raised because of one: then it is no news."""
-        seen: list[BaseException] = []
-        story: BaseException | None = error
-        while story is not None and story not in seen:
-            if any(story is one for one in self._recorded_failures):
-                return True
-            seen.append(story)
-            story = story.__cause__ or story.__context__
-        return False
-
 
 def _rehearsed(
     first: Rehearsal, definition: Definition, patience: Patience, *, as_none: bool = False
 ) -> tuple[Rehearsal, _Outcome]:
-    """Rehearse as often as it learns that steps were put in front of others, as before a resume."""
     runtime, state, head = first.runtime, first.state, first.journal.head
-    plan, learned = definition.resume_plan(), None
-    for _ in range(gate.MOST_REHEARSALS):
-        first.forget()
+
+    def anew(learned: Learned | None) -> Rehearsal:
         session = Rehearsal(runtime, state, head, learned=learned, passes_on=True, as_none=as_none)
         session.patience_seconds, session.on_slow = patience.seconds, patience.tell
+        return session
+
+    if state.cancel is not None or gate.plain_functions(state, definition.fn) is not None:
+        return anew(None), start.NOTHING_RETURNED
+    return rehearsed(anew, definition)
+
+
+def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definition) -> tuple[Rehearsal, _Outcome]:
+    """Rehearse as often as it learns that steps were put in front of others, as before a resume.
+
+    Not for code in which a recorded effect is a plain function now (`gate.plain_functions`): it would be executed.
+    """
+    plan, learned = definition.resume_plan(), None
+    for _ in range(gate.MOST_REHEARSALS):
+        session = anew(learned)
+        session.forget()
         try:
             args, kwargs = start.recorded_arguments(session, plan)
         except Stopped as error:
             raise located(error, session.run, "its arguments") from None
-        if state.cancel is not None or gate.plain_functions(state, definition.fn) is not None:
-            return session, start.NOTHING_RETURNED
         outcome = perform(session, definition, partial(definition.fn, *args, **kwargs))
         if session.passed and isinstance(outcome, Exception) and not session.failed_before(outcome):
-            outcome = (
-                PlanSignal()
-            )  # Some functions do not ask a placeholder, but refuse it: nobody knows its type either.
+            # Some functions do not ask a placeholder, but refuse it: nobody knows its type either.
+            outcome = PlanSignal()
         if not session.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = session.learnt()
@@ -388,9 +304,12 @@ def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Ve
         return _Verdict(STRANDED, _told(session, plain))
     if session.trouble is not None:
         return _trouble(session.trouble)
-    if changed := session.judged(outcome):
+    judged = session.judged(outcome)
+    if changed := [stop for stop in judged if stop.reason not in _OF_PEOPLE]:
         sure = not session.passed or _is_stopped_with_none(session, definition)
         return _Verdict(STRANDED if sure else PERHAPS, _told(session, *changed))
+    if judged:
+        return _Verdict(IN_DOUBT, _told(session, *judged))
     if (perhaps := session.would_strand()) is not None:
         return _Verdict(PERHAPS, _told(session, perhaps))
     if session.blurred:

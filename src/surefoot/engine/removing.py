@@ -1,6 +1,7 @@
 """Effects that the code no longer has: runs that executed them go on without, and that is noted.
 
-`sf.removed("book")` is said once, at module level, in the deploy that takes the effect out. It undoes nothing.
+`sf.removed("book")` is said once, at module level, in the deploy that takes the effect out. It undoes nothing. It answers
+for no effect in doubt, and lets no record go that a new effect may be: one of that name, or with the same arguments.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 from surefoot.core.address import escape
 from surefoot.core.history import Past
 from surefoot.core.matching import split
+from surefoot.core.state import DOUBTFUL
 from surefoot.errors import UsageError
 
 _removed: set[str] = set()
@@ -26,3 +28,9 @@ def removed(*names: Any) -> None:
 def is_removed(past: Past) -> bool:
     """Whether the code says that it no longer has this effect."""
     return split(past.address)[1].removesuffix(".undo") in _removed
+
+
+def is_open(past: Past) -> bool:
+    """Whether nobody knows what became of an effect that the code no longer has: a person has to say first."""
+    unknown = past.kind == "effect" and past.state in DOUBTFUL and not past.rewound
+    return unknown and not past.asked and is_removed(past)

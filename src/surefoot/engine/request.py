@@ -47,7 +47,8 @@ def _goes_on(past: Past, digest: str) -> bool:
     """
     if past.rewound:
         return past.state is PastState.IN_DOUBT and past.executed_with == digest
-    return past.state in _UNDER_WAY or (past.state is PastState.CLEARED and past.digest == digest)
+    made_with = past.executed_with if past.reopened else past.digest
+    return past.state in _UNDER_WAY or (past.state is PastState.CLEARED and made_with == digest)
 
 
 def recorded_defaults(session: Session, past: Past) -> Raw:
@@ -60,4 +61,5 @@ def cannot_be_repeated(run: str, address: str, gone: Gone) -> Stop:
         f"run {run}, {address}: it was called with a default for {names}, and the code no longer has that parameter, so "
         "that the same call cannot be made again, looked for or undone. Nothing was executed."
     )
-    return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, cures(run))
+    renamed = ("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
+    return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, (renamed, *cures(run)))

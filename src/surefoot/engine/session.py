@@ -22,7 +22,15 @@ from msgspec import Raw
 from surefoot.core import matching, values
 from surefoot.core.address import Scope
 from surefoot.core.blindness import Blindness
-from surefoot.core.changing import kept_notes, new_effect, other_arguments, still_in_use, too_many, two_of_one_name
+from surefoot.core.changing import (
+    held_by_another,
+    kept_notes,
+    new_effect,
+    other_arguments,
+    still_in_use,
+    too_many,
+    two_of_one_name,
+)
 from surefoot.core.command import (
     CalledOff,
     Done,
@@ -34,7 +42,7 @@ from surefoot.core.command import (
     Returned,
 )
 from surefoot.core.counting import Counts, Differing
-from surefoot.core.doubt import Question
+from surefoot.core.doubt import Question, open_question
 from surefoot.core.entry import (
     NOTHING,
     CallKept,
@@ -62,7 +70,7 @@ from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState, changed, located
 from surefoot.core.key import idempotency_key
 from surefoot.core.masking import FEW, MANY, Mask, secrets_in
-from surefoot.core.matching import Asked, Changed, InUse, Kept, Learned, Matcher, New, Rerun, Same
+from surefoot.core.matching import Asked, Changed, Held, InUse, Kept, Learned, Matcher, New, Rerun, Same
 from surefoot.core.parking import seconds_until
 from surefoot.core.programs.calls import Call, called_off, effect, recovered, step, suspected
 from surefoot.core.reopening import Undone, undone, undone_meanwhile
@@ -81,7 +89,7 @@ from surefoot.engine.journal import Journal, evidence, load, whole
 from surefoot.engine.leaving_out import hint
 from surefoot.engine.limits import Timeout
 from surefoot.engine.originals import Originals
-from surefoot.engine.removing import is_removed
+from surefoot.engine.removing import is_open, is_removed
 from surefoot.engine.repeating import another_request
 from surefoot.engine.replaying import Backlog
 from surefoot.engine.request import Request, as_asked, cannot_be_repeated, repeated
@@ -210,6 +218,8 @@ class Session:
         """A rehearsal goes on behind steps that would run again, with what they gave before."""
         self.met: list[Asked] = []
         """In a rehearsal: the new effects that it came to."""
+        self.declared: set[str] = set()
+        """New effects that a declaration or a person says to be so: nothing is judged about them."""
         self.kept: list[tuple[Past, Asked, str]] = []
         self.told_kept: frozenset[str] = frozenset()
         self.counted: dict[str, Differing] = {}
@@ -224,12 +234,16 @@ class Session:
         """The map whose progress is told, while it runs (`tallying.py`)."""
         self.moved: set[tuple[int, str]] = set()
         """By segment: recorded verbs that are asked for from another scope now (`moving.py`)."""
+        self.labels: dict[tuple[int, str, str], str] = {}
+        """By segment, old scope and name of a call: the scope that says it was called so (`was=`)."""
         self._patches: dict[tuple[int, str], bool] = {}
         """What `sf.patched` answered, by segment and name."""
         self.mask = Mask()
         """The secrets that were passed to this run and its calls here: they are in no text that is recorded or shown."""
         self.originals = Originals()
         """What user code raised in this process, for whoever waits for the run. Inside of it only copies are seen."""
+        self.rehearses = False
+        """Whether it is claimed before its code is rehearsed."""
         self._origins: dict[str, str] = {}
         """Name -> where the effect of that name is defined."""
         self._lock = threading.Lock()
@@ -240,7 +254,8 @@ class Session:
         store = self.runtime.store
         claim, folder = self.clock.uuid4().hex, worldview.here()
         self.claimed_as = store.worker
-        adopted = RunAdopted(self.claimed_as, os.uname().nodename, os.getpid(), claim, folder, code.digest())
+        host, pid = os.uname().nodename, os.getpid()
+        adopted = RunAdopted(self.claimed_as, host, pid, claim, folder, code.digest(), self.rehearses)
         return self.journal.claim(adopted, created)
 
     def claimed(self) -> None:
@@ -368,11 +383,13 @@ class Session:
         if spec.kind == "effect" and self._origins.setdefault(spec.name, spec.origin) != spec.origin:
             raise self.misused(two_of_one_name(self.run, spec.name, self._origins[spec.name], spec.origin))
         address = place.called = place.scope.take(spec.name)
+        if place.scope.also or self.labels:
+            moving.claim(place, spec.name, address)
         raw_args, digest = self._encoded(address, spec, args, kwargs)
         past: Past | None = None
         if not self.matcher.is_blank:
             past = self.state.calls.get(address)
-            if past is not None and not spec.is_new and self.matcher.takes(past, spec.kind, digest):
+            if past is not None and self._is_direct(place, spec) and self.matcher.takes(past, spec.kind, digest):
                 pass  # By far the most common: the call that is on record there.
             else:
                 found = self._matched(place, spec, address, raw_args, digest)
@@ -383,6 +400,11 @@ class Session:
             if past is not None and past.kind == "effect" and not past.rewound:
                 self._count(place, past)
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
+
+    def _is_direct(self, place: Place, spec: CallSpec) -> bool:
+        """Whether a record with that number and digest is this call's, and no declaration names another first."""
+        noted = spec.kind == "effect" and bool(spec.noted)
+        return not (spec.is_new or noted or place.scope.also)
 
     def begin_at(
         self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -444,11 +466,15 @@ class Session:
                 return self._runs_again(past, asked, counts=counts) or (past.address, None)
             case Changed(past):
                 return Halted(self._other_call(past, asked))
+            case Held(past, by, is_said):
+                return Halted(self._held_by_another(past, by, asked, is_said=is_said))
             case InUse(old, by):
                 raise self.misused(still_in_use(self.run, by, old))
             case New(free, declared):
-                stop = self._fenced(asked) if asked.fenced and not declared else None
-                if stop is None and asked.fenced and not declared and self._is_early():
+                if not asked.fenced:
+                    return free, None
+                stop = self._fenced(asked) if not declared else None
+                if stop is None and (self._is_unseen(free) if declared else self._is_early()):
                     raise self._hear_again(place)
                 return (free, None) if stop is None else Halted(stop)
 
@@ -457,19 +483,34 @@ class Session:
         scope = place.scope
         return Asked(
             address, scope.path, spec.name, scope.count(spec.name), spec.kind, digest, raw, spec.was, scope.also,
-            spec.uncompared, spec.binder.names, spec.on_change or settings.on_change, spec.is_new,
+            spec.uncompared, spec.binder.names, spec.on_change or self._on_change(spec), spec.is_new,
+            spec.binder.defaults.today() if spec.kind == "effect" else NOTHING,
         )  # fmt: skip
+
+    def _on_change(self, spec: CallSpec) -> str:
+        """What is configured is for steps: what an effect or a child did is never kept for other arguments unasked."""
+        return matching.AUTO if spec.kind == "effect" or spec.name == matching.CHILD else settings.on_change
 
     def _is_unheard(self, past: Past) -> bool:
         """Whether a call that is new hid this one from the rehearsal: nobody knows yet if a later one is the recorded."""
         return self.may_hear_again and self.advanced and past.address not in self.matcher.learned.asked
+
+    def _is_unseen(self, address: str) -> bool:
+        """Whether nobody has looked yet what follows an effect that is declared new: it may be a stop."""
+        self.declared.add(address)
+        heard = address in self.matcher.learned.ahead or not (self.may_hear_again and self.advanced)
+        return not (heard or self.dry) and bool(self.missed())
+
+    def missed(self) -> list[Past]:
+        """Executed effects that the code has not asked for so far, and that it would be missed for."""
+        return [past for past in self.matcher.unasked() if not (past.rewound or is_removed(past))]
 
     def _is_early(self) -> bool:
         """Whether a new step hides, in a branch that is open, which recorded effects the code asks for there."""
         hidden = self.matcher.learned.hidden
         if not (hidden and self.may_hear_again):
             return False
-        unasked = [past.address for past in self.matcher.unasked() if not (past.rewound or is_removed(past))]
+        unasked = [past.address for past in self.missed()]
         branches = [
             known for path, known in list(self.open_branches.items()) if any(one.startswith(path) for one in hidden)
         ]
@@ -485,6 +526,9 @@ class Session:
             self.run, past, asked.address, asked.name, self.bytes_of(past), asked.args, kind=asked.kind,
             digest=asked.digest, nothing=not self.live, twin=self.matcher.twin(past, asked),
         )  # fmt: skip
+
+    def _held_by_another(self, past: Past, by: Asked, asked: Asked, *, is_said: bool) -> Stop:
+        return held_by_another(self.run, past, by, asked, self.bytes_of(past), is_said=is_said, nothing=not self.live)
 
     def learn_from(self, learned: Learned, told_kept: set[str]) -> None:
         """What a rehearsal has found out counts for this drive."""
@@ -551,19 +595,26 @@ class Session:
             return next((stop for stop in self.stops if stop.reason == "CodeChanged"), None)
 
     def fence(self, asked: Asked) -> Stop | None:
-        blocked = [
-            past
-            for past in self.matcher.blocked(asked, may_still=partial(self._may_still, asked))
-            if not is_removed(past)
-        ]
+        blocked = self.matcher.blocked(asked, may_still=partial(self._may_still, asked))
+        blocked = [past for past in blocked if not self._is_let_go(past, asked)]
         if not blocked and self.has_strays and not self.dry:
-            blocked = [past for past in self.matcher.moved(asked) if not is_removed(past)]
+            blocked = [past for past in self.matcher.moved(asked) if not self._is_let_go(past, asked)]
         if not blocked:
-            return None
+            return next(iter(self.open_removed()), None)
         alike = [past for past in blocked if self.matcher.same_values(past, asked)]
         likely = [*alike, *(past for past in blocked if past not in alike)]
         in_use = self.matcher.in_use()
         return new_effect(self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live)
+
+    def _is_let_go(self, past: Past, asked: Asked) -> bool:
+        """Whether `sf.removed` lets a new effect pass by this record: it has another name and other arguments."""
+        is_other = matching.split(past.address)[1] != asked.name and not self.matcher.same_values(past, asked)
+        return is_other and is_removed(past)
+
+    def open_removed(self) -> list[Stop]:
+        """Effects in doubt that the code no longer has: to leave them out would be to guess."""
+        pasts = [past for past in list(self.state.calls.values()) if is_open(past)]
+        return [open_question(self.run, past, "the code no longer has it (sf.removed)") for past in pasts]
 
     def _may_still(self, asked: Asked, address: str) -> bool:
         """Whether the code of another branch, which has not ended, may still ask for that effect."""
@@ -621,12 +672,12 @@ class Session:
         call = Call(
             self.run, address, request.args, request.digest, spec.retry, spec.timeout, key, spec.on_crash, spec.not_done,
             bool(spec.touches), spec.check is not None, spec.undo is not None,
-            settings.in_flight_seconds if spec.in_flight is None else spec.in_flight, spec.once_by_key, spec.key_ttl,
-            None, request.defaults,
+            settings.in_flight_seconds if spec.in_flight is None else spec.in_flight, spec.in_flight is not None,
+            "" if spec.marks is None else spec.marks(), spec.key_ttl, None, request.defaults,
         )  # fmt: skip
         if self.state.fallbacks:
             call = self._as_proven(call)
-        if self._supervises(spec):
+        if self._supervises(spec, address):
             call = msgspec.structs.replace(call, consent=partial(people.consent, place, call, spec.name))
         if past is not None and undecided:
             return Attempt(self, place, spec, call, args, kwargs, past, called_off(call, past))
@@ -636,7 +687,7 @@ class Session:
             self.asked_keys.add(key)
             proven, suspicious = self._after_fallback(call, past)
             lost = proven or suspicious
-        supervised = lost is None and self.needs_approval(spec, past)
+        supervised = lost is None and self.needs_approval(spec, address, past)
         if not supervised:
             self.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, lost or program, supervised=supervised)
@@ -651,12 +702,15 @@ class Session:
         except Stopped as error:
             raise self.misused(located(error, self.run, address)) from error
 
-    def _supervises(self, spec: CallSpec) -> bool:
-        return spec.kind == "effect" and self.approve != "never" and (spec.approve or self.approve == "every")
+    def _supervises(self, spec: CallSpec, address: str) -> bool:
+        """Also where a no is on record, and the code no longer asks."""
+        if spec.kind != "effect" or self.approve == "never":
+            return False
+        return spec.approve or self.approve == "every" or people.is_approved(self, address) is False
 
-    def needs_approval(self, spec: CallSpec, past: Past | None) -> bool:
+    def needs_approval(self, spec: CallSpec, address: str, past: Past | None) -> bool:
         """One that is under way was approved. Sent back to before it, the run needs a new yes to run it again."""
-        if not self._supervises(spec):
+        if not self._supervises(spec, address):
             return False
         if past is not None and past.reopened:
             return past.state is PastState.CLEARED

@@ -46,6 +46,14 @@ def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
     return {name: values.again(form) for name, form in forms.items() if name not in hidden}, hidden
 
 
+def _takes(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
 class Binder:
     """Arguments as passed, by parameter name. Defaults are left out: a new one is no change."""
 
@@ -107,7 +115,7 @@ class Binder:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: Raw | bytes
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call, with the recorded defaults wherever the code has others by now."""
-        others = self.defaults.others(recorded)
+        others = self.defaults.others(recorded, {*self._names[: len(args)], *kwargs})
         if not others:
             return args, kwargs
         if self._by_position.isdisjoint(others):
@@ -149,6 +157,35 @@ class Binder:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
+
+    def some_of(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What a function in `touches=` gets of these arguments, which are `ordered`: not all say what is touched.
+
+        Those that it names, if all its names are the effect's own; else as many as it takes, by position.
+        """
+        code = fn.__code__
+        taken = code.co_varnames[: code.co_argcount]
+        given = {**dict(zip(self._names, args, strict=False)), **kwargs}
+        if not code.co_flags & inspect.CO_VARARGS:
+            by_name = given.keys() >= set(taken)
+            args = tuple(given[name] for name in taken) if by_name else args[: len(taken)]
+            kwargs = {name: value for name, value in kwargs.items() if not (by_name and name in taken)}
+        if not code.co_flags & inspect.CO_VARKEYWORDS:
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            kwargs = {name: value for name, value in kwargs.items() if name in names}
+        return args, kwargs
+
+    def require_some_of(self, fn: Any, what: str) -> None:
+        """Found when decorated: a function in `touches=` that would get another argument than it names, or too few."""
+        theirs = inspect.signature(fn)
+        taken = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+        by_name = self.names.issuperset(taken)
+        moved = not by_name and any(n != own and n in self.names for n, own in zip(taken, self._names, strict=False))
+        if moved or not (self._rest or self._named_rest or _takes(theirs, *self.some_of(fn, *self.example()))):
+            raise UsageError(
+                f"{what}: a function in touches= takes parameters of the effect, {self._signature}, by their names, or the "
+                f"first of them; this one takes {theirs}"
+            )
 
     @property
     def names(self) -> frozenset[str]:
@@ -209,8 +246,8 @@ class CallSpec:
         """Exceptions that prove that nothing was done; None: not said."""
         self.in_flight = None if in_flight is None else seconds(in_flight)
         """For how many seconds a call that was cut off may still be on its way; None: not said."""
-        self.once_by_key = False
-        """Whether its key keeps it from being done twice, whoever does it (a transaction with its marker)."""
+        self.marks: Callable[[], str] | None = None
+        """Of a transaction: the database in which its marker commits with it. Its key keeps it from being done twice."""
         self.noted = (noted,) if isinstance(noted, str) else tuple(noted)
         """Parameters that are recorded and shown, and not compared."""
         self.on_change = checked_on_change(on_change, f"{kind} {self.name}")
@@ -256,7 +293,9 @@ class CallSpec:
                 "exceptions that prove that nothing was done."
             )
         for witness in self.touches:
-            if not inspect.isfunction(witness):  # a function of the arguments gives one when it is called
+            if inspect.isfunction(witness):  # It gives a witness when the effect is called.
+                self.binder.require_some_of(witness, f"effect {self.name}")
+            else:
                 distinct([witness])
 
     def _refuse_circle(self) -> None:
@@ -339,7 +378,11 @@ class CallSpec:
             kwargs = {name: value for name, value in kwargs.items() if name != "result" or not effect._result_by_name}
             return effect.touched_by(args if effect._result_by_name else args[:-1], kwargs)
         args, kwargs = self.binder.ordered(args, kwargs)
-        return [touched(*args, **kwargs) if inspect.isfunction(touched) else touched for touched in self.touches]
+        return [self._asked(one, args, kwargs) if inspect.isfunction(one) else one for one in self.touches]
+
+    def _asked(self, touched: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = self.binder.some_of(touched, args, kwargs)
+        return touched(*args, **kwargs)
 
     def _require_companion(
         self, fn: Callable[..., Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -349,13 +392,11 @@ class CallSpec:
         if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(self.fn):
             raise UsageError(f"effect {self.name} is blocking, so its {what} must be too")
         mine, theirs = inspect.signature(self.fn), inspect.signature(fn)
-        try:
-            theirs.bind(*args, **kwargs)
-        except TypeError:
+        if not _takes(theirs, args, kwargs):
             extra = " and the result" if what == "undo" else ""
             raise UsageError(
                 f"effect {self.name}: its {what} takes the effect's own arguments{extra}, {mine}; this one takes {theirs}"
-            ) from None
+            )
 
     def stray(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called where there is no run: just the function, unless that would hide an effect from a run."""

@@ -16,17 +16,19 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.command import Append, Done, Failed, Halted, Returned
 from surefoot.core.entry import NOTHING, Due, Kept, RunCreated, RunReleased, Stop, Value
 from surefoot.core.history import cures, located
 from surefoot.core.matching import Learned
+from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
-from surefoot.core.timer import Moment, remaining
+from surefoot.core.timer import MICROS, Moment, remaining
 from surefoot.engine import code, current, deploying, drive, fallback, journal, parents, worldview
 from surefoot.engine.config import FALLBACK, alert, log, settings
 from surefoot.engine.ending import conclude
@@ -50,8 +52,11 @@ from surefoot.errors import (
     UsageError,
     ValueRejected,
 )
-from surefoot.store.contract import Head, Store
+from surefoot.store.contract import HELD_SECONDS, Head, Store
 from surefoot.store.liveness import is_ours, vouched
+
+if TYPE_CHECKING:
+    from surefoot.engine.gate import Rehearsal
 
 LONGEST_ID = 200
 DECLARED = "declared"
@@ -265,10 +270,14 @@ def _claimed(session: Session, plan: Plan) -> Loop:
     if poison is None and (yield from _is_tried_first(session)):
         yield from _gate(session, plan)
         yield from _left_to_others(session)
+    session.rehearses = poison is None and not session.rehearsed and _is_gated(session, plan)
     try:
         yield Claim(session, None)
     except Fenced:
         raise LostClaim from None
+    if session.rehearses:
+        yield from _gate(session, plan)
+        yield from _handed_over(session)
     if session.stops:
         return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     if poison is not None:
@@ -278,12 +287,30 @@ def _claimed(session: Session, plan: Plan) -> Loop:
 
 
 def _is_tried_first(session: Session) -> Loop:
-    """One that was taken up and got nowhere is claimed first: should its code kill this worker, too, that is known."""
+    """Whether it is rehearsed before it is claimed. One that may have been handed out before, and got nowhere, is claimed
+    first: should its code kill this worker, too, that is known, and counted.
+    """
     state, runtime = session.state, session.runtime
-    if state.starts == 0:
-        return True
     now = runtime.clock.now()
+    if state.starts == 0 and (deploying.stands_at_code(state) or _is_handed_out_first(state, now)):
+        return True
     return (yield Do(lambda: deploying.tries_first(runtime.store, state, code.digest(), now)))
+
+
+def _is_handed_out_first(state: RunState, now: int) -> bool:
+    """Nobody else can have been given it since it is ready: for so long it would have been kept for them."""
+    wake = state.standing.wake
+    return wake is not None and now - wake < HELD_SECONDS * MICROS
+
+
+def _handed_over(session: Session) -> Loop:
+    """As below, for one that was claimed, and that nobody has taken up in vain: it is handed back, as if it had not been."""
+    store, state = session.runtime.store, session.state
+    if state.starts or not deploying.is_about_code(session.stops):
+        return
+    if (yield Do(lambda: deploying.may_be_served_elsewhere(store, state, code.digest()))):
+        yield Write(session, Append(RunReleased(HANDED_BACK)))
+        raise LeftToOthers
 
 
 def _left_to_others(session: Session) -> Loop:
@@ -316,11 +343,17 @@ def _quarantine(state: RunState) -> Stop:
     message = (
         f"run {state.run}: quarantined: it was taken up {state.starts} times, and each time it ended before anything "
         f"new was recorded; last by {state.last_claimant}"
-        + (f": {state.let_go_why}. " if state.let_go_why else ", which died. ")
+        + (f": {state.let_go_why}. " if state.let_go_why else _died(state))
         + "No worker takes it up any more."
     )
     cures = (("look", f"surefoot runs show {run}"), ("mended? try again", f"surefoot runs release {run}"))
     return Stop("Quarantined", message, facts={"starts": str(state.starts)}, cures=cures)
+
+
+def _died(state: RunState) -> str:
+    if state.rehearsing:
+        return ", which died while rehearsing: its code was being replayed, and nothing of it executed. "
+    return ", which died. "
 
 
 def step_back(runtime: Runtime, plan: Plan, run: str, error: JournalCorrupt, session: Session | None = None) -> Runtime:
@@ -409,22 +442,18 @@ def _gate(session: Session, plan: Plan) -> Loop:
     from surefoot.engine import gate  # It stands on sessions; few starts are resumes.
 
     state, session.rehearsed = session.state, True
-    is_needed = gate.is_needed(state) or deploying.stands_at_code(state)
-    if not is_needed or session.runtime.drove(state.run, state.epoch, plan.fn):
+    if not (session.rehearses or _is_gated(session, plan)):
         return
     if (plain := gate.plain_functions(state, plan.fn)) is not None:
         session.stops.append(plain)
         return
     learned: Learned | None = None
     for _ in range(gate.MOST_REHEARSALS):
-        rehearsal = gate.Rehearsal(session.runtime, state, session.journal.head, learned=learned)
-        rehearsal.follow(plan.watch, plan.on_drift, plan.approve)
-        args, kwargs = recorded_arguments(rehearsal, plan)
+        rehearsal = gate.Rehearsal(session.runtime, state, session.journal.head, learned=learned, claimed=session.live)
         with gate.on_stage(rehearsal):
-            outcome = yield Invoke(rehearsal, partial(plan.fn, *args, **kwargs))
-            if isinstance(outcome, BaseException) and gate.interrupts(outcome, rehearsal):
-                raise outcome
+            outcome = yield from _performed(rehearsal, plan)
             stops, learnt, notes = rehearsal.judged(outcome), rehearsal.learnt(), rehearsal.notes()
+            hides = bool(rehearsal.declared and rehearsal.missed())
         if rehearsal.trouble is not None and not stops:
             session.own_damage = rehearsal.own_damage
             if (unreadable := gate.as_stop(state.run, rehearsal.trouble)) is None:
@@ -433,11 +462,59 @@ def _gate(session: Session, plan: Plan) -> Loop:
         if not rehearsal.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = learnt
+    if hides and not stops:
+        stops, passed = yield from _look_ahead(session, plan, learnt)
+        learnt = replace(learnt, ahead=passed)
     session.learn_from(learnt, {*(past.address for past, _, _ in rehearsal.kept), *rehearsal.counted})
     session.stops += stops
     if not stops:
         for note in notes:
             log.warning("%s", note)
+
+
+def _performed(rehearsal: Rehearsal, plan: Plan) -> Loop:
+    from surefoot.engine import gate
+
+    rehearsal.follow(plan.watch, plan.on_drift, plan.approve)
+    args, kwargs = recorded_arguments(rehearsal, plan)
+    outcome = yield Invoke(rehearsal, partial(plan.fn, *args, **kwargs))
+    if isinstance(outcome, BaseException) and gate.interrupts(outcome, rehearsal):
+        raise outcome
+    return outcome
+
+
+def _look_ahead(session: Session, plan: Plan, learned: Learned) -> Loop:
+    """What would stop the run behind effects that are declared new, before one of them is executed; and those that were
+    looked behind. What they give is not known: it is a stop only if it is one also if they give None.
+    """
+    from surefoot.engine import gate
+    from surefoot.engine.lookahead import MOST_PASSED, Lookahead
+
+    passed: frozenset[str] = frozenset()
+    for as_none in (False, True):
+        for _ in range(gate.MOST_REHEARSALS):
+            ahead = Lookahead(
+                session.runtime, session.state, session.journal.head, learned=learned, as_none=as_none, most=MOST_PASSED
+            )
+            with gate.on_stage(ahead):
+                outcome = yield from _performed(ahead, plan)
+                stops = [] if ahead.trouble is not None else ahead.judged(outcome)
+            passed |= {address for kind, address in ahead.passed if kind == "effect"}
+            if not ahead.matcher.found_inserted - learned.inserted:
+                break
+            learned = replace(learned, inserted=learned.inserted | ahead.matcher.found_inserted)
+        if not stops:
+            return [], passed
+    return stops, passed
+
+
+def _is_gated(session: Session, plan: Plan) -> bool:
+    """Whether its code is rehearsed before anything is executed."""
+    from surefoot.engine import gate
+
+    state = session.state
+    is_needed = gate.is_needed(state) or deploying.stands_at_code(state)
+    return is_needed and not session.runtime.drove(state.run, state.epoch, plan.fn)
 
 
 def _drive(session: Session, plan: Plan) -> Loop:

@@ -3,6 +3,9 @@
 `@sf.transaction(url)` makes an effect with a check of its own. Cut off at any moment, the database either has both, the
 rows and the marker, or neither; so the check can always tell, and the effect happens exactly once. The transaction
 looks for the marker too: what the check said may be old by then, and a second execution must not commit.
+
+A marker that is missing proves something only where it would have to be: the intent says in which database it was to be
+put down. An effect that was begun as no transaction, or in another database, leaves none here.
 """
 
 from __future__ import annotations
@@ -95,7 +98,7 @@ class _Transaction:
 
     def settle(self, spec: CallSpec) -> None:
         """The marker is the check of this effect."""
-        spec.once_by_key = True  # The marker is unique: of two that are on their way, one commits.
+        spec.marks = self._database.place  # The marker is unique: of two that are on their way, one commits.
         self._ignored = spec.binder.ignored
         spec.set_check(self._look_async if is_async(self._fn) else self._look)
 

@@ -64,7 +64,7 @@ class Saga:
 
     def _to_undo(self) -> list[Deed]:
         place = self._place
-        return [] if place is None else _undoable(place, self._begin)[::-1]
+        return [] if place is None else _require_undoable(place, _undoable(place, self._begin)[::-1])
 
     def _tell_what_is_left(self, place: Place) -> None:
         """Whoever reads "undone" takes it for everything. A replay that only passes here again does not alert again."""
@@ -224,7 +224,16 @@ def _wanted(effects: tuple[Any, ...]) -> list[Deed]:
                 UsageError(f"sf.undo() takes effects that have an undo (@write.undo); {effect!r:.100} has none")
             )
         specs.append(spec)
-    return [deed for deed in _undoable(place, {}) if not specs or deed.spec in specs][::-1]
+    wanted = [deed for deed in _undoable(place, {}) if not specs or deed.spec in specs]
+    return _require_undoable(place, wanted[::-1])
+
+
+def _require_undoable(place: Place, deeds: list[Deed]) -> list[Deed]:
+    """All of them, before the first is undone: the code may have changed so that it cannot undo one."""
+    stop = next((deed.stop for deed in deeds if deed.stop is not None), None)
+    if stop is not None:
+        raise place.session.stopped(place, stop)
+    return deeds
 
 
 def _lists(place: Place) -> list[tuple[str, list[Deed]]]:

@@ -133,7 +133,7 @@ def publish(name: str, value: object) -> None:
     place = current.require_branch("publish")
     mask = place.session.mask
     place.session.note(
-        place, "publish", lambda: value, lambda address, raw: Published(address, name, values.masked(raw, mask))
+        place, "publish", lambda: value, lambda address, raw: Published(address, mask(name), values.masked(raw, mask))
     )
 
 
@@ -312,6 +312,7 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
     session.meet_cancel(place, past)
     due: Due | None
     if past is None:
+        require_no_secret(session, name)
         session.would_do("wait_event", address)
         due = None if timeout is None else after(session.now(), seconds(timeout))
         yield Append(WaitStarted(address, name, due))
@@ -343,6 +344,17 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
             raise session.stopped(place, _waiting(session.run, address, name), due)
         people.tell_waiting(session, _waiting(session.run, address, name))
         yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
+
+
+def require_no_secret(session: Session, name: str) -> None:
+    """Not masked: an event is known by its name, and two secrets would become one name."""
+    if session.mask and (shown := session.mask(name)) != name:
+        raise session.misused(
+            UsageError(
+                f"run {session.run}: the event {shown!r} has a secret in its name, which would be recorded and shown. Take "
+                "another name that both sides know, for example a digest of it (hashlib.sha256)."
+            )
+        )
 
 
 def _expired(name: str) -> TimeoutError:

@@ -17,7 +17,6 @@ from surefoot.engine import (
     drive_async,
     events,
     handle,
-    limits,
     people,
     rehearsal,
     verbs,
@@ -180,7 +179,7 @@ async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = 
     if (cut := cancellations.to_strike(place, address)) is not None:
         await cancellations.awaited(place, address, cut)
     if session.limits:
-        await limits.held(place, session.state.calls.get(address))
+        await drive_async.held(place, "" if taken else verb, address)
     answer: Any = None
     try:
         while True:
@@ -293,6 +292,7 @@ async def send_event(run_id: str, name: str, value: Any = None, *, store: str | 
         rehearsal.would_do("send_event outside of the run", run_id)  # here, where the context is the caller's
         await drive_async.hop(lambda: events.send_event(run_id, name, value, store=store))
     else:
+        verbs.require_no_secret(place.session, name)
         await drive_async.call(_SEND, (run_id, name, value), {} if store is None else {"store": store})
 
 

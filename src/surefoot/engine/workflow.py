@@ -165,7 +165,8 @@ def effect(
     own first lines raise; after any other the effect is in doubt, and `on_crash` decides. `not_done=()`: none does but
     `sf.NotDone` and the like. `retries` tries again what was not done.
 
-    `in_flight` says for how long a call that was cut off may still be on its way. `noted`, `on_change` and `was` as for
+    `timeout` is when we stop waiting for it. If the service may finish later than that, say `in_flight` too: for how
+    long a call that was cut off, or given up, may still be on its way (without `timeout`: since it began). `noted`, `on_change` and `was` as for
     a step; `was=None` says that it is new: no effect on record is this one.
     """
 

@@ -131,6 +131,10 @@ class Limit(Struct, frozen=True):
     seconds: float = 1.0
 
 
+HELD_SECONDS: Final = 5.0
+"""For so long a run that was handed out is kept for whoever has it."""
+
+
 class Wanted(Struct, frozen=True):
     """What a worker could drive now."""
 
@@ -145,7 +149,7 @@ class Wanted(Struct, frozen=True):
     driven: Sequence[str] = ()
     """Runs this process drives at the moment. What else it has claimed was given up without a word."""
     limits: Sequence[Limit] = ()
-    seconds: float = 5.0
+    seconds: float = HELD_SECONDS
     """How long the reservations hold."""
 
 

@@ -104,8 +104,9 @@ CURES: Final = {
     "answer sf.unknown(why) where that cannot tell.",
     ACTING: "Raise sf.NotDone, and name in not_done=, only what is raised where nothing was done yet: any other exception is "
     "doubt, and on_crash decides. An effect that does several things says not_done=().",
-    LANDING: "Say with in_flight= (or timeout=) for how long what it starts may still be on its way: a check's not_happened "
-    'is believed only after that. in_flight="0s" is for what dies with the process.',
+    LANDING: "Say with in_flight= for how long what it starts may still be on its way (counted from the end of timeout=, if "
+    "it has one): a check's not_happened is believed only after that. "
+    'in_flight="0s" is for what dies with the process.',
     MEDDLING: "Let it only look: a check may be called at any time, and more than once.",
     RETRY: 'Give the other side the key (sf.key()) so that it recognises a repetition; or drop on_crash="retry" and write '
     "a check; or let it ask.",

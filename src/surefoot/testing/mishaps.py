@@ -100,10 +100,10 @@ def is_edited(path: Path) -> bool:
 
 def bound_of(spec: CallSpec) -> str:
     """What says for how long a call that was cut off may still be on its way."""
-    if spec.timeout is not None:
-        return f"timeout={spec.timeout:g}"
-    if spec.in_flight is not None:
-        return f'in_flight="{spec.in_flight:g}s"'
+    timeout = "" if spec.timeout is None else f"timeout={spec.timeout:g}"
+    in_flight = "" if spec.in_flight is None else f'in_flight="{spec.in_flight:g}s"'
+    if timeout or in_flight:
+        return " with ".join(filter(None, (timeout, in_flight)))
     return f'sf.configure(in_flight="{settings.in_flight_seconds:g}s")'
 
 

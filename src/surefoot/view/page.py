@@ -253,7 +253,7 @@ def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> Ca
 
 def _landing(past: Past, status: str) -> str:
     """Until when a check that does not find it is not believed."""
-    until = past.deadline or past.lands
+    until = past.lands or past.deadline
     if status != "in doubt" or past.policy != "check" or until is None:
         return ""
     return f"may be on its way until {datetime.fromtimestamp(until.at / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"

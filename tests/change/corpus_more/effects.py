@@ -140,7 +140,7 @@ CASES = [
             "said": "FAILED UsageError",
             "tells": ["tell says was='send', but the code still asks for send", "Nothing was executed"],
         },
-        "WORKER": {"said": "FAILED TimeoutError run r is still running"},
+        "WORKER": {"said": "FAILED TimeoutError run r is still queued"},
     },
     {
         "TITLE": "effect moved into a scope, was=",
@@ -249,13 +249,22 @@ CASES = [
         "WANT": {"said": "DONE 3", "tells": ["book"]},
     },
     {
-        "TITLE": "new effect of another name takes the place of a removed one",
+        "TITLE": "new effect with the arguments of a removed one takes its place",
         "OLD": MAIL,
         "EDIT": [
             ('    book("b")\n', '    audit("b")\n'),
             ("@sf.workflow", 'sf.removed("book")\n' + AUDIT + "@sf.workflow"),
         ],
-        "WANT": goes_on({"mail a": 1, "book b": 1, "audit b": 1, "mail c": 1}, "DONE 3"),
+        "WANT": STOPS,
+    },
+    {
+        "TITLE": "new effect with other arguments takes the place of a removed one",
+        "OLD": MAIL,
+        "EDIT": [
+            ('    book("b")\n', '    audit("z")\n'),
+            ("@sf.workflow", 'sf.removed("book")\n' + AUDIT + "@sf.workflow"),
+        ],
+        "WANT": goes_on({"mail a": 1, "book b": 1, "audit z": 1, "mail c": 1}, "DONE 3"),
     },
     {
         "TITLE": "sf.patched keeps the old way for the run",

@@ -559,8 +559,8 @@ def approval_reusable() -> None:
 def no_approval_after_a_crash() -> None:
     real = session.Session._supervises
 
-    def supervises(self: Any, spec: Any) -> bool:
-        return bool(real(self, spec)) and self.state.epoch < 2
+    def supervises(self: Any, spec: Any, address: str) -> bool:
+        return bool(real(self, spec, address)) and self.state.epoch < 2
 
     session.Session._supervises = supervises
 

@@ -36,7 +36,7 @@ def not_happened_believed_at_once() -> None:
 def in_flight_ignored() -> None:
     """Only a time-out is waited for."""
     Landing.of = classmethod(
-        lambda cls, past, in_flight: cls(
+        lambda cls, past, in_flight, lingers=False: cls(
             past.address, past.deadline, past.deadline is not None, elsewhere=True, landed=past.landed is not None
         )
     )

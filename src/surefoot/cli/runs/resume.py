@@ -9,10 +9,11 @@ import click
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, app_option, common
 from surefoot.core.state import ENDED
-from surefoot.errors import UsageError
+from surefoot.errors import Stopped, UsageError
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
+    from surefoot.engine.planning import ResumePlan
 
 
 @click.command()
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 @common
 @click.pass_obj
 def resume(settings: Settings, run_id: str, app: str | None, yes: bool, progress: bool) -> int:
-    """Go on with a run in this process. Lists the effects that would run or are in doubt, and asks first."""
+    """Go on with a run in this process. Lists the effects that would run or are in doubt, and asks first.
+
+    Without a terminal it needs --yes. If the run would only stop, there is nothing to agree to: exit code 3.
+    """
     from surefoot.cli import code, driving
 
     if app is None:
@@ -51,4 +55,17 @@ def _agreed(settings: Settings, run: Run, app: str, *, yes: bool) -> bool:
         found = run.plan()
         seen = acting.page_of(settings, run, app)
     output.tell(*plan.lines(found, seen.headline))
+    if found.stops and not found.next and asking.nobody_to_ask(yes=yes):
+        raise _needs_a_person(settings, run, found, app)
     return asking.agreed("go on?", yes=yes)
+
+
+def _needs_a_person(settings: Settings, run: Run, found: ResumePlan, app: str) -> Stopped:
+    """The stops that the resume would meet. Nothing would be executed, so that `--yes` is not what is missing."""
+    from surefoot.engine.start import revive
+
+    stops = run.state().stops
+    if stops and [stop.message for stop in stops] == found.stops:
+        return revive(tuple(stops), run.id, run.runtime.store.url)
+    again = f"{acting.resume_command(settings, run.id, app)} --yes"
+    return Stopped("\n".join(found.stops), run_id=run.id, cures=(("what helps, in detail:", again),))

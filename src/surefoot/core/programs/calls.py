@@ -53,16 +53,17 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import Past, PastState
 from surefoot.core.programs.landing import Landing
-from surefoot.core.proof import NotDoneTypes, proves_not_done
+from surefoot.core.proof import NotDoneTypes, is_secondhand, proves_not_done
 from surefoot.core.retry import RetryPolicy, after_doubt, next_try
 from surefoot.core.timer import Moment, remaining
 from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown, Verdict
+from surefoot.errors import Unavailable
 
 Part = Generator[Wish, Any, Ending | None]
 
 
-Consent = Callable[[tuple[Sight, ...], bool], Generator[Wish, Any, tuple[Ending | None, bool]]]
-"""What it touches as it is now, and whether it was begun before -> how it ends without a yes; whether that took time."""
+Consent = Callable[[tuple[Sight, ...], int], Generator[Wish, Any, tuple[Ending | None, bool]]]
+"""What it touches as it is now, and which attempt it would be -> how it ends without a yes; whether that took time."""
 
 
 class Call(Struct, frozen=True):
@@ -82,9 +83,12 @@ class Call(Struct, frozen=True):
     checkable: bool = False
     undoable: bool = False
     in_flight: float = 0.0
-    """For how many seconds an attempt that was cut off may still be on its way, where `timeout` does not say."""
-    once_by_key: bool = False
-    """Whether its key keeps it from being done twice, whoever does it: then what is on its way does no harm."""
+    """For how many seconds an attempt that was cut off may still be on its way."""
+    lingers: bool = False
+    """Whether these count from the end of its `timeout`, for the other side may go on then; else `timeout` says it all."""
+    marks: str = ""
+    """The database in which a marker commits with it. Its key keeps it from being done twice there, whoever does it:
+    what is on its way does no harm."""
     key_ttl: float | None = None
     """For how many seconds after its first use a retry under its key is safe; None: for ever."""
     consent: Consent | None = None
@@ -145,11 +149,11 @@ def effect(call: Call, past: Past | None) -> Program:
         before: tuple[Sight, ...] = ()
         if call.touches or call.consent is not None:
             # One in doubt that is retried under its key was agreed to as it is.
-            ending, before = yield from _ready(call, asks=unproven is None or not begun, begun=begun)
+            ending, before = yield from _ready(call, attempt=attempt, asks=unproven is None or not begun)
             if ending is not None:
                 return ending
         deadline = None if call.timeout is None else (yield After(call.timeout))
-        lands = (yield After(call.in_flight)) if call.checkable and call.in_flight and deadline is None else None
+        lands = (yield After(seconds)) if (seconds := _flight(call)) else None
         if expires is None and call.key_ttl is not None:
             expires = yield After(call.key_ttl)
         # Durable before the call: if the process dies in between, the effect is known to be in doubt.
@@ -166,11 +170,12 @@ def effect(call: Call, past: Past | None) -> Program:
                 expires,
                 call.defaults,
                 lands,
+                call.marks,
             )
         )
         begun = True
         outcome = yield Execute(attempt)
-        if isinstance(outcome, Raised) and (away := parking.unavailable(outcome.error)) is not None:
+        if isinstance(outcome, Raised) and (away := _away(outcome)) is not None:
             parks += 1
             due = yield After(parking.seconds_until(away, parks))
             yield from _left_behind(call, before, "which did nothing")
@@ -212,7 +217,9 @@ def effect(call: Call, past: Past | None) -> Program:
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
                 yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in, due))
                 question = doubt.raised(call.run, call.address, _told(raw), call.shown)
-                landing = Landing(call.address, deadline or lands, deadline is not None)
+                if is_secondhand(error):
+                    question = question.because("a call inside of it, or another run, raised that")
+                landing = Landing(call.address, lands or deadline, deadline is not None)
                 ending = yield from _in_doubt(call, question, attempt, failures, outcome, due, landing)
                 if ending is not None:
                     return ending
@@ -221,7 +228,13 @@ def effect(call: Call, past: Past | None) -> Program:
                 assert_never(outcome)
 
 
-def _ready(call: Call, *, asks: bool, begun: bool) -> Generator[Wish, Any, tuple[Ending | None, tuple[Sight, ...]]]:
+def _away(outcome: Raised) -> Unavailable | None:
+    """What the effect says to be away, so that it did nothing. Said inside of it by another call, it proves nothing."""
+    is_own = outcome.proven or not is_secondhand(outcome.error)
+    return parking.unavailable(outcome.error) if is_own else None
+
+
+def _ready(call: Call, *, attempt: int, asks: bool) -> Generator[Wish, Any, tuple[Ending | None, tuple[Sight, ...]]]:
     """Right before it runs: what it touches is as the run expects it, and as a person was shown who said yes.
 
     It is one look that is held against both and goes on record with the intent. Whatever changes while a person is
@@ -238,7 +251,7 @@ def _ready(call: Call, *, asks: bool, begun: bool) -> Generator[Wish, Any, tuple
             return Halted(stop), ()
         if call.consent is None or not asks:
             return None, before
-        ending, waited = yield from call.consent(before, begun)
+        ending, waited = yield from call.consent(before, attempt)
         if ending is not None or not (waited and call.touches):
             return ending, before
 
@@ -294,6 +307,13 @@ def _too_late(call: Call, last: _Unproven, attempt: int) -> Part:
     return (yield from _looked(call, question, attempt, 0, None, last.landing or Landing(call.address)))
 
 
+def denied(call: Call, failure: Raw, attempt: int) -> EffectRaised:
+    """A person has said no. That is how the call ends, on every replay, whatever the code asks for by then."""
+    return EffectRaised(
+        call.address, failure, attempt, denied=True, digest=call.digest, args=call.args, defaults=call.defaults
+    )
+
+
 def recovered(call: Call, value: Raw, attempt: int) -> Program:
     """Reached after a fallback, and an intact record proves that it was executed."""
     yield Append(
@@ -307,7 +327,8 @@ def suspected(call: Call, attempt: int) -> Program:
     yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt, call.defaults))
     past = Past(call.address, "effect", PastState.IN_DOUBT, 0)
     past.attempt, past.suspected = attempt, True
-    past.lands = (yield After(call.in_flight)) if call.checkable and call.in_flight else None
+    seconds = (_flight(call) or call.in_flight) if call.checkable else 0.0
+    past.lands = (yield After(seconds)) if seconds else None
     return (yield from effect(call, past))
 
 
@@ -324,6 +345,11 @@ def called_off(call: Call, past: Past) -> Program:
 def _take_up(call: Call, past: Past) -> Part:
     """Go on with an effect that was begun before. None: run it (again)."""
     match past.state:
+        case PastState.RETRYING if past.unproven and not _retries(call) and past.error is not None:
+            # To run it once more was safe by its key. The code no longer says so, and an attempt may have happened.
+            yield Append(EffectDoubted(call.address, past.error, past.attempt))
+            question = doubt.did_nothing(call.run, call.address, _told(past.error), call.shown)
+            return (yield from _in_doubt(call, question, past.attempt, 0, None, None, _landing(call, past)))
         case PastState.RETRYING if past.due is not None:
             yield Pause(past.due, parking.recorded(past))
         case PastState.UNSTORABLE:
@@ -354,8 +380,28 @@ def _is_same(call: Call, past: Past) -> bool:
     return past.executed_with in ("", call.digest) and past.key in ("", call.key)
 
 
+def _flight(call: Call) -> float:
+    """For how many seconds from its intent on a call may be on its way, as far as its time-out alone does not say."""
+    if not call.checkable or not call.in_flight or (call.timeout is not None and not call.lingers):
+        return 0.0
+    return call.in_flight + (call.timeout or 0.0)
+
+
 def _landing(call: Call, past: Past) -> Landing:
-    return Landing(call.address, past.deadline) if call.once_by_key else Landing.of(past, call.in_flight)
+    if call.marks:
+        return Landing(call.address, past.deadline, unmarked=_unmarked(call, past))
+    return Landing.of(past, call.in_flight, lingers=call.lingers)
+
+
+def _unmarked(call: Call, past: Past) -> str:
+    """Why it may have happened although its marker is missing; empty: then it did not."""
+    if not past.marked:
+        return f"{call.marks} has no marker of it, but it is not on record that it ran as a transaction"
+    if past.marked != call.marks:
+        return f"{call.marks} has no marker of it, but it ran as a transaction in {past.marked}"
+    if past.key != call.key:
+        return f"{call.marks} has no marker of it under the key of this run, but it ran under another one"
+    return ""
 
 
 def _in_doubt(
@@ -396,11 +442,11 @@ def _spent(call: Call, question: doubt.Question, past: Past) -> Part:
 
 
 def _found(call: Call, attempt: int, raw: Raw) -> Part:
-    """A check says that it happened."""
+    """A check says that it happened. In one entry with how it left the world: cut off between two, the next process
+    would take whatever it finds there for its doing.
+    """
     after, _ = (yield Left()) if call.touches else ((), ())
-    yield Append(EffectSettled(call.address, True, attempt, raw, "check"))
-    if after:
-        yield Append(WorldSeen(after, why=f"{call.address}, found by its check"))
+    yield Append(EffectSettled(call.address, True, attempt, raw, "check", after=after))
     return Done(raw)
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from surefoot.core.command import After, Look, Pause, Trace, Wish
 from surefoot.core.entry import Due
 from surefoot.core.history import Past
-from surefoot.core.timer import MICROS, Moment, remaining
+from surefoot.core.timer import MICROS, Moment, later, remaining
 from surefoot.core.verdict import NotHappened, Partial, Unknown, Verdict
 
 
@@ -46,14 +46,18 @@ class Landing(Struct, frozen=True):
     """Whether another process began it."""
     landed: bool = False
     """Whether that process has said that it executed it."""
+    unmarked: str = ""
+    """Of a transaction: why it may have happened although its marker is missing."""
 
     @classmethod
-    def of(cls, past: Past, in_flight: float) -> Landing:
+    def of(cls, past: Past, in_flight: float, *, lingers: bool = False) -> Landing:
         """Of what an earlier process left behind. What says by now that nothing can be on its way is believed."""
         due = past.deadline
-        if due is None and in_flight > 0:
-            due = past.lands
-            if due is None and past.at and not past.rewound:  # begun by code that did not say
+        if in_flight > 0:
+            due = past.lands or due
+            if past.lands is None and due is not None and lingers:  # begun by code that did not say so
+                due = later(due, in_flight)
+            elif due is None and past.at and not past.rewound:  # begun by code that did not say
                 due = Due(past.at + round(in_flight * MICROS))
         return cls(past.address, due, past.deadline is not None, elsewhere=True, landed=past.landed is not None)
 
@@ -65,6 +69,8 @@ class Landing(Struct, frozen=True):
             verdict: Verdict = yield Look()
             if not isinstance(verdict, NotHappened | Partial):
                 return verdict
+            if self.unmarked:
+                return Unknown(self.unmarked)
             if self.landed:
                 return Unknown("it does not find it, though the process that began it says that it executed it")
             if fate.lives:

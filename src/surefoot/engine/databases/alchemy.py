@@ -10,7 +10,10 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, Final
 
+from surefoot.core.urls import parse
 from surefoot.engine.databases.contract import CREATE, TABLE, Marker, lost_commit, meddled, refused
+from surefoot.engine.databases.postgres import server_place
+from surefoot.engine.databases.sqlite import file_place
 from surefoot.errors import UsageError
 
 _DIALECTS: Final = ("sqlite", "postgresql")
@@ -34,8 +37,19 @@ class AlchemyDatabase:
             raise UsageError(
                 f"transactions work with {' and '.join(_DIALECTS)}; this engine's dialect is {engine.dialect.name}"
             )
-        self.name = str(engine.url)  # SQLAlchemy shows *** for the password
+        self.name = engine.url.render_as_string(hide_password=True)
         self._engine = engine
+
+    def place(self) -> str:
+        """As if the URL had been given: an engine for the same database is the same place."""
+        url = self._engine.url
+        if self._engine.dialect.name == "sqlite":
+            file = url.database or ":memory:"
+            return f"sqlite:{file}" if file.startswith((":memory:", "file:")) else file_place(file)
+        try:
+            return server_place(parse(url.render_as_string(hide_password=False), ("postgresql",)))
+        except UsageError:  # SQLAlchemy can write URLs that libpq could not read
+            return f"postgresql://{url.username or ''}@{url.host or ''}:{url.port or ''}/{url.database or ''}"
 
     def begin(self, *, make: bool = True) -> AlchemyWork:
         if not import_module("sqlalchemy").inspect(self._engine).has_table(TABLE):

@@ -67,6 +67,9 @@ class Work(Protocol):
 class Database(Protocol):
     name: str
 
+    def place(self) -> str:
+        """Which database this is, without passwords: it is recorded with every transaction that is begun in it."""
+
     def begin(self, *, make: bool = True) -> Work:
         """`make`: a database that is a file, and missing, is made."""
 

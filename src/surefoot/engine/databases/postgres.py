@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from surefoot.core.urls import Url
 from surefoot.engine.databases.contract import CREATE, LOCK_SECONDS, TABLE, Marker, lost_commit, meddled, refused
 from surefoot.errors import UsageError
 
 _CONNECT_SECONDS: Final = 10
+_PORT: Final = 5432
 _WAIT: Final = "SELECT set_config('lock_timeout', %s, true)"
 _DURABLE: Final = (
     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
@@ -39,6 +41,10 @@ class PostgresDatabase:
     def __init__(self, url: Url) -> None:
         self.name = url.shown
         self._url = url.given
+        self._place = server_place(url)
+
+    def place(self) -> str:
+        return self._place
 
     def begin(self, *, make: bool = True) -> PostgresWork:
         return PostgresWork(self._connect())
@@ -60,6 +66,23 @@ class PostgresDatabase:
         return driver().connect(
             self._url, autocommit=True, prepare_threshold=None, connect_timeout=_CONNECT_SECONDS
         )  # fmt: skip
+
+
+_HOW: Final = ("application_name", "connect_timeout", "keepalives", "ssl", "tcp_", "gss", "channel_", "passfile")
+"""How fields of a URL begin that say how to get there, and not where."""
+
+
+def server_place(url: Url) -> str:
+    """The server, the database and who works in it (whose schema may be its own), however it is connected to."""
+    pieces = urlsplit(url.shown)
+    user, at, _ = pieces.netloc.rpartition("@")
+    user = user.partition(":")[0]
+    try:
+        host, port = pieces.hostname or "", pieces.port or _PORT
+    except ValueError:  # several hosts: whichever answers
+        host, port = pieces.netloc.rpartition("@")[2], 0
+    where = "&".join(sorted(field for field in pieces.query.split("&") if field and not field.startswith(_HOW)))
+    return f"postgresql://{user}{at}{host}{f':{port}' if port else ''}{pieces.path}{'?' if where else ''}{where}"
 
 
 def _has_table(db: Any) -> bool:

@@ -32,6 +32,9 @@ class SqliteDatabase:
         self.name = url.shown
         self._path = path_of(url)
 
+    def place(self) -> str:
+        return file_place(self._path)
+
     def begin(self, *, make: bool = True) -> SqliteWork:
         self._refuse_store()
         if not make and not os.path.exists(self._path):
@@ -56,6 +59,11 @@ class SqliteDatabase:
             raise UsageError(
                 f"{self.name} is a surefoot store; a transaction works in a database of your own, never in ours"
             ) from None
+
+
+def file_place(path: str) -> str:
+    """A relative path is another database in another working folder, and a link leads to what it stands for."""
+    return "sqlite:///" + quote(os.fsencode(os.path.realpath(path)))
 
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:

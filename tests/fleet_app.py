@@ -30,7 +30,7 @@ ON_ITS_WAY_SECONDS = 1.0
 
 def hurry() -> None:
     """For workers only: a lease and an unwinding that fit into a short test."""
-    from surefoot.store.postgres.channel import Waits
+    from surefoot.store.channel import Waits
     from surefoot.store.postgres.store import PostgresStore
 
     sf.configure(in_flight=ON_ITS_WAY_SECONDS)

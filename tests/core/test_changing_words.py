@@ -11,10 +11,8 @@ from surefoot.core.matching import Asked
 
 
 def past(address, kind="effect", state=PastState.DONE, **args):
-    found = Past(address, kind, state, 0)
-    raw, found.digest = values.encode_args(args)
-    found.args = Raw(raw)
-    return found
+    raw, digest = values.encode_args(args)
+    return Past(address, kind, state, 0, digest, Raw(raw))
 
 
 def asked(address, path="", name="notify", kind="effect"):
@@ -65,8 +63,7 @@ def test_one_from_another_scope_is_told_its_label():
 
 
 def test_many_are_counted_and_doubt_is_named():
-    found = [past(f"send#{n}") for n in range(1, 8)]
-    found[0].state = PastState.IN_DOUBT
+    found = [past("send#1", state=PastState.IN_DOUBT), *(past(f"send#{n}") for n in range(2, 8))]
 
     stop = changing.new_effect("r", asked("notify#1"), found, alike=0, in_use=NONE, nothing=True)
 

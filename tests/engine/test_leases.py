@@ -10,7 +10,7 @@ import surefoot as sf
 from surefoot.engine import config, drive, journal
 from surefoot.engine.session import Session
 from surefoot.store.open import close_all
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 
 
 class Lapse:

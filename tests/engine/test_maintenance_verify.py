@@ -132,7 +132,11 @@ def test_a_lost_tail_is_missed(runs):
 
     flaw = only_flaw(verdict())
 
-    assert (flaw.entry, flaw.valid, flaw.why) == (6, 5, "it is missing")
+    assert (flaw.entry, flaw.valid, flaw.why) == (
+        6,
+        5,
+        "it is missing: the journal ends at 5, but its head says 19",
+    )
 
 
 def test_entries_without_a_head_are_found(runs):

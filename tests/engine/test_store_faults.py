@@ -15,7 +15,7 @@ from surefoot.engine.commit import Committer, Ticket
 from surefoot.engine.handle import Run
 from surefoot.store.contract import Append
 from surefoot.store.open import close_all
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 
 
 @contextmanager

@@ -31,10 +31,7 @@ def run_state(status="running", *pasts, **fields):
 
 
 def past(address="charge#1", kind="effect", state=PastState.IN_DOUBT, **fields):
-    made = Past(address, kind, state, at=1_000_000)
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made
+    return Past(address, kind, state, **{"at": 1_000_000, **fields})
 
 
 # --- how it stands ---------------------------------------------------------------------------------------

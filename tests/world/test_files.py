@@ -18,9 +18,9 @@ from surefoot import witness
 from surefoot.core.entry import ABSENT
 from surefoot.core.expectation import Unseen
 from surefoot.errors import UsageError
-from surefoot.store import sqlite_file
 from surefoot.store.anchor import _FILE_BYTES
 from surefoot.store.open import close_all, open_store
+from surefoot.store.sqlite import files as sqlite_file
 from surefoot.world import globbing, hashing, stores
 from surefoot.world.base import NotObservable, Pulse
 from surefoot.world.paths import as_written, file_part, shown, unshown

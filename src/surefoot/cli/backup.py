@@ -30,12 +30,12 @@ def backup(settings: Settings, path: str) -> None:
     its -anchor), and run surefoot adopt: surefoot notices by itself that the copy is older, and refuses it till then.
     """
     from surefoot.engine import config
-    from surefoot.store.backup import back_up
+    from surefoot.store.open import backend_of
 
     store = config.runtime(settings.store, create=False).store
     with progress.bar(settings) as show:
         watch = partial(show, "copying, then verifying")
-        made = back_up(store, path, verify=_wrong, now=datetime.now(UTC), watch=watch)
+        made = backend_of(store.url).back_up(store, path, verify=_wrong, now=datetime.now(UTC), watch=watch)
     if settings.json:
         output.say_json(
             {"path": made.path, "bytes": made.bytes, "records": made.records, "verified": True, "removed": made.removed}

@@ -54,7 +54,7 @@ def _path(settings: Settings, place: str | None) -> str:
     """The file that is meant: a path, the file of a URL, or that of the store in force."""
     from surefoot.engine.config import store_url
     from surefoot.store.generation_files import folder_of
-    from surefoot.store.open import path_of
+    from surefoot.store.open import backend_of
 
     said = place or store_url(settings.store)
     found = URL.match(said)
@@ -62,16 +62,14 @@ def _path(settings: Settings, place: str | None) -> str:
         raise UsageError("no file has such a name.")
     if found is None or (os.path.lexists(said) and place is not None):
         return said
-    return folder_of(said) if found[1].lower() == "file" else path_of(said)
+    return folder_of(said) if found[1].lower() == "file" else backend_of(said).file(said)
 
 
 def _let_go() -> None:
     """Plain bytes may be copied only where this process does not have the store open: its locks would be lost."""
-    from surefoot.store import sqlite_file
     from surefoot.store.open import close_all
 
-    if sqlite_file._open_connections:
-        close_all()
+    close_all()
 
 
 def _export(settings: Settings, path: str) -> int:

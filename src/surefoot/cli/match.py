@@ -75,8 +75,10 @@ def _standing(settings: Settings, workflow: str) -> list[Run]:
     from surefoot.engine.handle import runs
 
     found: list[Run] = []
-    while page := runs(status="stopped", workflow=workflow, limit=500, offset=len(found), store=settings.store):
+    before = ""
+    while page := runs(status="stopped", workflow=workflow, limit=500, before=before, store=settings.store):
         found += page
+        before = page[-1].id
     return [run for run in found if any(stop.reason == "CodeChanged" for stop in run.state().stops)]
 
 

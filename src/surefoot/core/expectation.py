@@ -11,16 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from surefoot.core.entry import (
-    ABSENT,
-    EffectDone,
-    EffectIntended,
-    EffectRaised,
-    EffectSettled,
-    Entry,
-    Sight,
-    WorldSeen,
-)
+from surefoot.core.entry import ABSENT, EffectSettled, Sight, WorldSeen
 
 START = "the start of the run"
 ACCEPTED = "accepted by "
@@ -109,22 +100,6 @@ class Expectation:
         twin._seen_by, twin._begun_at, twin._learned = dict(self._seen_by), dict(self._begun_at), dict(self._learned)
         twin.folder, twin.unwatched, twin._begun = self.folder, set(self.unwatched), dict(self._begun)
         return twin
-
-    def learn(self, entry: Entry, seq: int) -> None:
-        """Take in an entry that this very process has recorded. Those of others are folded (`state.py`)."""
-        match entry:
-            case EffectIntended() if entry.before:
-                self.begin(entry.address, entry.before, seq)
-            case EffectDone():
-                self.left(entry.address, entry.after, seq)
-            case EffectRaised():
-                self.end(entry.address, as_found=entry.denied)  # Open then: an earlier attempt is in doubt.
-            case EffectSettled():
-                self.settled(entry, seq)
-            case WorldSeen():
-                self.found(entry, seq)
-            case _:
-                pass
 
     def left(self, address: str, after: Iterable[Sight], seq: int) -> None:
         """An effect has left the world like this. What it did not change, and others of the run have since, is theirs."""

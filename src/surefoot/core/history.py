@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from enum import Enum
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from surefoot.core.entry import Due, EffectLandedLate, Kept, RunAdopted, Stop, Value
 from surefoot.errors import Stopped
@@ -29,91 +29,89 @@ class PastState(Enum):
     FAILED = "failed"
 
 
-class Past:
-    """One recorded call, folded from its entries. Defaults are the class's: most calls need few fields."""
+class Past(Struct, frozen=True, gc=False):
+    """One recorded call, folded from its entries. A value: a further entry makes another one (`replace`)."""
 
-    digest = ""
+    address: str
+    kind: str
+    """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight`, `saga` or `note`."""
+    state: PastState
+    at: int
+    """When it started, microseconds since 1970."""
+    digest: str = ""
     args: Value | None = None
     defaults: Value | None = None
     """Of an effect: what the parameters that were not passed had as defaults."""
     value: Value | None = None
     error: Raw | None = None
-    attempt = 0
-    failures = 0
+    attempt: int = 0
+    failures: int = 0
     """How many attempts of an effect ended, as against being cut off: only those use up its retries."""
-    parked = False
+    parked: bool = False
     """It waits because what it needs is away (`sf.Unavailable`)."""
-    parks = 0
+    parks: int = 0
     """How many attempts ended so: they use up no retries."""
     due: Due | None = None
     deadline: Due | None = None
     """Of an effect: when its attempt has used up its time."""
     lands: Due | None = None
     """Of an effect: until when its attempt may still be on its way, if it was cut off."""
-    marked = ""
+    marked: str = ""
     """Of an effect: the database in which every attempt that may have happened has left its marker; empty: none has to."""
     taken_from: RunAdopted | None = None
     """Of an effect in doubt: the claimant that began it, if others took the run from it without a word of its own."""
     landed: EffectLandedLate | None = None
     """Of an effect in doubt: the word of a process which had lost its claim by then that it executed this attempt."""
-    runs_in = ""
+    runs_in: str = ""
     """Of an effect in doubt: the worker in whose process its last attempt may still be running."""
-    ended = 0
-    seconds = 0.0
+    ended: int = 0
+    seconds: float = 0.0
     """Of a saga: how long the code had been running when the saga was cancelled."""
-    key = ""
+    key: str = ""
     expires: Due | None = None
     """Until when a retry under its key is safe."""
-    policy = ""
-    name = ""
-    why = ""
-    learned_by = ""
+    policy: str = ""
+    name: str = ""
+    why: str = ""
+    learned_by: str = ""
     """Who told what became of it, where that is not the call itself: `person ann`, `check`."""
-    cleared_by = ""
+    cleared_by: str = ""
     """Who said, before its last attempt, that it had not happened."""
-    claimant = ""
-    epoch = 0
-    seq = 0
+    claimant: str = ""
+    epoch: int = 0
+    seq: int = 0
     """Its newest entry."""
-    first = 0
+    first: int = 0
     """Its first entry."""
-    rewound = False
+    rewound: bool = False
     """An effect that was executed before a person sent the run back to before it: in doubt, with the same key."""
-    executed_with = ""
+    executed_with: str = ""
     """Of an effect that was rewound, or is tried again: the digest of the arguments it was executed with."""
-    spent = ""
+    spent: str = ""
     """Of a rewound effect: how what it did was reversed since, in words. Under its key it would not be done again."""
     before: Value | None = None
     """Of a rewound effect: what it had noted as being there before it (`X.before#1` belongs to `X#1`)."""
-    gave_up = False
+    gave_up: bool = False
     """An effect that failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
-    reopened = False
+    reopened: bool = False
     """An effect that failed, and that a person has tried again (`runs retry`): cleared, or in doubt if it gave up."""
-    form = ""
+    form: str = ""
     """Of a question: `approve` or `ask`."""
-    shown = ""
+    shown: str = ""
     """Of a question: the digest of what is shown, to which an answer is bound."""
     answerers: tuple[str, ...] = ()
-    schema = ""
-    question = ""
-    suspected = False
+    schema: str = ""
+    question: str = ""
+    suspected: bool = False
     """In doubt only because its record may be among entries that were lost."""
-    unproven = False
+    unproven: bool = False
     """An earlier attempt may have happened; a later one that certainly did nothing does not change that."""
-    outcome_lost = False
+    outcome_lost: bool = False
     """In doubt, and entries that were recorded after it are lost."""
-    asked = False
-    """Whether the code, replayed, has asked for this call."""
-    kept = ""
+    visited: int = 0
+    """Of an effect: the entry in which somebody else last changed how it stands."""
+    kept: str = ""
     """The digest of other arguments with which it was asked for since, and what it gave was kept."""
-
-    def __init__(self, address: str, kind: str, state: PastState, at: int) -> None:
-        self.address = address
-        self.kind = kind
-        """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight`, `saga` or `note`."""
-        self.state = state
-        self.at = at
-        """When it started, microseconds since 1970."""
 
     @property
     def is_limit(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from surefoot.core import values
-from surefoot.core.entry import NOTHING, CodeMatched, Value
+from surefoot.core.entry import NOTHING, CallCancelled, CodeMatched, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.holding import Group, Holdings
 
@@ -173,8 +173,15 @@ class Matcher:
         read: Callable[[Value], bytes],
         *,
         learned: Learned | None = None,
+        cuts: Mapping[str, CallCancelled] | None = None,
     ) -> None:
-        self._calls = calls
+        self._calls = dict(calls)
+        """As they were on record when the replay began. What is recorded meanwhile is no past of it."""
+        self._live = calls
+        self.cuts = dict(cuts or {})
+        """Calls that were cut off, or were the first after a cancellation, by then."""
+        self.asked: set[str] = set()
+        """Recorded calls that the code has asked for."""
         self._matches = tuple(matches)
         self._read = read
         self.learned = learned or Learned()
@@ -182,8 +189,6 @@ class Matcher:
         self.is_blank = not calls and not self._matches
         """Nothing is on record: every call is new."""
         self.is_plain = not self._matches
-        self._last = max((past.seq for past in calls.values()), default=0)
-        """What is recorded after this is what the replay itself does."""
         self._groups: dict[tuple[str, str, str], dict[int, Past]] | None = None
         self._by_digest: dict[Any, dict[str, list[Past]]] = {}
         self._compared: dict[tuple[str, frozenset[str]], str] = {}
@@ -207,11 +212,21 @@ class Matcher:
         self._all_asked = False
         self.found_inserted: set[tuple[str, str, int]] = set()
 
+    def recorded(self) -> Iterable[Past]:
+        """What was on record when the replay began."""
+        return self._calls.values()
+
+    def past(self, address: str) -> Past | None:
+        """What was on record there when the replay began, as it stands now. Not what this drive has recorded itself: a
+        call that was new has a number which a later one may ask for by itself.
+        """
+        return self._live.get(address) if address in self._calls else None
+
     def takes(self, past: Past, kind: str, digest: str) -> bool:
         """The call that is on record under the very address: the same kind, the same arguments, asked for once."""
-        if past.digest != digest or past.kind != kind or past.asked or not self.is_plain:
+        if past.digest != digest or past.kind != kind or past.address in self.asked or not self.is_plain:
             return False
-        past.asked = True
+        self.asked.add(past.address)
         if kind == "effect":
             self._asked_names.add(split(past.address)[1])
         return True
@@ -222,7 +237,7 @@ class Matcher:
         """Which recorded call this is. The record is marked as asked for: branches ask one after the other."""
         found = self._effect(asked) if asked.fenced else self._step(asked)
         if isinstance(found, Same | Kept | Rerun | Changed):
-            found.past.asked = True
+            self.asked.add(found.past.address)
             if asked.is_new:
                 self._put_in.add(found.past.address)
         return found
@@ -232,20 +247,20 @@ class Matcher:
         if person is not None and person.how == "is" and (other := self._calls.get(_filled(person, asked.address))):
             return self._as_recorded(asked, other)
         here = self._at(asked, exact=True)
-        if here is not None and here.kind != asked.kind and not here.asked:
+        if here is not None and here.kind != asked.kind and here.address not in self.asked:
             return Changed(here)
         equal = self._equal(asked, here)
         if equal is not None:
             who = self._taken.get(equal.address)
             if who is None:
-                return Same(equal)
+                return Same(self._today(equal))
             self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
         if (effect := self._was_effect(asked)) is not None:
             return Changed(effect)
         me = (asked.path, asked.name, asked.number)
         is_new = asked.is_new or (person is not None and person.how == "new")
-        is_moved = self._is_moved(asked)
-        if here is None or here.asked or me in self.learned.inserted or is_new or is_moved or self._is_passed(here):
+        is_moved, is_asked = self._is_moved(asked), here is not None and here.address in self.asked
+        if here is None or is_asked or me in self.learned.inserted or is_new or is_moved or self._is_passed(here):
             return New(self._free(asked), declared=is_new)
         if here.address in self._moved_away:
             return New(self._free(asked))
@@ -258,13 +273,14 @@ class Matcher:
         """
         if self._steps_with is None:
             self._steps_with = {}
-            for past in list(self._calls.values()):
-                if past.kind == "step" and past.digest and past.first <= self._last:
+            for past in self._calls.values():
+                if past.kind == "step" and past.digest:
                     key = (split(past.address)[1], past.digest)
                     self._steps_with.setdefault(key, []).append(past)
         known = self._steps_with.get((asked.name, asked.digest), ())
         taken = [past for past in known if past.address in self._taken]
-        left = [past for past in known if not past.asked and past.address not in self.learned.asked]
+        heard = (self.asked, self.learned.asked)
+        left = [past for past in known if not any(past.address in one for one in heard)]
         self.found_inserted.update(self._taken[past.address] for past in taken)
         self._moved_away.update(past.address for past in left)
         return bool(taken or left)
@@ -278,6 +294,7 @@ class Matcher:
         return next((past for past in self.unasked() if split(past.address)[1] == asked.name), None)
 
     def _changed_step(self, asked: Asked, here: Past) -> Answer:
+        here = self._today(here)
         if here.state not in (PastState.DONE, PastState.FAILED):
             return Rerun(here, counts=False)  # An attempt that was cut off just runs with what is asked for now.
         if here.kept == asked.digest:
@@ -304,21 +321,21 @@ class Matcher:
         person = self._said_of(asked, asked.address, IDENTITY)
         if person is not None and person.how == "is":
             other = self._calls.get(_filled(person, asked.address))
-            if other is not None and (not other.asked or other.address == asked.address):
+            if other is not None and (other.address not in self.asked or other.address == asked.address):
                 if other.address != asked.address:
                     self._given_away[other.address] = asked.address
                 return self._as_recorded(asked, other)
         if person is not None and person.how == "new":
             return self._declared_new(asked)
         if (displaced := self._displaced(asked)) is not None:
-            return Same(displaced)
+            return Same(self._today(displaced))
         if asked.name in self._aliased:
             return InUse(asked.name, self._aliased[asked.name])
         if asked.address in self._given_away:
             to = self._given_away[asked.address]
             # Given to another call of this effect: they were swapped, and the other record has these very arguments.
             own = self._left_with(asked) if split(to)[:2] == (asked.path, asked.name) else None
-            return InUse(asked.address, to) if own is None else Same(own)
+            return InUse(asked.address, to) if own is None else Same(self._today(own))
         old = next((name for name in asked.names if name in self._asked_names), "")
         if old and self._group(asked.kind, asked.path, old):
             return InUse(old, asked.name)
@@ -327,7 +344,8 @@ class Matcher:
             equal = self._holdings.equal(asked, self._groups_of(asked))
             if (held := self._held(asked, equal, always=here is None)) is not None:
                 return held
-            here = next((past for past in [here, *equal] if past in equal and not past.asked), here)
+            if here is None or here.address not in {past.address for past in equal}:
+                here = next((past for past in equal if past.address not in self.asked), here)
         if here is None:
             return self._new_effect(asked, declared=asked.is_new)
         old = split(here.address)[1]
@@ -356,7 +374,7 @@ class Matcher:
 
     def _held(self, asked: Asked, equal: list[Past], *, always: bool) -> Held | None:
         """All records with these arguments are taken, one of them by a call with others. `always`: it would be made."""
-        if any(not past.asked for past in equal):
+        if any(past.address not in self.asked for past in equal):
             return None
         held = [(past, by) for past in equal if (by := self._holdings.holder(past)) is not None]
         told = [Held(past, by, is_said=self._is_said(by)) for past, by in held]
@@ -370,7 +388,7 @@ class Matcher:
         """A person says that it is new, though its address may be taken. What was recorded since may be its own."""
         since = self._since(asked, "new")
         group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-        made = [past for _, past in group if past.first > since and not past.asked]
+        made = [past for _, past in group if past.first > since and past.address not in self.asked]
         own = self._likest(made, asked) or (made[0] if made else None)
         if own is None:
             return self._new_effect(asked, declared=True, equal=self._holdings.is_equal)
@@ -384,7 +402,7 @@ class Matcher:
     def _displaced(self, asked: Asked) -> Past | None:
         """A person said that a call in front of this one is new: so the record with these arguments is this one's."""
         direct = self._calls.get(asked.address)
-        own = direct is not None and not direct.asked and self.same(direct, asked)
+        own = direct is not None and direct.address not in self.asked and self.same(direct, asked)
         if self.is_plain or own:
             return None
         words = [match.address for _, match in self._matches if match.how == "new"]
@@ -396,7 +414,7 @@ class Matcher:
     def _left_with(self, asked: Asked) -> Past | None:
         """A record of that name with these arguments that nobody has asked for."""
         group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-        return self._likest([past for _, past in group if not past.asked], asked)
+        return self._likest([past for _, past in group if past.address not in self.asked], asked)
 
     def _new_effect(
         self, asked: Asked, *, declared: bool, equal: Callable[[Past, Asked], bool] | None = None
@@ -404,13 +422,14 @@ class Matcher:
         """Its own number; or, if that belongs to another call, one that is free: perhaps it has one from before."""
         if asked.address in self._calls:
             group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-            later = [past for number, past in group if number > asked.number and not past.asked]
+            later = [past for number, past in group if number > asked.number and past.address not in self.asked]
             own = self._likest([past for past in later if equal is None or equal(past, asked)], asked)
             if own is not None:
-                return Same(own)
+                return Same(self._today(own))
         return New(self._free(asked), declared=declared)
 
     def _as_recorded(self, asked: Asked, past: Past) -> Answer:
+        past = self._today(past)
         if past.kind != asked.kind:
             return Changed(past)
         if not past.digest or self.same(past, asked) or past.kept == asked.digest:
@@ -422,6 +441,10 @@ class Matcher:
         if how == KEEP and past.state in (PastState.DONE, PastState.FAILED):
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
+
+    def _today(self, past: Past) -> Past:
+        """Somebody may have settled it since the replay began."""
+        return self._live.get(past.address, past)
 
     def at(self, asked: Asked) -> Past | None:
         """The record that a call leads to whose arguments nobody knows yet."""
@@ -436,18 +459,20 @@ class Matcher:
         for path, name, counted in self._elsewhere(asked):
             if not counted:
                 around += self._group(asked.kind, path, name).values()
-            elif (past := self._calls.get(f"{path}{name}#{asked.number}")) is not None and not past.asked:
+                continue
+            past = self._calls.get(f"{path}{name}#{asked.number}")
+            if past is not None and past.address not in self.asked:
                 numbered.append(past)
         if numbered and (moved := [past for past in numbered if split(past.address)[0] != asked.path]):
             return moved[0]
         direct = self._calls.get(asked.address)
-        if direct is not None and (not direct.asked or exact):
+        if direct is not None and (direct.address not in self.asked or exact):
             return direct
         return numbered[0] if numbered else self._first_of(around, asked)
 
     def _first_of(self, around: list[Past], asked: Asked) -> Past | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
-        left = sorted((past for past in around if not past.asked), key=lambda past: past.first)
+        left = sorted((past for past in around if past.address not in self.asked), key=lambda past: past.first)
         return self._likest(left, asked) or (left[0] if left else None)
 
     def _elsewhere(self, asked: Asked) -> Iterable[tuple[str, str, bool]]:
@@ -459,13 +484,13 @@ class Matcher:
 
     def _equal(self, asked: Asked, here: Past | None) -> Past | None:
         """A record with these arguments, wherever it is numbered: at its own number first."""
-        if here is not None and not here.asked and self.same(here, asked):
+        if here is not None and here.address not in self.asked and self.same(here, asked):
             return here
         places = [(asked.path, asked.name), *((path, name) for path, name, _ in self._elsewhere(asked))]
         found: Past | None = None
         for path, name in places:
             for past in self._index(asked, path, name).get(asked.digest, ()):
-                if not past.asked:
+                if past.address not in self.asked:
                     return past
                 if past.address in self._taken:
                     found = found or past
@@ -484,7 +509,7 @@ class Matcher:
     def _group(self, kind: str, path: str, name: str) -> dict[int, Past]:
         if self._groups is None:
             self._groups = {}
-            for past in list(self._calls.values()):
+            for past in self._calls.values():
                 if past.kind in ("step", "effect"):
                     where, called, number = split(past.address)
                     self._groups.setdefault((past.kind, where, called), {})[number] = past
@@ -589,7 +614,7 @@ class Matcher:
         if not asked.fenced:
             return ""
         others = self._group(asked.kind, asked.path, asked.name).values()
-        left = (one for one in others if not one.asked and one.address != past.address)
+        left = (one for one in others if one.address not in self.asked and one.address != past.address)
         return next((one.address for one in left if self.same(one, asked)), "")
 
     def in_use(self) -> frozenset[str]:
@@ -616,7 +641,7 @@ class Matcher:
 
     def _is_passed(self, past: Past) -> bool:
         """Whether the code has asked already for what was done because of it: what it asks for now comes behind that."""
-        return any(other.asked and other.address not in self._put_in for other in self._acting(past))
+        return any(other.address in self.asked and other.address not in self._put_in for other in self._acting(past))
 
     def unproven(self, cut: Iterable[str], is_removed: Callable[[Past], bool]) -> frozenset[str]:
         """Steps that somebody takes over, though nobody was heard to ask for what was done because of them. That is right
@@ -635,7 +660,7 @@ class Matcher:
 
     def _executed(self) -> list[Past]:
         if self._executed_before is None:
-            calls = [past for past in list(self._calls.values()) if past.first <= self._last]
+            calls = self._calls.values()
             self._executed_before = [past for past in calls if may_have_happened(past) and not _belongs(past)]
         return self._executed_before
 
@@ -643,9 +668,10 @@ class Matcher:
         """Effects on record that the code has not asked for, and that no rehearsal has heard it ask for."""
         if self._all_asked:
             return []
-        left = [past for past in self._executed() if not past.asked and past.address not in self.learned.asked]
+        known = self.asked | self.learned.asked
+        left = [past for past in self._executed() if past.address not in known]
         self._all_asked = not left  # Whatever is asked for stays so.
-        return [past for past in left if may_have_happened(past)]
+        return [past for past in map(self._today, left) if may_have_happened(past)]
 
     def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[Past]:
         """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""
@@ -655,12 +681,9 @@ class Matcher:
         """Recorded effects of other scopes with the same arguments that were not asked for here, whatever a rehearsal heard:
         which task asks for what may be a matter of timing.
         """
-        left = [past for past in self._executed() if not past.asked and may_have_happened(past)]
-        return [
-            past
-            for past in left
-            if not on_one_line(split(past.address)[0], asked.path) and self.same_values(past, asked)
-        ]
+        left = [self._today(past) for past in self._executed() if past.address not in self.asked]
+        elsewhere = (past for past in left if not on_one_line(split(past.address)[0], asked.path))
+        return [past for past in elsewhere if may_have_happened(past) and self.same_values(past, asked)]
 
     def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
         path = split(past.address)[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from msgspec import Struct
@@ -91,10 +91,10 @@ def undone_at_last(state: RunState) -> Undone | None:
     return next((one for one in undone(calls) if one.undo is last), None)
 
 
-def undone_meanwhile(run: str, address: str, known: Iterable[Undone]) -> Stop | None:
+def undone_meanwhile(run: str, address: str, known: Iterable[Undone], asked: Container[str]) -> Stop | None:
     """Why a call must not begin in a run that was opened again: the code takes for done what was undone since."""
     for one in known:
-        if one.effect.asked and not one.undo.asked and _on_its_line(address, one):
+        if one.effect.address in asked and one.undo.address not in asked and _on_its_line(address, one):
             message = f"run {run}, {address}: not begun, for {one.effect.address} no longer stands: " + why_not(one)
             facts = {"recorded": one.undo.address, "asked": address}
             return Stop("CodeChanged", message, address, facts, cures(run, one))

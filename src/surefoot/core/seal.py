@@ -60,6 +60,13 @@ class Sealer:
         digest = self._digest(seq, epoch, at, kind, SCHEMA, CODEC_JSON, NO_KEY, previous, body)
         return Record(self.run, seq, epoch, at, kind, SCHEMA, CODEC_JSON, NO_KEY, body, digest)
 
+    def entry(
+        self, entry: Entry, *, at: int, epoch: int = 0, after: tuple[int, bytes] = (0, GENESIS)
+    ) -> tuple[Record, tuple[Cut, ...]]:
+        """An entry right behind that position and seal, and those of its values that are kept by parts."""
+        kind, body, cuts = checked_body(entry)
+        return self.seal(seq=after[0] + 1, epoch=epoch, at=at, kind=kind, body=body, previous=after[1]), cuts
+
     def holds(self, record: Record, previous: bytes) -> bool:
         """Whether the record is exactly what was written after `previous`."""
         try:

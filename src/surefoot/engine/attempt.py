@@ -60,7 +60,7 @@ class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
     __slots__ = (
-        "_begun", "_drift", "_touched", "_untouched", "_version", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
+        "_drift", "_touched", "_untouched", "_version", "_visited", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
         "session", "spec", "supervised",
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ class Attempt:
         self.kwargs = kwargs
         self.past = past
         self.program = program
-        self._begun = None if past is None else past.state
+        self._visited = 0 if past is None else past.visited
         self._touched: tuple[Any, ...] | None = None
         self._untouched = True
         self._version = 0
@@ -91,10 +91,10 @@ class Attempt:
 
     def settled_meanwhile(self) -> Ending | None:
         """While the run was being claimed, somebody may have settled the very effect that is in doubt here."""
-        past = self.past
-        if past is None or past.state is self._begun:
+        past = self.session.state.calls.get(self.call.address)
+        if past is None or past.visited == self._visited:
             return None
-        self._begun = past.state
+        self.past, self._visited = past, past.visited
         if (ending := recorded_ending(past)) is None and self.session.is_called_off(self.place):
             self.program = called_off(self.call, past)
         elif ending is None:
@@ -103,7 +103,8 @@ class Attempt:
 
     def is_settled(self) -> bool:
         """Whether somebody has settled what was in doubt when this began."""
-        return self.past is not None and self.past.state is not self._begun
+        past = self.session.state.calls.get(self.call.address)
+        return past is not None and past.visited != self._visited
 
     def own(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments for user code, as they were recorded: whoever had them before may have changed them."""

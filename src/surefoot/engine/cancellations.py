@@ -37,7 +37,7 @@ log = logging.getLogger("surefoot")
 
 def recorded(place: Place, address: str) -> CallCancelled | None:
     """That this very call was cut off, on record."""
-    cut = place.session.state.cuts.get(address)
+    cut = place.session.matcher.cuts.get(address)
     return None if cut is None or cut.before else cut
 
 
@@ -78,10 +78,10 @@ def entering(place: Place, address: str) -> None:
         limit.note_struck()
     strikes, since = _strikes(), line.begun
     struck, line.struck = strikes > line.struck, strikes
-    past = session.state.calls.get(address)
+    past = session.matcher.past(address)
     if past is not None:
         line.begun = strikes
-    cut = session.state.cuts.get(address)
+    cut = session.matcher.cuts.get(address)
     if cut is not None and cut.before:
         session.backlog.met.add(address)
     elif not struck:
@@ -102,16 +102,16 @@ def to_strike(place: Place, address: str) -> CallCancelled | None:
     """Something is asked for that is new, or came later; and before the code came to that, it was cancelled."""
     line = place.line
     session: Session = place.session
-    state = session.state
-    if not state.cuts or place.undoing or line.leaving is not None:
+    cuts = session.matcher.cuts
+    if not cuts or place.undoing or line.leaving is not None:
         return None
     if _strikes() > line.begun or _is_being_cancelled():
         return None  # It has struck; code that has changed may ask for something new on the way.
-    past = state.calls.get(address)
-    for cut in state.cuts.values():
+    past = session.matcher.past(address)
+    for cut in cuts.values():
         if not cut.before or cut.address == address or cut.address in session.backlog.met:
             continue
-        if (past is None or past.first > state.cut_at[cut.address]) and _is_here(place, cut.address):
+        if (past is None or past.first > session.state.cut_at[cut.address]) and _is_here(place, cut.address):
             return cut
     return None
 
@@ -129,9 +129,9 @@ def dealt_with(place: Place) -> None:
 async def again(place: Place, address: str, cut: CallCancelled) -> None:
     """This call was cut off before. Wait for the same."""
     session: Session = place.session
-    past = session.state.calls.get(address)
+    past = session.matcher.past(address)
     if past is not None:
-        past.asked = True
+        session.matcher.asked.add(address)
         session.asked_keys.add(past.key)
     try:
         await _awaited(place, cut, "was cancelled here")

@@ -18,7 +18,7 @@ from surefoot.core.entry import Entry
 from surefoot.core.parts import Cut
 from surefoot.engine.meters import meters
 from surefoot.errors import StoreUnavailable, SurefootError, UsageError
-from surefoot.store.contract import Append, Store
+from surefoot.store.contract import Append, Journals
 
 Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
 """An entry ready to be sealed: with its kind, body, time and epoch, and its values that are kept by parts."""
@@ -69,7 +69,7 @@ class Committer:
     (Ctrl-C can strike between any two lines) repeats its hand-over on the way out, and nobody is left waiting.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Journals) -> None:
         self.store = store
         self._mutex = threading.Lock()
         self._queue: list[Ticket] = []

@@ -16,7 +16,7 @@ from surefoot.engine.pasting import DEFAULT_STORE, at
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.spec import checked_on_change
 from surefoot.errors import Damaged, UsageError
-from surefoot.store.open import open_store, shown
+from surefoot.store.open import backend_of, open_store, shown
 
 FALLBACK: Final = "fallback"
 STOP: Final = "stop"
@@ -127,7 +127,7 @@ def store_url(given: str | None = None) -> str:
 def runtime(url: str | None = None, *, create: bool) -> Runtime:
     """The open store. Only verbs that write may create one, and they say so."""
     where = store_url(url)
-    if where.startswith("memory:") and where not in _warned:
+    if not backend_of(where).durable and where not in _warned:
         _warned.add(where)
         log.warning("store %s is not durable: its runs end with this process", where)
     try:

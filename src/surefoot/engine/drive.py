@@ -191,7 +191,6 @@ def append(session: Session, *entries: Any) -> None:
     except SurefootError as error:
         late.refused(session, entries, error)
         raise session.store_failed(error) from None
-    session.learn(entries)
 
 
 def verify(session: Session) -> Stop | None:

@@ -93,7 +93,8 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         await cancellations.awaited(place, coming, cut)
     if session.limits:
         await held(place, spec.name, coming)
-    if session.has_strays and session.state.calls and spec.kind == "effect" and coming not in session.state.calls:
+    is_new = not session.matcher.is_blank and session.matcher.past(coming) is None
+    if session.has_strays and spec.kind == "effect" and is_new:
         await replaying.in_turn(place, coming, on_record=False)  # Others may have yet to ask for the same.
     begun = session.begin(place, spec, args, kwargs)
     address = place.called
@@ -104,7 +105,7 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         attempt, args, kwargs, asked = begun, begun.args, begun.kwargs, begun.call
         try:
             begun = await run_attempt(attempt)
-            if session.state.calls:
+            if not session.matcher.is_blank:
                 await replaying.in_turn(place, address, on_record=False)
         except asyncio.CancelledError:
             session.cut_short(attempt)
@@ -387,11 +388,7 @@ async def append(session: Session, *entries: Any) -> None:
                 await hop(late.refused, session, entries, error)
             raise session.store_failed(error) from None
         raise
-    try:
-        await _durable(session, turn, ticket)
-    finally:
-        if ticket.done and ticket.error is None:
-            session.learn(entries)
+    await _durable(session, turn, ticket)
 
 
 async def commit(session: Session, ticket: Ticket) -> None:

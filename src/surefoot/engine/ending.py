@@ -101,7 +101,7 @@ def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> N
 
 
 def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
-    unasked = [past for past in session.state.calls.values() if not past.asked and not is_void(past)]
+    unasked = [past for past in session.unasked_calls() if not is_void(past)]
     # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
     given_up = {past.address for past in unasked if past.kind == "effect" and (past.rewound or is_removed(past))}
     session.stops += session.open_removed() or _unsettled(session, unasked, given_up)
@@ -209,7 +209,7 @@ def _release(session: Session, error: BaseException) -> Generator[Append, Any, N
 
 def what_is_left(session: Session) -> tuple[str, ...]:
     """Of a cancelled run: effects that failed in doubt, or that its sagas could not undo."""
-    failed = (past for past in session.state.calls.values() if past.kind == "effect" and past.gave_up)
+    failed = (past for past in list(session.state.calls.values()) if past.kind == "effect" and past.gave_up)
     for past in failed:
         session.left_behind.setdefault(past.address, False)
     return tuple(session.left_behind)

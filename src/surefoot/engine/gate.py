@@ -26,7 +26,7 @@ from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
-from surefoot.core.state import Event, RunState
+from surefoot.core.state import RunState
 from surefoot.engine import code
 from surefoot.engine.config import settings
 from surefoot.engine.current import Place
@@ -48,7 +48,7 @@ log = logging.getLogger("surefoot")
 
 
 class Rehearsal(Session):
-    """A dry session. Whatever it marks in the folded run is taken back when it is over."""
+    """A dry session: it changes nothing of the folded run."""
 
     def __init__(
         self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None,
@@ -79,10 +79,6 @@ class Rehearsal(Session):
     def where(self) -> str:
         return _where(self._owner)
 
-    def take_event(self, name: str) -> Event | None:
-        """Seen, and left there for the drive."""
-        return self.state.event_for(name)
-
     def judged(self, outcome: Returned | BaseException) -> list[Stop]:
         """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
         stops = [stop for stop in self.stops if stop.reason == "CodeChanged"]
@@ -104,11 +100,10 @@ class Rehearsal(Session):
 
     def learnt(self) -> Learned:
         """What the next rehearsal, or the drive, has to know."""
-        asked = frozenset(past.address for past in self.state.calls.values() if past.asked and past.kind != "value")
         planned = [(kind, *split(address)) for kind, address in self.planned]
         return Learned(
             self.matcher.learned.inserted | self.matcher.found_inserted,
-            asked,
+            frozenset(self.matcher.asked),
             frozenset(self.ended_branches),
             frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
             self.matcher.unproven((path for _, path, _, _ in planned), is_removed),
@@ -118,11 +113,6 @@ class Rehearsal(Session):
         kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in self.kept]
         counted = [found.note(self.run) for found in self.counted.values()]
         return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first)) + counted
-
-    def forget(self) -> None:
-        """As if nobody had asked: the drive replays the same folded run."""
-        for past in self.state.calls.values():
-            past.asked = False
 
 
 def is_needed(state: RunState) -> bool:
@@ -177,11 +167,8 @@ def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
 
 
 @contextmanager
-def on_stage(rehearsal: Rehearsal, *, forgets: bool = True) -> Iterator[None]:
-    """What is called in here is not to happen; and whoever waits is told if it takes long.
-
-    `forgets`: what it has marked in the folded run is taken back, for the drive.
-    """
+def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
+    """What is called in here is not to happen; and whoever waits is told if it takes long."""
     timer = threading.Timer(rehearsal.patience_seconds, rehearsal.takes_long)
     timer.daemon = True
     timer.start()
@@ -190,8 +177,6 @@ def on_stage(rehearsal: Rehearsal, *, forgets: bool = True) -> Iterator[None]:
             yield
     finally:
         timer.cancel()
-        if forgets:
-            rehearsal.forget()
 
 
 def _where(owner: object) -> str:

@@ -27,6 +27,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.expectation import UNSEEN, Drift
 from surefoot.core.history import Past, PastState
+from surefoot.core.need import KINDS as NEEDS
 from surefoot.core.reopening import undone_across, why_not
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.core.timer import Duration, remaining, seconds
@@ -38,7 +39,8 @@ from surefoot.engine.registry import registry
 from surefoot.engine.rehearsal import would_do
 from surefoot.engine.runtime import Runtime
 from surefoot.errors import Damaged, Stopped, UsageError
-from surefoot.store.contract import IndexRow, RunQuery
+from surefoot.store.contract import ANY, IndexRow, RunQuery
+from surefoot.store.rules import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -523,15 +525,22 @@ def runs(
     status: str | None = None,
     workflow: str | None = None,
     labels: dict[str, str] | None = None,
+    need: str | None = None,
+    queue: str | None = None,
     limit: int = 100,
-    offset: int = 0,
+    before: str = "",
     store: str | None = None,
 ) -> list[Run]:
-    """The runs of a store, newest first."""
+    """The runs of a store, newest first. The next page: `before` is the id of the last run of this one.
+
+    `need` is what waits for a person, by kind: `"in_doubt"`, `"question"` …; `"*"` for whatever does.
+    """
     if status is not None and status not in STATUSES:
         raise UsageError(f"status={status!r} is none of {', '.join(STATUSES)}")
     runtime = config.runtime(store, create=False)
-    query = RunQuery(status, workflow, labels or {}, limit, offset)
+    if need not in (None, ANY, *NEEDS):
+        raise UsageError(f"need={need!r} is none of {', '.join(NEEDS)}")
+    query = RunQuery(status, workflow, labels or {}, limit, need, queue, before)
     with at(runtime.store.url):
         found = [Run(runtime, listed.run, listed.row) for listed in runtime.store.runs(query)]
     return [run for run in found if run.row is not None or _fits(run, query)]
@@ -543,8 +552,7 @@ def _fits(run: Run, query: RunQuery) -> bool:
         row = run.row = journal.index_row(run.state())
     except Damaged:
         return True
-    wanted = (query.status in (None, row.status), query.workflow in (None, row.workflow))
-    return all(wanted) and all(row.labels.get(key) == value for key, value in query.labels.items())
+    return matches(query, row)
 
 
 def whoami() -> str:

@@ -80,7 +80,8 @@ class Timeout:
         self._address = address
         session.meet_cancel(place, past)
         if past is not None:
-            past.asked = self._is_known = True
+            session.matcher.asked.add(address)
+            self._is_known = True
             if past.kind != "timer":
                 raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.timeout()"))
             self.due = past.due if past.state is PastState.OPEN else None
@@ -174,8 +175,8 @@ class Timeout:
 
 def on_record(place: Place, address: str) -> Past | None:
     """The record at that address. Not one that came after a block around was cut off: that is another call's, behind it."""
-    calls = place.session.state.calls
-    past = calls.get(address) or calls.get(approval_of(address))
+    matcher = place.session.matcher
+    past = matcher.past(address) or matcher.past(approval_of(address))
     is_later = past is not None and any(limit.ended_before(past) for limit in _pending(place))
     return None if is_later else past
 
@@ -184,16 +185,16 @@ async def held(place: Place, address: str = "") -> None:
     """Something new is asked for in a block whose time is over: it does not begin, nor does what has not ended go on."""
     import asyncio
 
-    past = on_record(place, address)
+    past, asked = on_record(place, address), place.session.matcher.asked
     if past is not None and _has_ended(place, address, past):
         return
     while pending(place):
         if past is not None:
-            past.asked = True  # Nothing else in the block is waited for, so that it is cut off.
+            asked.add(past.address)  # Nothing else in the block is waited for, so that it is cut off.
         place.session.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
-    if past is not None:
-        past.asked = False  # It goes on, and is asked for now: else it would count as another call, and be made again.
+    if past is not None:  # It goes on, and is asked for now: else it would count as another call, and be made again.
+        asked.discard(past.address)
 
 
 def _has_ended(place: Place, address: str, past: Past) -> bool:

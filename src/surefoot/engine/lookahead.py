@@ -89,7 +89,7 @@ class Lookahead(gate.Rehearsal):
         asked = self.asked(place, spec, place.called, _SOMETHING, "not known yet")
         past = self.matcher.at(asked)
         if past is not None:
-            past.asked = True
+            self.matcher.asked.add(past.address)
         passes = asked.is_new and self._may_pass() and not self._supervises(spec, asked.address)
         if not asked.fenced or (past is None and passes):
             return self._passed_by(spec.kind, asked.address)

@@ -9,7 +9,6 @@ control; of branches side by side nobody could tell whose a number was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from surefoot.core.history import Past
 from surefoot.core.matching import split
@@ -65,18 +64,18 @@ def _shown(path: str) -> str:
 
 
 def _elsewhere(place: Place, name: str, fits: Callable[[Past], bool] | None, *, counted: bool) -> Iterator[Past]:
-    calls: dict[str, Any] = place.session.state.calls
+    matcher = place.session.matcher
     for path, as_here in place.scope.also:
         if as_here is not counted:
             continue
         if counted:
-            past = calls.get(f"{path}{name}#{place.scope.count(name)}")
-            if past is not None and not past.asked:
+            past = place.session.state.calls.get(f"{path}{name}#{place.scope.count(name)}")
+            if past is not None and past.address not in matcher.asked:
                 yield past
         elif _is_on_its_line(place, path):
-            around = [past for past in list(calls.values()) if split(past.address)[:2] == (path, name)]
+            around = [past for past in matcher.recorded() if split(past.address)[:2] == (path, name)]
             for past in sorted(around, key=lambda one: one.first):
-                if not past.asked and (fits is None or fits(past)):
+                if past.address not in matcher.asked and (fits is None or fits(past)):
                     yield past
 
 

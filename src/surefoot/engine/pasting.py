@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from surefoot.errors import Stopped
-from surefoot.store.contract import Store
+from surefoot.store.contract import Journals
 
 DEFAULT_STORE: Final = "sqlite:///.surefoot/runs.db"
 _BY_PATH: Final = "surefoot inspect "
@@ -22,6 +22,7 @@ _BY_PATH: Final = "surefoot inspect "
 Cures = tuple[tuple[str, str], ...]
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S", bound=Journals)
 
 
 def pasteable(cures: Cures, where: str) -> Cures:
@@ -51,11 +52,11 @@ def at(where: str) -> Iterator[None]:
         raise
 
 
-def in_its_store(read: Callable[Concatenate[Store, P], R]) -> Callable[Concatenate[Store, P], R]:
+def in_its_store(read: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """For functions that work on the store they are given."""
 
     @functools.wraps(read)
-    def reading(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def reading(store: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return read(store, *args, **kwargs)
         except Stopped as error:

@@ -118,31 +118,31 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
     session = place.session
     past: Past | None = session.state.calls.get(address)
     session.meet_cancel(place, past)
+    session.matcher.asked.add(address)
     if past is not None and past.kind != "question":
         raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
     if past is None or past.shown != asked.shown:
         void_of = past.learned_by if past is not None and past.state is PastState.DONE else None
-        past = yield from _put(session, address, asked)
+        yield from _put(session, address, asked)
         if void_of is not None:
             _tell_void(session, address, void_of)
-    past.asked = True
     patience = after(session.now(), session.wait_seconds)
     while True:
+        past = session.state.calls[address]
         if past.state is PastState.DONE:
             why = _misfit(session, past, wanted)
             if not why:
                 return past
             if not session.dry:
                 log.warning("run %s, %s: the answer does not fit, it is asked again: %s", session.run, address, why)
-            past = yield from _put(session, address, asked)
+            yield from _put(session, address, asked)
+            past = session.state.calls[address]
         if past.state is PastState.FAILED:
             return None
         if past.due is not None and remaining(past.due, session.now()) <= 0:
             session.would_do(asked.form, address)
             yield Append(QuestionExpired(address))
             # Somebody may have answered while that was being written: whoever was first is right.
-            if past.state is not PastState.DONE:
-                return None
         elif remaining(patience, session.now()) <= 0:
             raise session.stopped(place, unanswered(session.run, past), past.due)
         else:
@@ -191,15 +191,11 @@ def _shown(stop: Stop) -> str:
     return stop.facts.get("shown") or (stop.facts.get("error", "") if stop.reason == "WorkflowFailed" else "")
 
 
-def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, Past]:
+def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, None]:
     session.would_do(asked.form, address)
     due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
     entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
-    # Open before it is written: an answer that follows at once finds it, and one to the old question does not.
-    past: Past = session.state.ask(entry, session.clock.now())
-    past.asked = True
     yield Append(entry)
-    return past
 
 
 def _misfit(session: Any, past: Past, wanted: Any) -> str:

@@ -76,7 +76,7 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
     if definition is not None and state.status not in ENDED:
         rehearsed = _rehearsed(runtime, state, head, definition)
         unasked = rehearsed.unasked
-        replayed = [past for past in recorded if past.asked and past.address not in rehearsed.stopped_at]
+        replayed = [past for past in recorded if past.address in rehearsed.asked - rehearsed.stopped_at]
         stops = stops if stands else rehearsed.stops
         in_doubt += [(address, doubt.on_resume(policy)) for address, policy in rehearsed.suspects]
         asking = {address for address, what in in_doubt if what.startswith("stop")}
@@ -121,6 +121,7 @@ class _Rehearsed(Struct, frozen=True):
     suspects: list[tuple[str, str]]
     stops: list[str]
     unasked: list[str]
+    asked: frozenset[str]
     stopped_at: frozenset[str]
     """Calls that are asked for and not answered."""
 
@@ -130,7 +131,7 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     from surefoot.engine import gate, preflight  # Here, since few programs plan and all import this module.
 
     if (plain := gate.plain_functions(state, definition.fn)) is not None:
-        return _Rehearsed([], [], [plain.message], [], frozenset())
+        return _Rehearsed([], [], [plain.message], [], frozenset(), frozenset())
 
     def anew(learned: Learned | None) -> preflight.Rehearsal:
         session = preflight.Rehearsal(runtime, state, head, learned=learned)
@@ -143,7 +144,7 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     try:
         session, outcome = preflight.rehearsed(anew, definition)
     except Stopped as stop:
-        return _Rehearsed([], [], [stop.summary], [], frozenset({stop.address}))
+        return _Rehearsed([], [], [stop.summary], [], frozenset(), frozenset({stop.address}))
     changed = session.judged(outcome)
     session.stops += [stop for stop in changed if stop not in session.stops]
     if changed:
@@ -155,7 +156,8 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     stops += [stop.message for stop in session.stops]
     stopped_at = frozenset(stop.address for stop in session.stops)
     unasked = [past.address for past in session.unasked()]
-    return _Rehearsed(session.planned, session.suspects, stops, unasked, stopped_at)
+    asked = frozenset(session.matcher.asked)
+    return _Rehearsed(session.planned, session.suspects, stops, unasked, asked, stopped_at)
 
 
 def _foresee_end(session: Session, outcome: Any) -> None:

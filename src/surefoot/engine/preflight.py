@@ -282,7 +282,6 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
     plan, learned = definition.resume_plan(), None
     for _ in range(gate.MOST_REHEARSALS):
         session = anew(learned)
-        session.forget()
         try:
             args, kwargs = start.recorded_arguments(session, plan)
         except Stopped as error:
@@ -350,7 +349,7 @@ def _is_stopped_with_none(session: Rehearsal, definition: Definition) -> bool:
 
 def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -> _Outcome:
     """Replay the code up to where each branch would do something new, and say how it ended."""
-    with gate.on_stage(session, forgets=False):
+    with gate.on_stage(session):
         outcome = _in_a_loop(session, fn) if definition.is_async else drive.invoke(session, fn)
     if isinstance(outcome, KeyboardInterrupt):
         raise outcome

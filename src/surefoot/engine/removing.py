@@ -33,4 +33,4 @@ def is_removed(past: Past) -> bool:
 def is_open(past: Past) -> bool:
     """Whether nobody knows what became of an effect that the code no longer has: a person has to say first."""
     unknown = past.kind == "effect" and past.state in DOUBTFUL and not past.rewound
-    return unknown and not past.asked and is_removed(past)
+    return unknown and is_removed(past)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,7 +47,7 @@ class Backlog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        calls = (past for past in list(session.state.calls.values()) if _counts(past) and not is_removed(past))
+        calls = (past for past in session.matcher.recorded() if _counts(past) and not is_removed(past))
         self._calls = sorted(calls, key=lambda past: past.first)
         self._next = 0
         groups: dict[str, list[Past]] = {}
@@ -55,7 +55,8 @@ class Backlog:
             path = past.address[: past.address.rindex("/") + 1] if "]/" in past.address else ""
             if path:
                 groups.setdefault(path, []).append(past)
-        self._labels = [_Labelled(calls) for calls in groups.values()][::-1]
+        asked = session.matcher.asked
+        self._labels = [_Labelled(calls, asked) for calls in groups.values()][::-1]
         """Scopes with calls on record that may be those of a task of its own. The earliest is the last."""
         self._owed: list[_Owed] = []
         """Outcomes that were asked for and wait for their turn."""
@@ -68,13 +69,14 @@ class Backlog:
     def before(self, seq: int | None) -> Iterator[Past]:
         """Those that came before that entry; None: all."""
         calls = self._calls
-        while self._next < len(calls) and calls[self._next].asked:
+        asked = self._session.matcher.asked
+        while self._next < len(calls) and calls[self._next].address in asked:
             self._next += 1
         for index in range(self._next, len(calls)):
             past = calls[index]
             if seq is not None and past.first >= seq:
                 break
-            if not past.asked:
+            if past.address not in asked:
                 yield past
 
     def to_come(self, seq: int | None, path: str = "") -> Iterator[Past]:
@@ -181,17 +183,18 @@ def _hand(turn: asyncio.Future[None]) -> None:
 class _Labelled:
     """The calls on record in one scope with a label."""
 
-    __slots__ = ("_next", "calls", "is_joined")
+    __slots__ = ("_asked", "_next", "calls", "is_joined")
 
-    def __init__(self, calls: list[Past]) -> None:
+    def __init__(self, calls: list[Past], asked: Container[str]) -> None:
         self.calls = calls
+        self._asked = asked
         self.is_joined = False
         """Whether it was opened by a line that somebody joins, or by the run itself."""
         self._next = 0
 
     def first(self) -> Past | None:
         """The first that was not asked for; None: nobody has to wait for it any more."""
-        while self._next < len(self.calls) and self.calls[self._next].asked:
+        while self._next < len(self.calls) and self.calls[self._next].address in self._asked:
             self._next += 1
         return None if self.is_joined or self._next == len(self.calls) else self.calls[self._next]
 

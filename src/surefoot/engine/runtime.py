@@ -167,4 +167,4 @@ def known() -> list[Runtime]:
 
 def usable(store: Store) -> bool:
     """False once it was closed or given up: nothing more comes of it."""
-    return bool(getattr(store, "usable", True))
+    return store.usable

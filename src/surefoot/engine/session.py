@@ -47,15 +47,7 @@ from surefoot.core.entry import (
     NOTHING,
     CallKept,
     Due,
-    EffectDone,
-    EffectDoubted,
-    EffectIntended,
     EffectLandedLate,
-    EffectRaised,
-    EffectRecovered,
-    EffectSettled,
-    EffectSuspected,
-    EffectUnstorable,
     Entry,
     RunAdopted,
     RunContinued,
@@ -74,8 +66,7 @@ from surefoot.core.matching import Asked, Changed, Held, InUse, Kept, Learned, M
 from surefoot.core.parking import seconds_until
 from surefoot.core.programs.calls import Call, called_off, effect, recovered, step, suspected
 from surefoot.core.reopening import Undone, undone, undone_meanwhile
-from surefoot.core.seal import Record
-from surefoot.core.state import DOUBTFUL, NO_PROGRESS, RUNNING, Event, RunState
+from surefoot.core.state import DOUBTFUL, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.engine import code, current, late, moving, originals, people, worldview
 from surefoot.engine.attempt import Attempt, recorded_ending
@@ -85,7 +76,7 @@ from surefoot.engine.config import loud, settings
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
 from surefoot.engine.defaults import Gone
-from surefoot.engine.journal import Journal, evidence, load, whole
+from surefoot.engine.journal import Journal, evidence, whole
 from surefoot.engine.leaving_out import hint
 from surefoot.engine.limits import Timeout
 from surefoot.engine.originals import Originals
@@ -122,13 +113,6 @@ S = TypeVar("S", bound=RunSignal)
 _log = logging.getLogger("surefoot")
 REGAIN_SECONDS, REGAIN_LOOK_SECONDS = 30.0, 0.05
 HEAR_AGAIN_SECONDS, MOST_HEARINGS = 0.1, 20
-WORLDLY = frozenset({EffectIntended, EffectDone, EffectRaised, EffectSettled, WorldSeen})
-"""Entries of our own that say something about the world."""
-_OPEN: dict[type[Entry], bool] = {
-    EffectIntended: True, EffectDoubted: True, EffectSuspected: True, EffectUnstorable: True,
-    EffectDone: False, EffectRaised: False, EffectSettled: False, EffectRecovered: False,
-}  # fmt: skip
-"""Entries of our own that leave the outcome of an effect open, or settle it."""
 
 
 class Session:
@@ -170,8 +154,6 @@ class Session:
         """Child runs that branches wait for."""
         self.parked_why = ""
         """What is away that the workflow itself needs (`sf.Unavailable`)."""
-        self.advanced = False
-        """Whether anything new was recorded in this drive."""
         self.on_failure = ""
         """What becomes of the run when the workflow lets an exception out."""
         self.in_flight: dict[str, str] = {}
@@ -203,9 +185,7 @@ class Session:
         """Blocks with a limit of time (`sf.timeout`) that the code is in."""
         self.invoked = 0.0
         """In tasks: when the code was called, by the clock of their loop."""
-        self._open: dict[str, bool] = {}
-        """Of effects recorded here: whether their outcome is not known. Those that earlier processes left stay."""
-        self.matcher = Matcher(state.calls, state.matches, self._whole_bytes, learned=learned)
+        self.matcher = self._matcher(learned)
         self._matching = threading.Lock()
         self.open_branches: dict[str, tuple[str, ...]] = {}
         self.ended_branches: set[str] = set()
@@ -246,6 +226,8 @@ class Session:
         """Whether it is claimed before its code is rehearsed."""
         self._origins: dict[str, str] = {}
         """Name -> where the effect of that name is defined."""
+        self._taken: set[str] = set()
+        """Events that waits of this drive have taken."""
         self._lock = threading.Lock()
 
     # -- claiming ---------------------------------------------------------------------------------
@@ -260,12 +242,10 @@ class Session:
 
     def claimed(self) -> None:
         self.live = True
-        self.state.status, self.state.epoch, self.state.news = RUNNING, self.journal.epoch, False
         self.runtime.watch(self)
 
-    def _visited(self, record: Record) -> None:
+    def _visited(self, entry: Entry) -> None:
         """Somebody else wrote something into the run."""
-        entry = self.state.fold(record)
         if isinstance(entry, EffectLandedLate):
             late.heard(self.run, entry)
 
@@ -295,37 +275,18 @@ class Session:
     def watches(self) -> bool:
         return bool(self.watch or self.state.world.sights)
 
-    def learn(self, entries: tuple[Entry, ...]) -> None:
-        """What this process has just recorded is what the run expects of the world from here on."""
-        for entry in entries:
-            if type(entry) not in NO_PROGRESS:
-                self.advanced = True
-            is_open = _OPEN.get(type(entry))
-            if is_open is not None:
-                self._mark(entry.address, is_open=is_open)  # type: ignore[attr-defined]
-            if type(entry) in WORLDLY:
-                with self._lock:
-                    self.state.world.learn(entry, self.state.seq)
-                    self.state.world.folder = worldview.here()
-
-    def _mark(self, address: str, *, is_open: bool) -> None:
-        if is_open or address in self.state.calls:
-            self._open[address] = is_open
-        else:
-            self._open.pop(address, None)
-
     def look_at_world(self) -> worldview.Findings:
         """Observe everything again. What branches of this run change meanwhile is theirs to record."""
-        with self._lock:
+        with self.journal.folding:
             before = self.state.world.copy()
         findings = worldview.look(before, self.watch)
-        with self._lock:
+        with self.journal.folding:
             after = self.state.world.copy()
         return findings if after.version == before.version else worldview.overtaken(findings, before, after)
 
     def unlike(self, sights: tuple[Sight, ...]) -> tuple[list[Drift], int]:
         """What of this is not as the run expects it, as far as it knows of the world by now."""
-        with self._lock:
+        with self.journal.folding:
             return self.state.world.unlike(sights), self.state.world.version
 
     def judge_before(self, address: str, drift: list[Drift]) -> Stop | None:
@@ -348,32 +309,32 @@ class Session:
             return WorldSeen(sights, why="drift that was accepted, as on_drift says")
         return WorldSeen(sights, why="a look before a resume" if self.state.world.sights else "")
 
+    def recall(self, place: Place, name: str, fits: Callable[[Past], bool] | None = None) -> tuple[str, Past | None]:
+        """The next call of that verb, and what is on record of it, which counts as asked for (`moving.py`)."""
+        address, past = moving.recorded(place, name, fits)
+        self.meet_cancel(place, past)
+        self.matcher.asked.add(address)
+        return address, past
+
     def watch_begins(self, place: Place) -> tuple[str, Past | None]:
         """`sf.watch`: seen once, then the same for ever."""
         self.enter_verb(place)
-        address, past = moving.recorded(place, "watch")
-        self.meet_cancel(place, past)
+        address, past = self.recall(place, "watch")
         if past is None:
             self.would_do("watch", address)
-        else:
-            past.asked = True
-            if past.kind != "sight":
-                raise self.stopped(place, changed(self.run, address, f"a {past.kind}", "sf.watch()"))
+        elif past.kind != "sight":
+            raise self.stopped(place, changed(self.run, address, f"a {past.kind}", "sf.watch()"))
         return address, past
 
-    def watch_ends(self, place: Place, address: str, seen: tuple[Any, Sight | str]) -> Any:
+    def sighted(self, place: Place, address: str, seen: tuple[Any, Sight | str]) -> WorldSeen:
         """From here on the run relies on what was seen."""
         value, found = seen
         if isinstance(found, str):
             raise self.stopped(place, worldview.unobservable(self.run, address, found))
         try:
-            raw = Raw(values.encode(value))
+            return WorldSeen((found,), address, value=Raw(values.encode(value)))
         except ValueRejected as error:
             raise self.misused(ValueRejected(f"run {self.run}, {address}: {error}", path=error.path)) from error
-        entry = WorldSeen((found,), address, value=raw)
-        self.journal.lazily(entry)
-        self.learn((entry,))
-        return values.decode(raw)
 
     # -- the life of a call -----------------------------------------------------------------------
 
@@ -388,7 +349,7 @@ class Session:
         raw_args, digest = self._encoded(address, spec, args, kwargs)
         past: Past | None = None
         if not self.matcher.is_blank:
-            past = self.state.calls.get(address)
+            past = self.matcher.past(address)
             if past is not None and self._is_direct(place, spec) and self.matcher.takes(past, spec.kind, digest):
                 pass  # By far the most common: the call that is on record there.
             else:
@@ -413,7 +374,7 @@ class Session:
         raw_args, digest = self._encoded(address, spec, args, kwargs)
         past = self.state.calls.get(address)
         if past is not None:
-            past.asked = True
+            self.matcher.asked.add(address)
             if (past.kind, past.digest or digest) != (spec.kind, digest):
                 return Halted(other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw_args))
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
@@ -491,6 +452,11 @@ class Session:
         """What is configured is for steps: what an effect or a child did is never kept for other arguments unasked."""
         return matching.AUTO if spec.kind == "effect" or spec.name == matching.CHILD else settings.on_change
 
+    @property
+    def advanced(self) -> bool:
+        """Whether anything new was recorded in this drive."""
+        return self.live and self.state.starts == 0
+
     def _is_unheard(self, past: Past) -> bool:
         """Whether a call that is new hid this one from the rehearsal: nobody knows yet if a later one is the recorded."""
         return self.may_hear_again and self.advanced and past.address not in self.matcher.learned.asked
@@ -530,9 +496,14 @@ class Session:
     def _held_by_another(self, past: Past, by: Asked, asked: Asked, *, is_said: bool) -> Stop:
         return held_by_another(self.run, past, by, asked, self.bytes_of(past), is_said=is_said, nothing=not self.live)
 
+    def _matcher(self, learned: Learned | None) -> Matcher:
+        """For a replay of what is on record now."""
+        state = self.state
+        return Matcher(state.calls, state.matches, self._whole_bytes, learned=learned, cuts=state.cuts)
+
     def learn_from(self, learned: Learned, told_kept: set[str]) -> None:
         """What a rehearsal has found out counts for this drive."""
-        self.matcher = Matcher(self.state.calls, self.state.matches, self._whole_bytes, learned=learned)
+        self.matcher = self._matcher(learned)
         self.may_hear_again = self.hearings < MOST_HEARINGS
         self.told_kept = frozenset(told_kept)
 
@@ -613,7 +584,7 @@ class Session:
 
     def open_removed(self) -> list[Stop]:
         """Effects in doubt that the code no longer has: to leave them out would be to guess."""
-        pasts = [past for past in list(self.state.calls.values()) if is_open(past)]
+        pasts = [past for past in self.unasked_calls() if is_open(past)]
         return [open_question(self.run, past, "the code no longer has it (sf.removed)") for past in pasts]
 
     def _may_still(self, asked: Asked, address: str) -> bool:
@@ -756,16 +727,18 @@ class Session:
         return [address for key, address in self.evidence.begun.items() if key not in self.asked_keys]
 
     def _undone_meanwhile(self, place: Place, address: str, spec: CallSpec) -> Stop | None:
-        return None if place.undoing or spec.undoes else undone_meanwhile(self.run, address, self._undone)
+        if place.undoing or spec.undoes:
+            return None
+        return undone_meanwhile(self.run, address, self._undone, self.matcher.asked)
 
     @cached_property
     def _undone(self) -> list[Undone]:
         """What earlier processes did and took back."""
-        return undone(list(self.state.calls.values()))
+        return undone(self.matcher.recorded())
 
     @cached_property
     def _counts(self) -> Counts:
-        return Counts(list(self.state.calls.values()))
+        return Counts(self.matcher.recorded())
 
     @cached_property
     def backlog(self) -> Backlog:
@@ -784,7 +757,7 @@ class Session:
         for attempt in range(1, past.attempt + 1):
             repair = self.state.calls.get(f"{past.address}.repair{attempt}")
             if repair is not None:
-                repair.asked = True
+                self.matcher.asked.add(repair.address)
 
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
@@ -802,14 +775,14 @@ class Session:
 
     def cut_short(self, attempt: Attempt) -> None:
         """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
-        place, past = attempt.place, attempt.past
+        place = attempt.place
         if isinstance(attempt.ending, Done):
             note(place, attempt.spec, attempt.args, attempt.kwargs, attempt.ending, attempt.call)
         elif isinstance(attempt.ending, Halted):
             self.stopped(place, attempt.ending.stop)
         elif attempt.ending is None and not self.is_given_up():
-            was_open = past is not None and past.kind == "effect" and past.state is PastState.IN_DOUBT
-            if self._open.get(attempt.call.address, was_open):
+            past = self.state.calls.get(attempt.call.address)
+            if past is not None and past.kind == "effect" and past.state in DOUBTFUL:
                 question = Question(self.run, attempt.call.address, "it may have happened", attempt.call.args)
                 self.stopped(place, question.stop("its caller was cancelled before that was found out"))
 
@@ -838,7 +811,7 @@ class Session:
         created = self.state.created
         if created is None or not created.parent or not isinstance(ending, Done):
             return True
-        past = next((past for past in self.state.calls.values() if past.value is ending.raw), None)
+        past = next((past for past in list(self.state.calls.values()) if past.value is ending.raw), None)
         return past is None or past.key == self._key(past.address)
 
     def _key(self, address: str) -> str:
@@ -868,7 +841,7 @@ class Session:
 
     def _located(self, error: Stopped, value: object) -> Stopped:
         """The same stop, naming the call whose recorded value cannot be read."""
-        pasts = self.state.calls.values()
+        pasts = list(self.state.calls.values())
         address = next((past.address for past in pasts if past.value is value or past.error is value), "")
         return located(error, self.run, address)
 
@@ -927,10 +900,8 @@ class Session:
     def note(self, place: Place, name: str, make: Callable[[], object], entry: Callable[[str, Raw], Entry]) -> Any:
         """A recorded value (now, random, …): made once, then the same for ever."""
         self.enter_verb(place)
-        address, past = moving.recorded(place, name)
-        self.meet_cancel(place, past)
+        address, past = self.recall(place, name)
         if past is not None:
-            past.asked = True
             if past.kind not in ("value", "note"):
                 raise self.stopped(place, changed(self.run, address, f"a {past.kind}", f"sf.{name}()"))
             return None if past.value is None else self.decoded(past.value)
@@ -963,7 +934,7 @@ class Session:
         if given and (first := min(given, key=lambda past: past.first)).value is not None:
             answer = bool(self.decoded(first.value))
         else:
-            answer = all(past.asked for past in pasts)
+            answer = not self.unasked_calls()
         return self._patches.setdefault((self.state.segment, name), answer)
 
     # -- trouble and stops --------------------------------------------------------------------------
@@ -1030,9 +1001,8 @@ class Session:
         return self._felt(place, SuspendSignal())
 
     def park(self, away: Unavailable) -> None:
-        before = 0 if self.advanced else self.state.parks
         with self._lock:
-            self.dues.append(after(self.now(), seconds_until(away, before + 1)))
+            self.dues.append(after(self.now(), seconds_until(away, self.state.parks + 1)))
             self.parked_why = self.parked_why or self.mask(str(away))
 
     @property
@@ -1074,9 +1044,9 @@ class Session:
 
     def take_event(self, name: str) -> Event | None:
         with self._lock:
-            event = self.state.event_for(name)
+            event = self.state.event_for(name, self._taken)
             if event is not None:
-                event.taken = True
+                self._taken.add(event.id)
             return event
 
     # -- the end ------------------------------------------------------------------------------------
@@ -1086,29 +1056,30 @@ class Session:
         created = self.state.created
         return created.namespace if created is not None else ""
 
+    def unasked_calls(self) -> list[Past]:
+        """Calls on record that the code has not asked for."""
+        recorded = (past.address for past in self.matcher.recorded())
+        calls = self.state.calls
+        return [calls[address] for address in recorded if address not in self.matcher.asked and address in calls]
+
     def in_doubt(self) -> list[Past]:
         """Effects of this segment whose outcome is not known, as the journal tells it."""
-        known = (past.address for past in self.state.in_doubt() if past.address not in self._open)
-        if not any(self._open.values()) and next(known, None) is None:
-            return []
-        found = load(self.runtime.store, self.run)
-        return [] if found is None else found[0].in_doubt()
+        with self.journal.folding:
+            return self.state.in_doubt()
 
     def continued(self, request: Request) -> RunContinued:
-        """Begin the next segment: nothing of the last one is replayed into it."""
+        """The end of this segment."""
+        left, self.left_behind = tuple(self.left_behind), {}
+        return RunContinued(request.args, request.digest, request.defaults, left=left)
+
+    def begin_segment(self) -> None:
+        """Nothing of the last one is replayed into this one."""
         self.ended = False
         self.continuation = None
-        self._open.clear()
-        self.state.segment += 1
-        self.state.calls, self.state.cuts = {}, {}
         self.__dict__.pop("backlog", None)
         self.__dict__.pop("_counts", None)
         self.counted.clear()
-        self.state.matches = []
-        self.matcher = Matcher(self.state.calls, (), self._whole_bytes)
-        self.state.args, self.state.digest, self.state.defaults = request.args, request.digest, request.defaults
-        left, self.left_behind = tuple(self.left_behind), {}
-        return RunContinued(request.args, request.digest, request.defaults, left=left)
+        self.matcher = self._matcher(None)
 
     def say_why(self, pause: Pause) -> None:
         """A wait that nobody asked for is explained to whoever waits for the run."""

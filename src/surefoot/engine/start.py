@@ -306,7 +306,7 @@ def _is_handed_out_first(state: RunState, now: int) -> bool:
 def _handed_over(session: Session) -> Loop:
     """As below, for one that was claimed, and that nobody has taken up in vain: it is handed back, as if it had not been."""
     store, state = session.runtime.store, session.state
-    if state.starts or not deploying.is_about_code(session.stops):
+    if state.starts > 1 or not deploying.is_about_code(session.stops):
         return
     if (yield Do(lambda: deploying.may_be_served_elsewhere(store, state, code.digest()))):
         yield Write(session, Append(RunReleased(HANDED_BACK)))
@@ -422,7 +422,6 @@ def _create(session: Session, plan: Plan, options: Options) -> Loop:
         yield Claim(session, created)
     except Fenced:
         raise AlreadyThere from None
-    session.state.args, session.state.defaults = created.args, created.defaults
 
 
 def _warn_of_clock(runtime: Runtime, state: RunState) -> None:
@@ -547,6 +546,7 @@ def _drive(session: Session, plan: Plan) -> Loop:
             ending = yield from _concluding(session, session.misused(misuse))
             raise ending from misuse.__cause__
         yield Write(session, Append(session.continued(request)))
+        session.begin_segment()
 
 
 def next_arguments(run: str, plan: Plan, signal: ContinueSignal) -> Request:

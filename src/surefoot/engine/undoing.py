@@ -53,7 +53,7 @@ class Saga:
         session.enter_verb(place)
         self._address, self._cancelled = moving.recorded(place, "saga")
         if self._cancelled is not None:
-            self._cancelled.asked = True
+            session.matcher.asked.add(self._address)
             if self._cancelled.kind != "saga":
                 raise session.stopped(
                     place, changed(session.run, self._address, f"a {self._cancelled.kind}", "sf.saga()")

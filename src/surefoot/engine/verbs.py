@@ -286,10 +286,8 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
 def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address, past = moving.recorded(place, called)
-    session.meet_cancel(place, past)
+    address, past = session.recall(place, called)
     if past is not None:
-        past.asked = True
         if past.kind != "timer":
             raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
         if past.state is PastState.DONE:
@@ -308,8 +306,7 @@ def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> W
 def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
     session = place.session
     session.enter_verb(place)
-    address, past = moving.recorded(place, "wait_event", lambda past: past.name == name)
-    session.meet_cancel(place, past)
+    address, past = session.recall(place, "wait_event", lambda past: past.name == name)
     due: Due | None
     if past is None:
         require_no_secret(session, name)
@@ -317,7 +314,6 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
         due = None if timeout is None else after(session.now(), seconds(timeout))
         yield Append(WaitStarted(address, name, due))
     else:
-        past.asked = True
         due = past.due
         if past.kind != "wait" or past.name != name:
             recorded = f"waiting for event {past.name!r}" if past.kind == "wait" else f"a {past.kind}"
@@ -506,7 +502,10 @@ def watch(witness: Any) -> Any:
     address, past = session.watch_begins(place)
     if past is not None:
         return None if past.value is None else session.decoded(past.value)
-    return session.watch_ends(place, address, _observed(session, witness))
+    entry = session.sighted(place, address, _observed(session, witness))
+    drive.go_live(session)
+    drive.append(session, entry)
+    return session.decoded(entry.value)
 
 
 def _observed(session: Session, witness: Any) -> Any:

@@ -262,7 +262,10 @@ async def watch(witness: Any) -> Any:
         seen = await drive_async.hop(worldview.watch, witness)
     except UsageError as error:
         raise session.misused(error) from None
-    return session.watch_ends(place, address, seen)
+    entry = session.sighted(place, address, seen)
+    await drive_async.go_live(session)
+    await drive_async.append(session, entry)
+    return session.decoded(entry.value)
 
 
 async def verify() -> None:

@@ -184,7 +184,7 @@ class Worker:
         delay = FIRST_BACK_OFF_SECONDS
         while not self._stopping.is_set():
             try:
-                if not getattr(self.runtime.store, "usable", True):
+                if not self.runtime.store.usable:
                     self.runtime = config.runtime(self._store_url, create=False)
                 work()
             except StoreUnavailable as error:

@@ -50,7 +50,7 @@ from surefoot.engine.attempt import Attempt
 from surefoot.engine.session import Session
 from surefoot.engine.spec import CallSpec
 from surefoot.store.contract import Append, Conflict
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 from surefoot.testing import mishaps
 from surefoot.testing.acting import Eyes, World
 from surefoot.testing.children import die

@@ -14,6 +14,7 @@ from typing import Final
 from surefoot.core import values
 from surefoot.core.doubt import open_questions, unanswered
 from surefoot.core.entry import Due, RunAdopted, RunStopped, Stop
+from surefoot.core.need import in_brief
 from surefoot.core.parking import why_parked
 from surefoot.core.reopening import failed_calls, undone_around, undone_at_last
 from surefoot.core.state import (
@@ -154,7 +155,7 @@ class Stands:
             return str(self.failure)
         if self.parked:
             return f"parked: {self.parked}"
-        return self.damage or ", ".join(map(_in_brief, self.stops))
+        return self.damage or ", ".join(map(in_brief, self.stops))
 
 
 def left_in_words(left: tuple[str, ...]) -> str:
@@ -169,19 +170,12 @@ _BRIEF: Final = {
 }
 
 
-def _in_brief(stop: Stop) -> str:
-    if event := stop.facts.get("event"):
-        return f"{stop.address}: waiting for event {event!r}"
-    question = stop.facts.get("question")
-    return f"{stop.address}: {question}" if question else f"{stop.reason} {stop.address}".strip()
-
-
 def stands(state: RunState, *, driven: bool, now: int) -> Stands:
     if state.pruned is not None:
         return Stands(f"{state.status}, {PRUNED}")  # What it recorded is gone: it is not simply done.
     stops = needs(state, driven=driven)
     if stops and (state.status in DRIVEN or state.status == QUEUED):
-        return Stands(status_after(RunStopped(stops)), stops)
+        return Stands(status_after(RunStopped(stops), state.status), stops)
     if driven or stops or state.status in ENDED:
         left = state.left if state.status in ENDED else ()
         if state.status == CANCELLED:

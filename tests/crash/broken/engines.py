@@ -53,10 +53,11 @@ from surefoot.engine import (
 )
 from surefoot.engine.databases import sqlite as user_sqlite
 from surefoot.errors import StoreUnavailable
-from surefoot.store import sqlite, sqlite_file
 from surefoot.store.contract import Head, Stored
 from surefoot.store.generation_files import _NOTE, FileShelf
 from surefoot.store.open import open_store
+from surefoot.store.sqlite import files as sqlite_file
+from surefoot.store.sqlite import store as sqlite
 
 ENGINES: dict[str, Callable[[], None]] = {}
 
@@ -503,7 +504,7 @@ def settled_answer_reused() -> None:
     def doubted(this: Any, entry: Any, record: Any) -> None:
         real(this, entry, record)
         if (past := this.calls[entry.address]).cleared_by:
-            past.state = PastState.CLEARED
+            this.calls[entry.address] = replace(past, state=PastState.CLEARED)
 
     state._HANDLERS[EffectDoubted] = doubted
 
@@ -523,7 +524,7 @@ def approval_not_bound() -> None:
     def answer(place: Any, address: str, asked: Any, wanted: Any) -> Any:
         past = place.session.state.calls.get(address)
         if past is not None and past.kind == "question":
-            past.shown = asked.shown
+            place.session.state.calls[address] = replace(past, shown=asked.shown)
         return (yield from real(place, address, asked, wanted))
 
     people._answer = answer
@@ -710,7 +711,7 @@ def done_effect_repeated() -> None:
 
     def change(self: Any, address: str, past: Any) -> None:
         if past.kind == "effect" and past.policy == "retry" and past.state is PastState.DONE:
-            past.state = PastState.CLEARED
+            self.state.calls[address] = replace(past, state=PastState.CLEARED)
 
     _begun_with(change)
 
@@ -721,7 +722,8 @@ def failure_forgotten() -> None:
 
     def change(self: Any, address: str, past: Any) -> None:
         if past.state is PastState.FAILED:
-            past.state = PastState.CLEARED if past.kind == "effect" else PastState.STARTED
+            again = PastState.CLEARED if past.kind == "effect" else PastState.STARTED
+            self.state.calls[address] = replace(past, state=again)
 
     _begun_with(change)
 
@@ -740,7 +742,10 @@ def fail_is_retried() -> None:
 
 @engine
 def event_taken_twice() -> None:
-    session.Session.take_event = lambda self, name: self.state.event_for(name)
+    def take(self: Any, name: str) -> Any:
+        return next((event for event in self.state.events if event.name == name), None)
+
+    session.Session.take_event = take
 
 
 @engine

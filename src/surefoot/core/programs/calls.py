@@ -325,10 +325,9 @@ def recovered(call: Call, value: Raw, attempt: int) -> Program:
 def suspected(call: Call, attempt: int) -> Program:
     """Reached after a fallback, and it may be one of the calls whose record was lost: in doubt, before anything runs."""
     yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt, call.defaults))
-    past = Past(call.address, "effect", PastState.IN_DOUBT, 0)
-    past.attempt, past.suspected = attempt, True
     seconds = (_flight(call) or call.in_flight) if call.checkable else 0.0
-    past.lands = (yield After(seconds)) if seconds else None
+    lands = (yield After(seconds)) if seconds else None
+    past = Past(call.address, "effect", PastState.IN_DOUBT, 0, attempt=attempt, suspected=True, lands=lands)
     return (yield from effect(call, past))
 
 

@@ -201,7 +201,7 @@ def _before_this_run(session: Any, path: Path, target: str) -> Before:
     changes = _own_changes(session).get(os.fspath(path), ())
     content = _content(target) if found.kind == "large" and changes else found.content
     for past, left in changes:
-        if not past.asked and left == _fingerprint(found.kind, content or b""):
+        if past.address not in session.matcher.asked and left == _fingerprint(found.kind, content or b""):
             # What was replaced is on record; where it is not, no wrong content shall be brought back.
             found = Before("unreadable") if past.before is None else session.decoded(past.before)
             content = found.content

@@ -12,11 +12,12 @@ from typing import Final
 from msgspec import Struct
 
 from surefoot.errors import JournalCorrupt, SchemaMismatch, StoreNotDurable, UsageError
+from surefoot.store.failure import Rejected
 from surefoot.store.postgres import wire
-from surefoot.store.postgres.connection import Connection, Rejected
-from surefoot.store.postgres.failure import no_store
+from surefoot.store.postgres.connection import Connection
+from surefoot.store.postgres.refusals import no_store
 
-FORMAT: Final = 2
+FORMAT: Final = 1
 OLDEST: Final = 140_000
 """The first server version with everything we use."""
 

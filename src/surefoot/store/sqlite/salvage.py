@@ -34,14 +34,26 @@ from msgspec import Struct
 
 from surefoot.core import parts
 from surefoot.core.entry import StoreAdopted
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body
+from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.errors import JournalCorrupt, SchemaMismatch, StoreUnavailable
-from surefoot.store import sqlite, sqlite_file
 from surefoot.store.anchor import Anchor, Mark, Unreadable, foreign
 from surefoot.store.contract import RESERVED
 from surefoot.store.liveness import Liveness, is_ours
-from surefoot.store.remains import COLUMNS, ENTRY, INDEXES, SLACK, BadPage, Gap, Remains, Row, Scan, Undecodable
-from surefoot.store.sqlite_file import APPLICATION_ID, FORMAT, anchor_path, connect, disconnect, explain, identity
+from surefoot.store.sqlite import files
+from surefoot.store.sqlite import store as sqlite
+from surefoot.store.sqlite.damaged_reader import (
+    COLUMNS,
+    ENTRY,
+    INDEXES,
+    SLACK,
+    BadPage,
+    Gap,
+    Remains,
+    Row,
+    Scan,
+    Undecodable,
+)
+from surefoot.store.sqlite.files import APPLICATION_ID, FORMAT, anchor_path, connect, disconnect, explain, identity
 
 LOST_HEAD: Final = bytes(32)
 """The seal of a head that could not be read. No record has it."""
@@ -137,7 +149,7 @@ def _refuse_if_used(path: str) -> None:
 def _locked(path: str, busy_seconds: float) -> Iterator[apsw.Connection]:
     """The damaged database, to which nobody else has access until this is over."""
     if not os.path.exists(path):
-        raise sqlite_file._no_store(path)
+        raise files._no_store(path)
     before = identity(path)
     connection = connect(path, readonly=False, busy_seconds=busy_seconds)
     try:
@@ -157,7 +169,7 @@ def _locked(path: str, busy_seconds: float) -> Iterator[apsw.Connection]:
         _refuse_foreign(path, connection)
         yield connection
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise _hopeless(path, str(error), sqlite_file.anew(path, connection)) from error
+        raise _hopeless(path, str(error), files.anew(path, connection)) from error
     finally:
         disconnect(connection, checkpoint=False)
 
@@ -166,14 +178,14 @@ def _refuse_foreign(path: str, connection: apsw.Connection) -> None:
     """Whether the tables are those we made. Without their description nothing else can be found."""
     try:
         number = connection.execute("PRAGMA application_id").get
-        schema = sqlite_file._pairs(connection, "SELECT name, sql FROM sqlite_schema")
+        schema = files._pairs(connection, "SELECT name, sql FROM sqlite_schema")
     except (apsw.NotADBError, apsw.CorruptError):
         raise
     except (apsw.Error, UnicodeDecodeError) as error:
         raise _hopeless(path, str(error)) from error
     if number != APPLICATION_ID and not schema.keys() & COLUMNS.keys():
-        raise sqlite_file._not_a_store(path, "it is a SQLite database of another program")
-    if number != APPLICATION_ID or not sqlite_file.is_ours(schema):
+        raise files._not_a_store(path, "it is a SQLite database of another program")
+    if number != APPLICATION_ID or not files.is_ours(schema):
         raise _hopeless(path, "the description of the store's tables is not what was written")
 
 
@@ -345,7 +357,7 @@ class _Work:
     def build(self, new: str) -> None:
         """The new database, complete and synced, under a name of its own."""
         _make_empty(new, self._path)
-        sqlite_file._fill(new, self._store_id)
+        files._fill(new, self._store_id)
         connection = apsw.Connection(new, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
         try:
             # Nobody relies on this file before it is whole: it needs no protection of its own until then.
@@ -489,10 +501,7 @@ class _Work:
         run = f"{RESERVED}salvaged/{expected}"
         short = tuple(sorted(name for name in self._heads if not name.startswith(RESERVED)))[:1000]
         entry = StoreAdopted("surefoot", "built anew from a damaged database", expected, newest, short)
-        kind, body, _ = checked_body(entry)
-        record = Sealer(self._store_id, run).seal(
-            seq=1, epoch=0, at=time.time_ns() // 1000, kind=kind, body=body, previous=GENESIS
-        )
+        record, _ = Sealer(self._store_id, run).entry(entry, at=time.time_ns() // 1000)
         new.execute(sqlite._INSERT_AT, (expected + 1, *sqlite._entry_values(record)))
         new.execute("INSERT INTO heads (run, seq, seal) VALUES (?, 1, ?)", (run, record.seal))
 
@@ -599,7 +608,7 @@ def _row_holds(row: Row) -> bool:
 
 
 def _pairs(connection: apsw.Connection, question: str) -> dict[Any, Any]:
-    return sqlite_file._pairs(connection, question)
+    return files._pairs(connection, question)
 
 
 # --- files ---------------------------------------------------------------------------------------------
@@ -632,9 +641,9 @@ def _put_in_place(path: str, new: str, connection: apsw.Connection) -> list[str]
         evidence.append(kept + "-wal")
     _empty_log(path, connection)
     os.link(path, kept, follow_symlinks=False)
-    sqlite_file._sync_folder(path)
+    files._sync_folder(path)
     os.rename(new, path)
-    sqlite_file._sync_folder(path)
+    files._sync_folder(path)
     return evidence
 
 

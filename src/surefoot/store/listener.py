@@ -1,30 +1,39 @@
-"""Waiting for work: woken by NOTIFY, by a nudge from this process, or by the clock.
+"""Waiting for work: woken by the server, by a nudge from this process, or by the clock.
 
-Polling is the net: behind a pooler notifications may never come, a connection may be lost, and nobody announces that a
-worker died. So no wait is longer than a second, whatever was asked for.
+Polling is the net: announcements may never come (a pooler stands in between), a connection may be lost, and nobody
+announces that a worker died. So no wait is longer than a second, whatever was asked for.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
-from surefoot.store.postgres.connection import Connection, Lost, Rejected, readable
+from surefoot.store.failure import Lost, Rejected
 
 LONGEST_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 5.0
-_LISTEN: Final = b"LISTEN surefoot_ready"
-_SILENCE: Final = 2.0
 
 
-class Listening:
-    def __init__(self, open_: Callable[[], Connection]) -> None:
-        self._open = open_
-        self._connection: Connection | None = None
+class Subscription(Protocol):
+    """A connection on which the server announces that something may be ready."""
+
+    def wait_for_notice(self, seconds: float, *also: int) -> bool:
+        """Return when something was announced, one of these descriptors can be read, or the time is up. May be `Lost`."""
+
+    def close(self) -> None: ...
+
+
+class Listener:
+    def __init__(self, subscribe: Callable[[], Subscription]) -> None:
+        """`subscribe` may be `Lost` or `Rejected`: then the clock has to do for a while."""
+        self._subscribe = subscribe
+        self._connection: Subscription | None = None
         self._not_before = 0.0
         self._nudged, self._nudging = -1, -1
         self._lock = threading.Lock()
@@ -86,12 +95,14 @@ class Listening:
         if time.monotonic() < self._not_before:
             return False
         self._not_before = time.monotonic() + _AGAIN_SECONDS
-        with suppress(Lost):
-            connection = self._open()
-            try:
-                connection.ask(_LISTEN, (), (), silence=_SILENCE)
-            except Rejected:
-                connection.close()
-            else:
-                self._connection = connection
+        with suppress(Lost, Rejected):
+            self._connection = self._subscribe()
         return self._connection is not None
+
+
+def readable(seconds: float, *descriptors: int) -> bool:
+    """Wait until one of them is. (`select` itself fails where a process has many files open.)"""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

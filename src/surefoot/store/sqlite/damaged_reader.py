@@ -28,11 +28,14 @@ COLUMNS: Final = {
     "heads": ("n", "run", "seq", "seal"),
     "parts": ("n", "id", "kind", "codec", "size", "body"),
     "quarantine": ("n", *ENTRY),
-    "runs": ("run", "workflow", "status", "queue", "labels", "created", "seq", "checksum", "wake", "worker", "reason"),
-}
+    "runs": (
+        "run", "workflow", "status", "queue", "labels", "created", "seq", "checksum", "wake", "worker", "reason",
+        "need", "address", "brief", "until", "marks", "n",
+    ),
+}  # fmt: skip
 """Every table of a store that is worth keeping; in each the first column is the one its rows are found by."""
-_NOT_KEPT: Final = ("starts",)
-"""What a store can do without. Its pages may be damaged all the same."""
+_NOT_KEPT: Final = ("starts", "run_labels")
+"""What a store can do without, or makes anew from its journals. Its pages may be damaged all the same."""
 INDEXES: Final = {
     "heads": ("sqlite_autoindex_heads_1", ("run", "n"), "run"),
     "entries": ("sqlite_autoindex_entries_1", ("run", "seq", "pos"), "run, seq"),
@@ -159,9 +162,7 @@ class Remains:
     def keyed(self, table: str, names: Iterable[str]) -> Scan:
         """The rows of a table that is kept by name: from both ends, and those of the names that are known."""
         key = COLUMNS[table][0]
-        there = self._columns_of(table)
-        columns = [column if column in there else "NULL" for column in COLUMNS[table]]  # format 1 has fewer
-        question = f"SELECT {_as_stored(*columns)} FROM {table} "  # noqa: S608 - our names
+        question = f"SELECT {_as_stored(*COLUMNS[table])} FROM {table} "  # noqa: S608 - our names
         found = self._from_both_ends(f"{question} ORDER BY ", key)
         if found.whole:
             return found
@@ -177,12 +178,6 @@ class Remains:
             self.collect(question + order.replace(",", " DESC,") + " DESC", (), found.append)
         return Scan(list(dict.fromkeys(map(_values, found))), whole=whole)
 
-    def _columns_of(self, table: str) -> list[str]:
-        """Those that the table has; none: there is no such table."""
-        found: list[Row] = []
-        self.collect("SELECT name FROM pragma_table_info(?)", (table,), found.append)
-        return [name for (name,) in found]
-
     def faults(self, table: str) -> list[str]:
         """What SQLite finds wrong with the structure of a table and its indexes."""
         found: list[Row] = []
@@ -194,7 +189,7 @@ class Remains:
     def bad_pages(self) -> list[BadPage]:
         """Every fault that names a page, and where that page is."""
         found: dict[tuple[int, str], BadPage] = {}
-        for table in (*COLUMNS, *filter(self._columns_of, _NOT_KEPT)):
+        for table in (*COLUMNS, *_NOT_KEPT):
             for line in self.faults(table):
                 named = _PAGE_NAMED.search(line)
                 page = int(named.group(1)) if named else 0

@@ -1,7 +1,6 @@
-"""What can be found out about the place a store lives in: asked of the backend, or tried out, not assumed.
+"""What can be found out about the place of a SQLite store: asked of SQLite and the file system, or tried out.
 
-Each probe answers with findings: `ok`, `warn` (works, but look at it) or `bad` (what was promised does not hold
-here), in words, with what to do. Nothing is changed; the one file that is written, beside the store, is removed.
+Nothing is changed; the one file that is written, beside the store, is removed.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import platform
 import secrets
 import shutil
 import statistics
@@ -19,17 +17,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
-from msgspec import Struct
-
 from surefoot.errors import StoreUnavailable
 from surefoot.store.contract import Store
+from surefoot.store.findings import BAD, CLOCK_SECONDS, OK, WARN, Finding, versions
+from surefoot.store.findings import settings as in_one_line
 
 if TYPE_CHECKING:
-    from surefoot.store.sqlite import SqliteStore
-
-OK: Final = "ok"
-WARN: Final = "warn"
-BAD: Final = "bad"
+    from surefoot.store.sqlite.store import SqliteStore
 
 _SYNCS: Final = 7
 _TOO_QUICK_SECONDS: Final = 20e-6
@@ -39,7 +33,6 @@ _PROBE_BYTES: Final = 4096
 _LITTLE_BYTES: Final = 256 * 1024 * 1024
 _TOO_LITTLE_BYTES: Final = 16 * 1024 * 1024
 _LONG_LOG_BYTES: Final = 64 * 1024 * 1024
-_CLOCK_SECONDS: Final = 5.0
 _RECENT: Final = 200
 _MANY_WORKERS: Final = 100
 _FLAWS: Final = 20
@@ -54,30 +47,18 @@ _MENDED: Final = ((3, 44, 6), (3, 50, 7))
 _EXPECTED: Final = {"journal_mode": "wal", "synchronous": "full"}
 
 
-class Finding(Struct, frozen=True):
-    """One line of a verdict."""
-
-    level: str
-    what: str
-    said: str
-    do: str = ""
-
-
 # --- what `verify` asks of the store itself ----------------------------------------------------------------------
 
 
-def structure(store: Store) -> list[str]:
+def structure(path: str) -> list[str]:
     """What is wrong with the database as such: pages, tables and indexes that disagree. Reads all of it."""
-    sqlite = _sqlite(store)
-    if sqlite is None:
-        return []
     import apsw
 
-    from surefoot.store.sqlite_file import connect, disconnect
+    from surefoot.store.sqlite.files import connect, disconnect
 
     try:
         # A connection of its own: the store's own ones are needed meanwhile.
-        connection = connect(sqlite.path, readonly=True, busy_seconds=10.0)
+        connection = connect(path, readonly=True, busy_seconds=10.0)
     except apsw.Error as error:
         return [f"the database cannot be opened once more: {error}"]
     try:
@@ -90,36 +71,18 @@ def structure(store: Store) -> list[str]:
     return [] if said == ["ok"] else [f"the database is damaged: {one}" for one in said]
 
 
-def anchor_fault(store: Store) -> str:
+def anchor_fault(store: SqliteStore) -> str:
     """What is wrong between a store that is open and its anchor, as both are on disk now; empty: nothing."""
-    sqlite = _sqlite(store)
-    if sqlite is None:
-        return ""
-    finding = _anchor(sqlite.path, sqlite)
+    finding = _anchor(store.path, store)
     return "" if finding.level == OK else f"{finding.said}. {finding.do}"
-
-
-def _sqlite(store: Store) -> SqliteStore | None:
-    """Told apart by its path: a program that only uses memory need not load SQLite."""
-    return cast("SqliteStore", store) if hasattr(store, "path") else None
 
 
 # --- what `doctor` asks ------------------------------------------------------------------------------------------
 
 
-def path_of(url: str) -> str:
-    """Where the files of the store at this URL are, or would be."""
-    from surefoot.store import open as opening
-
-    scheme, _, rest = url.partition(":")
-    if scheme.lower() != "sqlite":
-        raise opening._unknown(scheme.lower() if rest else "", url)
-    return os.path.realpath(opening._sqlite_path(rest, url))
-
-
 def before_opening(path: str) -> list[Finding]:
     """What has to be looked at before opening a store mends it."""
-    from surefoot.store.sqlite_file import anchor_path
+    from surefoot.store.sqlite.files import anchor_path
 
     if not os.path.lexists(anchor_path(path)):
         return []
@@ -127,8 +90,9 @@ def before_opening(path: str) -> list[Finding]:
     return [] if finding.level == OK else [finding]
 
 
-def examine(path: str, store: SqliteStore | None, *, now: int) -> Iterator[Finding]:
-    """Everything about a SQLite store at this path; `store`, if it could be opened."""
+def examine(path: str, opened: Store | None, *, now: int) -> Iterator[Finding]:
+    """Everything about a SQLite store at this path; `opened`, if it could be opened."""
+    store = cast("SqliteStore | None", opened)
     folder = _existing(os.path.dirname(os.path.realpath(path)))
     if store is not None:
         yield from _settings(store)
@@ -145,35 +109,6 @@ def examine(path: str, store: SqliteStore | None, *, now: int) -> Iterator[Findi
     yield versions()
 
 
-def in_memory() -> Iterator[Finding]:
-    yield Finding(WARN, "durability", "a store in memory: its runs end with this process", "use sqlite:///runs.db")
-    yield versions()
-
-
-def in_postgres(store: Store | None) -> Iterator[Finding]:
-    """What the server says; opening the store has refused the settings that lose what was acknowledged."""
-    if store is not None:
-        found = store.durability()
-        told = ", ".join(f"{name}={found[name]}" for name in found if name not in ("backend", "url", "anchor"))
-        yield Finding(OK, "settings", f"{told} (read back)")
-        yield _anchor_of(found["anchor"])
-        yield clocks(store.vitals()["clock_difference_seconds"])
-    yield versions()
-
-
-def _anchor_of(path: str) -> Finding:
-    if os.path.exists(path):
-        return Finding(OK, "anchor", f"{path}: the server has what this place saw acknowledged")
-    return Finding(OK, "anchor", f"{path}: not there: nothing was written from here yet")
-
-
-def clocks(difference: float) -> Finding:
-    told = f"this machine's clock and the server's differ by {abs(difference):.1f} s"
-    if abs(difference) > _CLOCK_SECONDS:
-        return Finding(WARN, "clock", f"{told}; timers and leases go by the server's", "set the clocks (NTP)")
-    return Finding(OK, "clock", told)
-
-
 def _settings(store: SqliteStore) -> Iterator[Finding]:
     try:
         found = store.durability()
@@ -181,7 +116,7 @@ def _settings(store: SqliteStore) -> Iterator[Finding]:
         yield Finding(BAD, "settings", f"cannot be read back: {error}", "make the store writable for this user")
         return
     wrong = {name: found.get(name, "?") for name, right in _EXPECTED.items() if found.get(name) != right}
-    told = ", ".join(f"{name}={found[name]}" for name in found if name not in ("backend", "path", "sqlite", "anchor"))
+    told = in_one_line(found, leave_out=("backend", "path", "sqlite", "anchor"))
     if wrong:
         yield Finding(BAD, "settings", told, "put the store on a local file system: wal and full are needed")
     else:
@@ -361,7 +296,7 @@ def clock(newest: int, now: int) -> Finding:
     if not newest:
         return Finding(OK, "clock", "nothing is recorded yet to hold it against")
     behind = (newest - now) / 1e6
-    if behind > _CLOCK_SECONDS:
+    if behind > CLOCK_SECONDS:
         return Finding(
             WARN,
             "clock",
@@ -416,7 +351,7 @@ def _wrong_modes(path: str) -> Iterator[Finding]:
 
 def _anchor(path: str, store: SqliteStore | None) -> Finding:
     from surefoot.store.anchor import Anchor, Unreadable
-    from surefoot.store.sqlite_file import anchor_path
+    from surefoot.store.sqlite.files import anchor_path
 
     try:
         anchor = Anchor(anchor_path(path), create=False)
@@ -473,15 +408,6 @@ def _workers(store: SqliteStore) -> Finding:
     if dead > _MANY_WORKERS:
         return Finding(WARN, "workers", told, "find out why so many were killed; the next run to start tidies up")
     return Finding(OK, "workers", told)
-
-
-def versions() -> Finding:
-    import apsw
-    import msgspec
-
-    told = {"python": platform.python_version(), "apsw": apsw.apsw_version(), "msgspec": msgspec.__version__}
-    system = f"{platform.system()} {platform.release()}"
-    return Finding(OK, "versions", ", ".join([*(f"{name} {number}" for name, number in told.items()), system]))
 
 
 def _existing(folder: str) -> str:

@@ -35,13 +35,13 @@ from surefoot.errors import (
 )
 from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable, foreign
 from surefoot.store.contract import NOT_IN_A_CHILD
-from surefoot.store.guard import Guarded, guard, release
-from surefoot.store.remains import nothing_left
+from surefoot.store.sqlite.damaged_reader import nothing_left
+from surefoot.store.sqlite.guard import Guarded, guard, release
 
-FORMAT: Final = 2
+FORMAT: Final = 1
 APPLICATION_ID: Final = 0x53464A31  # "SFJ1", for file(1)
 
-_FORMAT_1: Final = {
+_SCHEMA: Final = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
     "entries": (
         "CREATE TABLE entries (pos INTEGER PRIMARY KEY, run TEXT NOT NULL, seq INTEGER NOT NULL, "
@@ -61,38 +61,31 @@ _FORMAT_1: Final = {
     ),
     "runs": (
         "CREATE TABLE runs (run TEXT PRIMARY KEY, workflow TEXT, status TEXT, queue TEXT, labels TEXT, "
-        "created INTEGER, seq INTEGER, checksum INTEGER) WITHOUT ROWID"
+        "created INTEGER, seq INTEGER, checksum INTEGER, wake INTEGER, worker TEXT, reason TEXT, need TEXT, "
+        "address TEXT, brief TEXT, until INTEGER, marks TEXT, n INTEGER, held INTEGER) "
+        "WITHOUT ROWID"
     ),
     "journal": (
         "CREATE VIEW journal AS SELECT pos, run, seq, epoch, "
         "strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at, "
         "kind, CAST(body AS TEXT) AS body, lower(hex(seal)) AS seal FROM entries"
     ),
-}
-_SCHEMA: Final = _FORMAT_1 | {
-    # What is new stands last: tables keep their places in the file, and rows of format 1 are rows with NULLs.
-    "runs": (
-        "CREATE TABLE runs (run TEXT PRIMARY KEY, workflow TEXT, status TEXT, queue TEXT, labels TEXT, "
-        "created INTEGER, seq INTEGER, checksum INTEGER, wake INTEGER, worker TEXT, reason TEXT, held INTEGER) "
-        "WITHOUT ROWID"
-    ),
     "starts": "CREATE TABLE starts (queue TEXT, at INTEGER, run TEXT, PRIMARY KEY (queue, at, run)) WITHOUT ROWID",
     # Whoever looks for work meets only runs that could be it, and of each queue only the first few.
     "runs_by_wake": "CREATE INDEX runs_by_wake ON runs (workflow, queue, wake) WHERE wake IS NOT NULL",
     "runs_by_worker": "CREATE INDEX runs_by_worker ON runs (worker, queue) WHERE worker > ''",
+    # Lists for people: what waits for somebody, and the rest by what they ask for. `n` is the place in the list.
+    "runs_by_need": "CREATE INDEX runs_by_need ON runs (need, n) WHERE need > ''",
+    "runs_in_need": "CREATE INDEX runs_in_need ON runs (n) WHERE need > ''",
+    "runs_by_status": "CREATE INDEX runs_by_status ON runs (status, n)",
+    "runs_by_workflow": "CREATE INDEX runs_by_workflow ON runs (workflow, n)",
+    "runs_by_queue": "CREATE INDEX runs_by_queue ON runs (queue, n) WHERE queue > ''",
+    "run_labels": (
+        "CREATE TABLE run_labels (name TEXT, value TEXT, n INTEGER, run TEXT, PRIMARY KEY (name, value, n, run)) "
+        "WITHOUT ROWID"
+    ),
     "runs_by_held": "CREATE INDEX runs_by_held ON runs (held, queue) WHERE held IS NOT NULL",
 }
-_SCHEMAS: Final = {1: _FORMAT_1, FORMAT: _SCHEMA}
-
-TO_FORMAT_2: Final = (
-    *(
-        f"ALTER TABLE runs ADD COLUMN {column}"
-        for column in ("wake INTEGER", "worker TEXT", "reason TEXT", "held INTEGER")
-    ),
-    *(_SCHEMA[name] for name in _SCHEMA if name not in _FORMAT_1),
-    "UPDATE meta SET value = 2 WHERE key = 'format'",
-)
-"""No row is touched: those that are there lack what is new until their run writes its next one."""
 
 RECORD_AT: Final = "SELECT run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE pos = ?"
 _FULL_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -382,8 +375,7 @@ def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
             cures=(("use", "the version of surefoot that made it, or a newer one"),),
         )
     store_id = meta.get("store")
-    expected = _SCHEMAS.get(found) if isinstance(found, int) else None
-    if expected is None or not isinstance(store_id, bytes) or not expected.items() <= schema.items():
+    if found != FORMAT or not isinstance(store_id, bytes) or not is_ours(schema):
         raise JournalCorrupt(f"{path}: the description of the store's tables is not what was written.")
     return store_id
 
@@ -394,8 +386,8 @@ def anew(path: str, connection: apsw.Connection) -> tuple[tuple[str, str], ...]:
 
 
 def is_ours(schema: dict[Any, Any]) -> bool:
-    """Whether these are the tables of a store, of whichever format we know."""
-    return any(known.items() <= schema.items() for known in _SCHEMAS.values())
+    """Whether these are the tables of a store."""
+    return _SCHEMA.items() <= schema.items()
 
 
 def _pairs(reader: apsw.Connection, question: str) -> dict[Any, Any]:

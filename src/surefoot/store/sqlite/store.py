@@ -17,26 +17,25 @@ import time
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Never, TypeVar, cast
 
 import apsw
 import msgspec
 
-from surefoot.core.parts import Cut, Part, lacking
+from surefoot.core.parts import Cut, Part
 from surefoot.core.seal import Record
+from surefoot.core.state import DONE
 from surefoot.errors import (
     JournalCorrupt,
     JournalRegressed,
     StoreNotDurable,
-    StoreUnavailable,
     SurefootError,
     UsageError,
 )
-from surefoot.store import reserving
 from surefoot.store.anchor import Mark
 from surefoot.store.contract import (
-    NOT_IN_A_CHILD,
+    ANY,
     Append,
     Conflict,
     Head,
@@ -50,12 +49,14 @@ from surefoot.store.contract import (
     Wanted,
     WorkerSeen,
 )
+from surefoot.store.derived import Derived
 from surefoot.store.liveness import Liveness
-from surefoot.store.rules import check_positions, check_records, is_run, matches
-from surefoot.store.sqlite_file import (
-    FORMAT,
+from surefoot.store.pages import NEWEST, Placed, collect, is_filtered
+from surefoot.store.rules import check_positions, check_records
+from surefoot.store.sound import Sound
+from surefoot.store.sqlite import lanes
+from surefoot.store.sqlite.files import (
     STRUCTURE,
-    TO_FORMAT_2,
     Announce,
     Opened,
     anchor_path,
@@ -91,10 +92,11 @@ _ENTRY: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_ONE: Final = _INSERT + _ENTRY
 # Whoever writes a row ends its reservation: `held` is not named, and a row that is replaced does not keep it.
 _INDEX: Final = (
-    "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum, wake, worker, reason) "
-    "VALUES "
+    "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum, wake, worker, reason, "
+    "need, address, brief, until, marks, n) VALUES "
 )
-_INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT n FROM heads WHERE run = ?))"
+_LABEL: Final = "INSERT OR IGNORE INTO run_labels (name, value, n, run) SELECT ?, ?, n, run FROM heads WHERE run = ?"
 _RECORDS: Final = (
     "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? ORDER BY seq "
     "LIMIT ?"
@@ -102,19 +104,38 @@ _RECORDS: Final = (
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
 # A head is found by its run's name in the index, and listed by its row in the table. Where one bit makes the two
 # disagree, a run would be listed under another name, or not at all: `same` and the two counts say so.
-_LIST: Final = (
-    "SELECT h.n, h.run, same.n, r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum, r.wake, "
-    "r.worker, r.reason FROM heads h LEFT JOIN heads same ON same.run = h.run LEFT JOIN runs r ON r.run = h.run "
-    "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
+_ROW: Final = (
+    "r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum, r.wake, r.worker, r.reason, r.need, "
+    "r.address, r.brief, r.until, r.marks"
 )
-_LIST_FORMAT_1: Final = _LIST.replace("r.wake, r.worker, r.reason", "NULL, NULL, NULL")
+_LIST: Final = (
+    "SELECT h.n, h.run, same.n, " + _ROW + " FROM heads h LEFT JOIN heads same ON same.run = h.run "  # noqa: S608 - our own names
+    "LEFT JOIN runs r ON r.run = h.run WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
+)
 _LIST_BARE: Final = (
     "SELECT h.n, h.run, same.n FROM heads h LEFT JOIN heads same ON same.run = h.run "
     "WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
 )
+_FIND: Final = "SELECT r.n, r.run, h.n, " + _ROW + " FROM runs r LEFT JOIN heads h ON h.run = r.run WHERE "  # noqa: S608 - our own names
+_LABELLED: Final = (
+    "SELECT l.n, l.run, h.n, " + _ROW + " FROM run_labels l JOIN runs r ON r.run = l.run "  # noqa: S608 - our own names
+    "LEFT JOIN heads h ON h.run = l.run "
+    "WHERE l.name = ? AND l.value = ? AND l.n < ? ORDER BY l.n DESC LIMIT ?"
+)
+_PLACE: Final = "SELECT n FROM heads WHERE run = ?"
 _COUNTS: Final = (
     "SELECT (SELECT count(*) FROM heads NOT INDEXED WHERE seq IS NOT NULL), "
     "(SELECT count(*) FROM heads INDEXED BY sqlite_autoindex_heads_1 WHERE run IS NOT NULL)"
+)
+# Whether those that have a head are those that have a row, name by name: two walks, and no look-ups.
+_BOTH: Final = (
+    "SELECT (SELECT group_concat(run, char(31)) FROM (SELECT run FROM heads INDEXED BY sqlite_autoindex_heads_1 "
+    "WHERE run < char(31) OR run >= char(32) ORDER BY run)) "
+    "IS (SELECT group_concat(run, char(31)) FROM (SELECT run FROM runs ORDER BY run))"
+)
+_ROWLESS: Final = (
+    "SELECT h.n, h.run FROM heads h WHERE (h.run < char(31) OR h.run >= char(32)) "
+    "AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run = h.run) ORDER BY h.n DESC"
 )
 # A run that lost its head would be missing in the list, without a word. Both the cached row and the entries must know
 # it: a row alone may be one whose name is damaged.
@@ -122,10 +143,7 @@ _HEADLESS: Final = (
     "SELECT 1 FROM runs r WHERE NOT EXISTS (SELECT 1 FROM heads h WHERE h.run = r.run) "
     "AND EXISTS (SELECT 1 FROM entries e WHERE e.run = r.run) LIMIT 1"
 )
-_NEWEST_FIRST: Final = 2**63 - 1
 _TALLY: Final = "SELECT status, ifnull(reason, ''), count(*) FROM runs GROUP BY 1, 2"
-_TALLY_FORMAT_1: Final = "SELECT status, '', count(*) FROM runs GROUP BY status"
-_FORMAT: Final = "SELECT value FROM meta WHERE key = 'format'"
 
 # A part is found by its name in the index, and taken from the row that it points to. Where one bit makes it point to
 # another row, that is no damaged part: to write it anew would destroy the other one.
@@ -142,8 +160,6 @@ _HEAL_PARTS: Final = (
     " ON CONFLICT (id) DO UPDATE SET id = excluded.id, kind = excluded.kind, codec = excluded.codec, "
     "size = excluded.size, body = excluded.body"
 )
-_SOUND_LIMIT: Final = 100_000
-"""Parts this handle has seen whole are not looked at again; so many are remembered."""
 _QUARANTINED: Final = (
     "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM quarantine WHERE run = ? ORDER BY n"
 )
@@ -169,6 +185,7 @@ _SET_HEAD: Final = (
     "seal = excluded.seal"
 )
 
+_EVERYTHING: Final = RunQuery(limit=2**62)
 _POISONOUS: Final = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
 _RECORD_ROW: Final = tuple[int, int, int, int, int, int, int, bytes, bytes]
 _RECORD_ROWS: Final = list[_RECORD_ROW]  # type: ignore[valid-type]
@@ -181,14 +198,14 @@ _to_json: Final = msgspec.json.encode
 _labels_of: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 
-class SqliteStore:
+class SqliteStore(Derived):
     """See the module's first lines, and `contract.Store` for what each verb promises."""
 
     def __init__(self, url: str, files: Opened, busy_seconds: float, announce: Announce | None = None) -> None:
         """Use `open`."""
         self.id = files.store_id
         self.url = url
-        self.path = files.path
+        self.path = self.where = files.path
         self._identity = files.identity
         self._anchor = files.anchor
         self._reader = files.reader
@@ -199,17 +216,13 @@ class SqliteStore:
         self._liveness = Liveness(files.path + "-workers")
         self._busy_seconds = busy_seconds
         self._announce = announce
-        self._current = False
-        """Whether the database is known to be of this version's format. Only those who write bring it there."""
-        self._ready = False
-        """Whether it can be written to: current, with a writer."""
         self._stirred = threading.Event()
         self._heard = 0
         self._list_checked = False
+        self._compared_at = -1
+        self._agree = False
         self._parts_checked = False
-        self._sound: set[bytes] = set()
-        self._swept: object = None
-        self._refusal = ""
+        self._sound = Sound()
         self._writing = threading.RLock()  # taken before `_reading` where both are needed
         self._reading = threading.Lock()
 
@@ -227,10 +240,10 @@ class SqliteStore:
         path = os.path.realpath(path)
         files = open_files(path, create=create, announce=announce, busy_seconds=busy_seconds)
         store = cls(url, files, busy_seconds, announce)
-        _live.add(store)
+        store._note_open()
         if create:
             try:
-                store._get_ready()
+                store._open_writer()
             except BaseException:
                 store.abandon()  # Nobody else has it: whoever tries again and again would run out of descriptors.
                 raise
@@ -241,7 +254,7 @@ class SqliteStore:
         """A store that is older than its anchor says. Only for `rewrite_together`, which makes it whole again."""
         files = open_files(path, create=False, announce=None, busy_seconds=busy_seconds, adopting=True)
         store = cls(url, files, busy_seconds)
-        _live.add(store)
+        store._note_open()
         return store
 
     @property
@@ -250,9 +263,18 @@ class SqliteStore:
         return self._anchor.newest.pos if self._anchor.newest is not None else None
 
     @property
-    def usable(self) -> bool:
-        """False once closed, poisoned or inherited from a parent process: open it again."""
-        return not self._refusal
+    def file(self) -> str:
+        return self.path
+
+    def flaws(self) -> list[str]:
+        from surefoot.store.sqlite import probe  # only now: it brings half of the standard library along
+
+        return probe.structure(self.path)
+
+    def anchor_flaw(self) -> str:
+        from surefoot.store.sqlite import probe
+
+        return probe.anchor_fault(self)
 
     @property
     def worker(self) -> str:
@@ -262,9 +284,6 @@ class SqliteStore:
     def alive(self, worker: str) -> bool:
         self._refuse_unless_usable()
         return self._liveness.alive(worker)
-
-    def alive_until(self, worker: str) -> int | None:
-        return None
 
     # --- workers ---------------------------------------------------------------------------------------
 
@@ -279,27 +298,13 @@ class SqliteStore:
             for name, card in self._liveness.living()
         ]
 
-    def proven_dead(self, worker: str) -> bool:
-        return not self.alive(worker)  # a lock, and no guess
-
-    def last_heard(self, worker: str) -> int | None:
-        return None
-
-    def holds(self) -> bool:
-        return self.usable  # the lock is held until the process ends, whatever it does
-
-    def now(self) -> int | None:
-        return None
-
     def reserve(self, wanted: Wanted) -> Reserved:
         self._refuse_unless_usable()
-        if not self._ready:
-            self._get_ready()
         # Before the transaction: a worker's file that cannot be looked at is no reason to give the handle up.
-        gone = [name for (name,) in self._ask(reserving.WORKERS, ()) if name != wanted.worker and not self.alive(name)]
-        found = reserving.find(self._ask, wanted, gone)
+        gone = [name for (name,) in self._ask(lanes.WORKERS, ()) if name != wanted.worker and not self.alive(name)]
+        found = lanes.find(self._ask, wanted, gone)
         if found.chosen:
-            found = self._commit(lambda: (reserving.take(self._ask_writing, wanted, gone), None, []))
+            found = self._commit(lambda: (lanes.take(self._ask_writing, wanted, gone), None, []))
         return Reserved([one.run for one in found.chosen], found.next_wake)
 
     def listen(self, seconds: float) -> None:
@@ -316,11 +321,8 @@ class SqliteStore:
         self._stirred.set()
 
     def tally(self) -> dict[tuple[str, str], int]:
-        rows = self._ask(_TALLY if self._is_current() else _TALLY_FORMAT_1, ())
+        rows = self._ask(_TALLY, ())
         return {(status, reason): count for status, reason, count in rows}
-
-    def vitals(self) -> dict[str, float]:
-        return {}
 
     def _written(self) -> int:
         """Differs when any connection but the reading one has committed anything, be it a row without a record."""
@@ -346,23 +348,24 @@ class SqliteStore:
             self._stirred.set()
         return answers
 
-    def rewrite(self, item: Rewrite) -> Conflict | None:
-        check_records(item.run, item.keep, item.records)
-        return self._commit(lambda: self._rewrite(item))
+    def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
+        for item in items:
+            check_records(item.run, item.keep, item.records)
+        return self._commit(lambda: self._rewrite_all(items, beyond))
 
-    def rewrite_together(self, items: Sequence[Rewrite]) -> bool:
-        """All of them in one transaction, or none: False if a journal is not as it was found."""
-        return self._commit(lambda: self._rewrite_all(items))
-
-    def _rewrite_all(self, items: Sequence[Rewrite]) -> tuple[bool, Mark | None, list[Cut]]:
+    def _rewrite_all(self, items: Sequence[Rewrite], beyond: int) -> tuple[bool, Mark | None, list[Cut]]:
+        if any(item.archive for item in items):
+            # Something is damaged, and what is moved is found by the index and taken out by the table: they have to
+            # agree first.
+            self._execute("REINDEX entries")
         newest = None
         for item in items:
-            conflict, newest, _ = self._rewrite(item, after=0 if newest is None else newest.pos)
-            if conflict is not None:
+            newest = self._rewrite(item, after=beyond if newest is None else newest.pos)
+            if newest is None:
                 self._execute("ROLLBACK")
                 self._execute(_BEGIN)
                 return False, None, []
-        return True, newest, []
+        return True, newest, [cut for item in items for cut in item.cuts]
 
     def _commit(self, write: Callable[[], tuple[T, Mark | None, list[Cut]]]) -> T:
         """One durable transaction around `write`, which answers with the newest record and the values to keep."""
@@ -370,40 +373,17 @@ class SqliteStore:
         with self._writing:
             self._refuse_unless_usable()
             self._refuse_if_replaced()
-            if not self._ready:
-                self._get_ready()
-            return self._transact(write)
-
-    def _get_ready(self) -> None:
-        """Have a writer, and a database of this version's format."""
-        with self._writing:
             if self._writer is None:
                 self._open_writer()
-            if not self._is_current() and self._transact(self._migrate) and self._announce is not None:
-                self._announce(
-                    f"store {self.path}: brought from format 1 to format {FORMAT}. "
-                    "Older versions of surefoot cannot open it any more."
-                )
-            self._current = self._ready = True
-
-    def _migrate(self) -> tuple[bool, Mark | None, list[Cut]]:
-        if self._execute(_FORMAT).fetchall() != [(1,)]:
-            return False, None, []  # another process was quicker
-        for statement in TO_FORMAT_2:
-            self._execute(statement)
-        return True, None, []
-
-    def _is_current(self) -> bool:
-        if not self._current:
-            self._current = self._look((_FORMAT, ()))[0] == [(FORMAT,)]
-        return self._current
+            return self._transact(write)
 
     def _transact(self, write: Callable[[], tuple[T, Mark | None, list[Cut]]]) -> T:
         committing = False
         try:
             self._execute(_BEGIN)
             answer, newest, cuts = write()
-            written = self._write_parts(cuts) if cuts else None
+            if cuts:
+                self._write_parts(cuts)
             if newest is not None:
                 self._refuse_if_regressed(newest)
             self._refuse_if_replaced()  # again: a rebuilt store takes the place of the old one under this very lock
@@ -411,8 +391,8 @@ class SqliteStore:
             self._execute(_COMMIT)
             if newest is not None:
                 self._note(newest)
-            if written is not None:
-                self._remember(written)
+            if cuts:
+                self._sound.note(cuts)
         except BaseException as error:
             self._clean_up(error, committing=committing)
             raise
@@ -446,7 +426,7 @@ class SqliteStore:
             raise _Refused
         newest = self._insert(records) if records else None
         if item.row is not None:
-            execute(_INDEX + _INDEX_ROW, _index_values(item.row))
+            self._write_rows([item.row])
         return newest
 
     def _insert(self, records: Sequence[Record]) -> Mark:
@@ -472,9 +452,14 @@ class SqliteStore:
         self._in_chunks("INSERT INTO heads (run, seq, seal) VALUES ", "(?, ?, ?)", fresh, " ON CONFLICT DO NOTHING")
         self._in_chunks(_MOVE_HEADS, "(?, ?, ?, ?, ?)", moved, _MOVE_HEADS_END)
         newest = self._insert([record for item in batch for record in item.records])
-        rows = [_index_values(item.row) for item in batch if item.row is not None]
-        self._in_chunks(_INDEX, _INDEX_ROW, rows)
+        self._write_rows([item.row for item in batch if item.row is not None])
         return newest
+
+    def _write_rows(self, rows: Sequence[IndexRow]) -> None:
+        self._in_chunks(_INDEX, _INDEX_ROW, [_index_values(row) for row in rows])
+        for row in rows:
+            for name, value in row.labels.items():
+                self._execute(_LABEL, (name, value, row.run))
 
     def _write_each(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None]:
         answers: list[Conflict | None] = []
@@ -498,15 +483,12 @@ class SqliteStore:
             if self._changes() != len(chunk):
                 raise _Refused
 
-    def _rewrite(self, item: Rewrite, after: int = 0) -> tuple[Conflict | None, Mark | None, list[Cut]]:
+    def _rewrite(self, item: Rewrite, *, after: int) -> Mark | None:
+        """Behind that position of the store, or further. None: the journal is not as it was found."""
         execute = self._execute
         heads = execute(_HEAD, (item.run,)).fetchall()
         if (Head(*heads[0]) if heads else None) != item.found:
-            return Conflict(item.run), None, []
-        if item.archive and not after:
-            # Something is damaged, and what is moved is found by the index and taken out by the table: they have to
-            # agree first.
-            execute("REINDEX entries")
+            return None
         ((newest,),) = execute("SELECT max(pos) FROM entries").fetchall()
         known = self._anchor.newest
         pos = max(newest or 0, known.pos if known is not None else 0, after)
@@ -524,25 +506,16 @@ class SqliteStore:
         last = item.records[-1]
         execute(_SET_HEAD, (item.run, last.seq, last.seal))
         if item.row is not None:
-            execute(_INDEX + _INDEX_ROW, _index_values(item.row))
-        return None, Mark(self.id, pos, last.seal), list(item.cuts)
+            self._write_rows([item.row])
+        return Mark(self.id, pos, last.seal)
 
-    def _write_parts(self, cuts: Sequence[Cut]) -> set[bytes]:
-        """What the store lacks of these values. The names of all their parts, which are then known to be whole."""
+    def _write_parts(self, cuts: Sequence[Cut]) -> None:
+        """What the store lacks of these values."""
         ((swept,),) = self._execute("SELECT value FROM meta WHERE key = 'swept'").fetchall() or [(None,)]
-        if swept != self._swept or len(self._sound) > _SOUND_LIMIT:
-            self._sound.clear()  # another process may have deleted what this one has seen
-            self._swept = swept
-        names: set[bytes] = set()
-        for cut in cuts:
-            wanted = lacking(cut, self._sound, self._fetch_writing)
-            rows = [(part.id, part.kind, part.codec, part.size, part.body) for part in wanted]
-            self._in_chunks(_INSERT_PARTS, "(?, ?, ?, ?, ?)", rows, _HEAL_PARTS)
-            names.update(cut.leaves, cut.nodes)
-        return names
-
-    def _remember(self, names: set[bytes]) -> None:
-        self._sound |= names
+        self._sound.under(swept)
+        wanted = {part.id: part for part in self._sound.lacking(cuts, self._fetch_writing)}
+        rows = [(part.id, part.kind, part.codec, part.size, part.body) for part in wanted.values()]
+        self._in_chunks(_INSERT_PARTS, "(?, ?, ?, ?, ?)", rows, _HEAL_PARTS)
 
     def _fetch_writing(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         questions = _part_questions(ids)
@@ -618,9 +591,6 @@ class SqliteStore:
             ) from None
         return Stored(records, head)
 
-    def read_all(self, runs: Sequence[str]) -> list[Stored]:
-        return [self.read(run) for run in runs]
-
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         found = self._parts_of(row for rows in self._look(*_part_questions(ids)) for row in rows)
         if len(found) < len(ids):
@@ -678,45 +648,55 @@ class SqliteStore:
 
     def runs(self, query: RunQuery) -> list[Listed]:
         self._check_list_once()
-        found: list[Listed] = []
-        wanted = query.offset + query.limit
-        before = _NEWEST_FIRST
-        # The filter is applied here and not by SQLite, since a damaged row must show up whatever it says.
-        while len(found) < wanted:
-            rows = self._page(before)
-            if not rows:
-                break
-            listed = [_listed(row) for row in rows]
-            found += [item for item in listed if is_run(item.run) and (item.row is None or matches(query, item.row))]
-            before = rows[-1][0]
-        return found[query.offset : wanted]
+        before = NEWEST
+        if query.before:
+            places = self._ask(_PLACE, (query.before,))
+            before = places[0][0] if places else 0
+        if not is_filtered(query):
+            return collect(query, before, self._page)
+        return collect(query, before, partial(self._found, query), self._rowless())
 
     def lost_rows(self) -> list[str]:
-        found: list[Listed] = []
-        before = _NEWEST_FIRST
-        while rows := self._page(before):
-            found += [item for item in map(_listed, rows) if item.row is None or item.outdated]
-            before = rows[-1][0]
-        return [item.run for item in found if is_run(item.run)]
+        return [listed.run for listed in collect(_EVERYTHING, NEWEST, self._page) if listed.row is None]
 
-    def _page(self, before: int) -> list[tuple[Any, ...]]:
+    def _page(self, before: int, many: int) -> list[Placed]:
         try:
-            rows = self._look((self._list(), (before, _ROWS_PER_LOOK)))[0]
+            rows = self._ask(_LIST, (before, many))
         except JournalCorrupt:
-            rows = self._page_one_by_one(before)
+            rows = self._page_one_by_one(before, many)
+        return self._placed(rows)
+
+    def _found(self, query: RunQuery, before: int, many: int) -> list[Placed]:
+        """By the index that finds the fewest, as far as that can be known; `collect` looks at the rest of the filter."""
+        try:
+            return self._placed(self._ask(*_search(query, before, many)))
+        except JournalCorrupt:
+            return self._page(before, many)  # a row cannot even be read: the whole list tells which
+
+    def _placed(self, rows: list[tuple[Any, ...]]) -> list[Placed]:
         if not all(type(row[0]) is int and type(row[1]) is str and row[0] == row[2] for row in rows):
             raise self._list_damaged()
-        return rows
+        return [Placed(row[0], _listed(row)) for row in rows]
 
-    def _list(self) -> str:
-        return _LIST if self._is_current() else _LIST_FORMAT_1
+    def _rowless(self) -> list[Placed]:
+        """Runs without a row."""
+        lost = [] if self._have_each_other() else self._ask(_ROWLESS, ())
+        return [Placed(n, Listed(run, None)) for n, run in lost]
+
+    def _have_each_other(self) -> bool:
+        """Whether every run has a row, and every row a run. Looked at again only if anything was written since."""
+        version = self._written()
+        if self._compared_at != version:
+            ((same,),) = self._ask(_BOTH, ())
+            self._compared_at, self._agree = version, bool(same)
+        return self._agree
 
     def _check_list_once(self) -> None:
         if not self._list_checked:
-            ((by_table, by_index),) = self._look((_COUNTS, ()))[0]
+            ((by_table, by_index),) = self._ask(_COUNTS, ())
             headless: list[Any] = []
             with contextlib.suppress(JournalCorrupt):  # a damaged cache hides nothing: its rows are then None
-                headless = self._look((_HEADLESS, ()))[0]
+                headless = [] if self._have_each_other() else self._ask(_HEADLESS, ())
             if by_table != by_index or headless:
                 raise self._list_damaged()
             self._list_checked = True
@@ -727,12 +707,19 @@ class SqliteStore:
             cures=restore(self.path),
         )
 
-    def _page_one_by_one(self, before: int) -> list[tuple[Any, ...]]:
+    def _page_one_by_one(self, before: int, many: int) -> list[tuple[Any, ...]]:
         """One damaged row must not hide the others."""
-        try:
-            return self._look((self._list(), (before, 1)))[0]
-        except JournalCorrupt:
-            return self._look((_LIST_BARE, (before, 1)))[0]
+        found: list[tuple[Any, ...]] = []
+        while len(found) < many:
+            try:
+                rows = self._ask(_LIST, (before, 1))
+            except JournalCorrupt:
+                rows = self._ask(_LIST_BARE, (before, 1))
+            if not rows:
+                break
+            found += rows
+            before = rows[0][0]
+        return found
 
     def _look(self, *questions: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
         """The answers to all questions, from one and the same state."""
@@ -834,11 +821,7 @@ class SqliteStore:
                     _empty_log(self._writer)
                 disconnect(self._writer, checkpoint=checkpoint)
             self._anchor.close()
-        _live.discard(self)
-
-    def _refuse_unless_usable(self) -> None:
-        if self._refusal:
-            raise StoreUnavailable(self._refusal)
+        self._note_closed()
 
     def _refuse_if_replaced(self) -> None:
         """A database that was moved away or replaced still accepts commits, which nobody would ever see."""
@@ -858,20 +841,6 @@ def _no_writer_yet(*_: object) -> Never:
 
 class _Refused(Exception):
     """The run's head is not the expected one, or its place is taken."""
-
-
-_live: Final[set[SqliteStore]] = set()
-
-
-def _in_child() -> None:
-    for store in _live:
-        store._refusal = (
-            f"{store.path}: opened in another process (this one, {os.getpid()}, is its child). {NOT_IN_A_CHILD}"
-        )
-    _live.clear()
-
-
-os.register_at_fork(after_in_child=_in_child)
 
 
 # --- statements and rows -----------------------------------------------------------------------------
@@ -911,8 +880,39 @@ def _part_questions(ids: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
 def _index_values(row: IndexRow) -> tuple[Any, ...]:
     labels = _to_json(row.labels).decode()
     values = (row.run, row.workflow, row.status, row.queue, labels, row.created, row.seq)
-    news = (row.wake, row.worker, row.reason)
-    return (*values, _checksum(values + news), *news)
+    more = (
+        row.wake, row.worker, row.reason, row.need, row.address, row.brief, row.until, ",".join(row.marks),
+    )  # fmt: skip
+    return (*values, _checksum(values + more), *more, row.run)
+
+
+def _filters(query: RunQuery) -> tuple[tuple[str, str | None], ...]:
+    """What can be found by an index: first what few runs have. Most runs are done."""
+    filters = (
+        ("need", query.need),
+        ("queue", query.queue or None),
+        ("status", query.status),
+        ("workflow", query.workflow),
+    )
+    return filters if query.status != DONE else (*filters[:2], *reversed(filters[2:]))
+
+
+def _search(query: RunQuery, before: int, many: int) -> tuple[str, tuple[Any, ...]]:
+    """How to find what is asked for, and what `collect` will throw away the rest of."""
+    if query.labels:
+        ((name, value), *_) = query.labels.items()
+        return _LABELLED, (name, value, before, many)
+    wanted = [(column, value) for column, value in _filters(query) if value is not None]
+    if not wanted:
+        return _LIST, (before, many)
+    (first, value), *others = wanted
+    any_need = (first, value) == ("need", ANY)
+    by = "r.need > ''" if any_need else f"r.{first} = ?"
+    by += f" AND r.{first} > ''" if first in ("need", "queue") else ""  # so that SQLite takes the partial index
+    # A plus keeps SQLite from finding rows by that column.
+    also = "".join(f" AND +r.{column} = ?" for column, _ in others)
+    values = [value for _, value in wanted[1 if any_need else 0 :]]
+    return f"{_FIND}{by}{also} AND r.n < ? ORDER BY r.n DESC LIMIT ?", (*values, before, many)
 
 
 def _checksum(values: Iterable[Any]) -> int:
@@ -920,15 +920,18 @@ def _checksum(values: Iterable[Any]) -> int:
 
 
 def _index_row(values: Sequence[Any]) -> IndexRow | None:
-    """The row, if it is what was written: by this version, or by one that knew of no workers."""
-    *known, checksum, wake, worker, reason = values
-    news = () if worker is None else (wake, worker, reason)
+    """The row, if it is what was written."""
+    known, checksum, more = values[:7], values[7], values[8:16]
     try:
-        if checksum != _checksum((*known, *news)):
+        if checksum != _checksum((*known, *more)):
             return None
         run, workflow, status, queue, labels, created, seq = known
-        return IndexRow(run, workflow, status, queue, _labels_of(labels), created, seq, *news)
-    except (msgspec.MsgspecError, TypeError, ValueError):
+        wake, worker, reason, need, address, brief, until, marks = more
+        return IndexRow(
+            run, workflow, status, queue, _labels_of(labels), created, seq, wake, worker, reason,
+            need, address, brief, until, tuple(filter(None, marks.split(","))),
+        )  # fmt: skip
+    except (msgspec.MsgspecError, TypeError, ValueError, AttributeError):
         return None
 
 
@@ -936,8 +939,7 @@ def _listed(row: tuple[Any, ...]) -> Listed:
     run = row[1]
     if len(row) == 3:
         return Listed(run, None)
-    found = _index_row((run, *row[3:]))
-    return Listed(run, found, outdated=found is not None and row[-2] is None)
+    return Listed(run, _index_row((run, *row[3:])))
 
 
 # --- settings ------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Which store a database had, kept beside the anchors, so that a store that vanished is not taken for a new one.
+"""Which store was at an address, kept beside the anchors, so that a store that vanished is not taken for a new one.
 
-An anchor is found by the store's own name, which an emptied database no longer tells. So there is one more small file
-per database, named after its hosts, ports and name (never the user or the password), in the anchor's own format. It is
+An anchor is found by the store's own name, which an emptied server no longer tells. So there is one more small file per
+address, named after its hosts, ports and database (never the user or the password), in the anchor's own format. It is
 read before the server is asked: a store that is noted there was there before, and has to be there now.
 """
 
@@ -17,18 +17,8 @@ from typing import Final
 from surefoot.errors import JournalRegressed
 from surefoot.store.anchor import Anchor, Mark, Unreadable
 
-_PORT: Final = "5432"
 _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9.-]+")
 _NAME_LENGTH: Final = 80
-
-
-def place_of(options: dict[str, str]) -> str:
-    """The database that these settings of a connection lead to, however they are spelled."""
-    hosts = (options.get("host") or options.get("hostaddr") or "").lower().split(",")
-    ports = (options.get("port") or _PORT).split(",")
-    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
-    servers = {f"{host}:{port or _PORT}" for host, port in zip(hosts, ports, strict=True)}
-    return f"{','.join(sorted(servers))}/{options.get('dbname') or options.get('user') or ''}"
 
 
 class Place:

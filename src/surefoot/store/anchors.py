@@ -1,43 +1,35 @@
-"""The anchor of a PostgreSQL store: on the worker's side, so that a server that lost records is noticed.
+"""The anchor of a store on a server: on the worker's side, so that a server that lost records is noticed.
 
-After each commit of this process the position and the seal of its last record go to a small file (`store/anchor.py`),
-named after the store. A server that does not have that record lost it: an old backup was put back, or a standby was
-promoted that had not received everything. Which store the database had is noted as well (`place.py`). The folder is `SUREFOOT_ANCHORS`, or `.surefoot/anchors` where the process
-was started.
+After each commit of this process the position and the seal of its last record go to a small file (`anchor.py`), named
+after the store. A server that does not have that record lost it: an old backup was put back, or a standby was promoted
+that had not received everything. Which store the address had is noted as well (`place.py`). The folder is
+`SUREFOOT_ANCHORS`, or `.surefoot/anchors` where the process was started.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.errors import JournalRegressed, StoreUnavailable
 from surefoot.store.anchor import Anchor, Mark, Unreadable, foreign
-from surefoot.store.postgres import wire
-from surefoot.store.postgres.connection import Connection
-from surefoot.store.postgres.place import Place
+from surefoot.store.place import Place
 
 FOLDER: Final = "SUREFOOT_ANCHORS"
 _DEFAULT: Final = os.path.join(".surefoot", "anchors")
 
-_KNOWN: Final = b"""
-    SELECT (SELECT seal FROM surefoot.entries WHERE pos = $1) IS NOT DISTINCT FROM $2
-        OR EXISTS (SELECT FROM surefoot.quarantine WHERE pos = $1 AND seal = $2)
-        OR EXISTS (SELECT FROM surefoot.erased WHERE positions @> $1),
-        coalesce((SELECT max(pos) FROM surefoot.entries), 0)"""
-_INSTEAD: Final = b"""
-    SELECT e.run, e.seq, e.epoch, e.at, e.kind, e.schema, e.codec, e.key, e.body, e.seal, b.seal
-    FROM surefoot.entries e LEFT JOIN surefoot.entries b ON b.run = e.run AND b.seq = e.seq - 1 WHERE e.pos = $1"""
-_NUMBER, _BYTES = wire.to_int, wire.to_bytes
-_RECORD: Final = (wire.to_text, *[_NUMBER] * 7, _BYTES, _BYTES, lambda value: value or GENESIS)
 
 log = logging.getLogger("surefoot")
 
 
-class Anchoring:
+Known = Callable[[Mark], tuple[bool, int]]
+"""Whether the server has that record, or a good reason not to have it; and where its records end."""
+
+
+class Anchors:
     """Not thread-safe by itself: the store's writing lock covers it."""
 
     def __init__(self, store: bytes, where: str, place: Place) -> None:
@@ -77,14 +69,13 @@ class Anchoring:
                 self._where, error, FOLDER,
             )  # fmt: skip
 
-    def check(self, connection: Connection, *, silence: float) -> None:
+    def check(self, known: Known) -> None:
         """Whether the server still has what it acknowledged."""
         mark = self.newest
         if mark is None:
             return
-        params = (wire.integer(mark.pos), wire.raw(mark.seal))
-        ((known, found),) = connection.ask(_KNOWN, params, (wire.to_bool, _NUMBER), silence=silence)
-        if not known and not self._is_damage(connection, mark, silence):
+        is_known, found = known(mark)
+        if not is_known:
             raise self.regressed(
                 f"the database ends at record {found}" if found < mark.pos else "that one is not there"
             )
@@ -108,15 +99,6 @@ class Anchoring:
             self._anchor.close()
             self._anchor = None
             self._given_up = True
-
-    def _is_damage(self, connection: Connection, mark: Mark, silence: float) -> bool:
-        """Another history has records that hold. One that does not is damaged, and whoever reads its run is told so."""
-        rows = connection.ask(_INSTEAD, (wire.integer(mark.pos),), _RECORD, silence=silence)
-        if not rows:
-            return False
-        *fields, before = rows[0]
-        record = Record(*fields)
-        return not Sealer(self._store, record.run).holds(record, before)
 
     def _read(self, anchor: Anchor) -> None:
         try:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from surefoot.store.contract import Limit, Wanted
-from surefoot.store.rules import ALWAYS, Ready, Room, choose, earliest, micros, room, serves
+from surefoot.store.rules import ALWAYS, Ready, Room, choose, due_by, earliest, micros, room, serves
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
@@ -41,6 +41,10 @@ _DUE: Final = (
 _CLAIMED: Final = (
     "SELECT run, workflow, queue FROM runs WHERE worker > '' AND worker = ? AND (held IS NULL OR held <= ?)"
 )
+_NAMED: Final = (
+    "SELECT run, workflow, queue, wake, worker FROM runs WHERE run IN (SELECT value FROM json_each(?)) "
+    "AND (held IS NULL OR held <= ?)"
+)
 _CLAIMS: Final = "SELECT worker, run FROM runs WHERE worker > '' AND queue = ?"
 _HELD: Final = "SELECT run FROM runs WHERE held > ? AND queue = ?"
 _STARTED: Final = "SELECT count(*), min(at) FROM starts WHERE queue = ? AND at > ? AND at <= ?"
@@ -57,15 +61,37 @@ class Found(NamedTuple):
 
 def find(ask: Ask, wanted: Wanted, gone: Collection[str]) -> Found:
     """What could be taken up now; `gone` are the workers that are dead."""
+    ready, wakes = _named(ask, wanted, gone) if wanted.only else _in_lanes(ask, wanted, gone)
+    queues = {one.queue for one in ready}
+    rooms = {limit.queue: _room(ask, wanted, limit, gone) for limit in wanted.limits if limit.queue in queues}
+    chosen, opens = choose(ready, rooms, wanted.limit)
+    return Found(chosen, earliest(opens, *wakes))
+
+
+def _in_lanes(ask: Ask, wanted: Wanted, gone: Collection[str]) -> tuple[list[Ready], list[int | None]]:
+    """Those that are ready, and when the next ones are."""
     lanes = [lane for lane in ask(_LANES, (_json(wanted.workflows), wanted.now)) if serves(wanted, lane[0], lane[1])]
     ready = _left_behind(ask, wanted, gone)
     for workflow, queue, due, _ in lanes:
         if due:
-            ready += map(Ready._make, ask(_DUE, (workflow, queue, wanted.now, wanted.now, wanted.limit)))
-    queues = {one.queue for one in ready}
-    rooms = {limit.queue: _room(ask, wanted, limit, gone) for limit in wanted.limits if limit.queue in queues}
-    chosen, opens = choose(ready, rooms, wanted.limit)
-    return Found(chosen, earliest(opens, *(wake for _, _, _, wake in lanes)))
+            ready += map(Ready._make, ask(_DUE, (workflow, queue, due_by(wanted), wanted.now, wanted.limit)))
+    return ready, [wake for _, _, _, wake in lanes]
+
+
+def _named(ask: Ask, wanted: Wanted, gone: Collection[str]) -> tuple[list[Ready], list[int | None]]:
+    """The same of the runs that are named."""
+    ready: list[Ready] = []
+    wakes: list[int | None] = []
+    for run, workflow, queue, wake, worker in ask(_NAMED, (_json(wanted.only), wanted.now)):
+        if not serves(wanted, workflow, queue):
+            continue
+        if worker in gone or (worker == wanted.worker and run not in wanted.driven):
+            ready.append(Ready(ALWAYS, run, queue))
+        elif wake is not None and wake <= due_by(wanted):
+            ready.append(Ready(wake, run, queue))
+        elif wake is not None and wake > wanted.now:
+            wakes.append(wake)
+    return ready, wakes
 
 
 def take(ask: Ask, wanted: Wanted, gone: Collection[str]) -> Found:

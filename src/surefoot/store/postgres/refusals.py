@@ -13,15 +13,20 @@ from surefoot.errors import (
     SurefootError,
     UsageError,
 )
-from surefoot.store.postgres.connection import Rejected
+from surefoot.store import failure
+from surefoot.store.failure import Rejected
 
-PASSING: Final = frozenset({"40001", "40P01", "55P03", "57014", "53300", "53200", "55006"})
+_PASSING: Final = frozenset({"40001", "40P01", "55P03", "57014", "53300", "53200", "55006"})
 """Nothing has happened, and the same may well succeed a moment later: serialization failures, deadlocks, time-outs,
 too many connections, no memory."""
 
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
 _NOT_OURS: Final = frozenset({"42P01", "42703", "42883", "3F000", "42804"})
 _UNSTORABLE: Final = frozenset({"22021", "22P05", "22P02", "54000", "22003"})
+
+
+def passing(error: Rejected) -> bool:
+    return error.code in _PASSING
 
 
 def explain(error: Rejected, where: str) -> SurefootError:
@@ -67,11 +72,7 @@ def unreachable(where: str, why: str, seconds: float) -> StoreUnavailable:
             f"{where}: the server was reached, and refused the connection: {why}. Check the database, the user and the "
             "password in the URL, and the server's pg_hba.conf; a database is made with createdb NAME."
         )
-    tried = f" Tried for {seconds:.0f} s." if seconds >= 1 else ""
-    return StoreUnavailable(
-        f"{where}: the server cannot be reached: {why}.{tried} Nothing that was acknowledged is lost; what was under way "
-        "is found out by reading at the next resume."
-    )
+    return failure.unreachable(where, why, seconds)
 
 
 def no_store(where: str) -> NotFound:

@@ -1,6 +1,6 @@
-"""This process's sign of life in the database: a row that a thread of its own renews, by the server's clock.
+"""This process's sign of life on a server: a note that a thread of its own renews, by the server's clock.
 
-A worker is alive as long as its lease runs. The thread uses a connection that nobody else uses, and no code of the
+A worker is alive as long as its lease runs. The thread has a connection that nobody else uses, and no code of the
 user's can block it. Whether the lease still runs is judged here from when the last renewal that succeeded was *sent*,
 by a clock that also counts sleep: the server cannot have counted from an earlier moment, so whoever is told "it runs"
 is seen as alive by everybody.
@@ -9,20 +9,17 @@ is seen as alive by everybody.
 from __future__ import annotations
 
 import logging
-import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from surefoot.errors import SurefootError
+from surefoot.store.channel import Manners
+from surefoot.store.failure import Lost, Rejected
+from surefoot.store.host import HostLock
 from surefoot.store.liveness import remember
-from surefoot.store.postgres import wire
-from surefoot.store.postgres.connection import Connection, Lost, Rejected
-from surefoot.store.postgres.failure import explain, unreachable
-from surefoot.store.postgres.host import HostLock
 
 CLOCK_SECONDS: Final = 5.0
 """Clocks that differ by more are worth a warning."""
@@ -30,12 +27,6 @@ CLOCK_SECONDS: Final = 5.0
 _MARGIN: Final = 0.1
 """Of the lease: so much earlier we count it as over than the server does."""
 _PAUSE_SECONDS: Final = 0.2
-_SWEEP_EVERY: Final = 100
-_RENEW: Final = b"SELECT surefoot.renew_2($1, $2, $3, $4, $5)"
-_RENEW_FORMAT_1: Final = b"SELECT surefoot.renew_1($1, $2, $3, $4)"
-_NO_SUCH_FUNCTION: Final = "42883"
-_LEAVE: Final = b"DELETE FROM surefoot.workers WHERE worker = $1"
-_SWEEP: Final = b"DELETE FROM surefoot.workers WHERE expires < clock_timestamp() - interval '1 day'"
 
 log = logging.getLogger("surefoot")
 
@@ -71,21 +62,35 @@ class ServerClock:
         return micros + int((boot_seconds() - at) * 1e6)
 
 
+class Signs(Protocol):
+    """How a server is told that this process lives. Used by one thread at a time; a lost connection is made again."""
+
+    def connect(self) -> None:
+        """Make a connection, unless there is one."""
+
+    def renew(self, name: str, about: str, silence: float) -> int:
+        """The lease runs anew, from the server's now, which is the answer, in microseconds since 1970."""
+
+    def leave(self, name: str, silence: float) -> None:
+        """Others see this worker as dead at once."""
+
+    def close(self) -> None: ...
+
+
 class Lease:
     def __init__(
-        self, open_: Callable[[], Connection], where: str, clock: ServerClock, seconds: float,
-        lock: Callable[[], HostLock],
+        self, signs: Signs, where: str, clock: ServerClock, seconds: float, lock: Callable[[], HostLock],
+        manners: Manners,
     ) -> None:  # fmt: skip
-        self._open = open_
+        self._signs = signs
         self._where = where
         self._clock = clock
         self._seconds = seconds
         self._lock = lock
+        self._manners = manners
         self._name = ""
         self._about = ""
-        self._format = 2
         self._sent = 0.0
-        self._connection: Connection | None = None
         self._joining = threading.Lock()
         self._over = threading.Event()
         self._hurry = threading.Event()
@@ -98,7 +103,7 @@ class Lease:
         """How often the lease ran out before it was renewed."""
 
     def join(self) -> str:
-        """The identity of this process. Its row is made, and its thread started, at the first call."""
+        """The identity of this process. Its first sign is given, and its thread started, at the first call."""
         if not self._name:
             with self._joining:
                 if not self._name:
@@ -108,23 +113,28 @@ class Lease:
     def holds(self) -> bool:
         return boot_seconds() < self._sent + self._seconds * (1 - _MARGIN)
 
+    def say(self, about: str) -> None:
+        """What others read about this worker from here on; if the server is away, as soon as it is back."""
+        self._about = about
+        self._said.clear()
+        self.join()
+        self._hurry.set()
+        self._said.wait(self._silence)
+
     def leave(self, *, in_good_order: bool) -> None:
         """Stop renewing; in good order, others see this worker as dead at once."""
         self._over.set()
         self._hurry.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=self._seconds)
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
         if self._name:
             self._lock().leave()
         if in_good_order and self._name:
             try:
-                connection.ask(_LEAVE, [wire.text(self._name)], (), silence=self._silence)
+                self._signs.leave(self._name, self._silence)
             except (Lost, Rejected):
                 log.warning("%s: this worker could not sign off; its lease runs out by itself.", self._where)
-        connection.close()
+        self._signs.close()
 
     @property
     def _silence(self) -> float:
@@ -136,19 +146,18 @@ class Lease:
         try:
             self._renew(name)
         except Lost as error:
-            raise unreachable(self._where, str(error), 0) from error
+            raise self._manners.unreachable(self._where, str(error), 0) from error
         except Rejected as error:
-            raise explain(error, self._where) from error
+            raise self._manners.explain(error, self._where) from error
         remember(name)
         self._name = name
         self._thread = threading.Thread(target=self._beat, name="surefoot-lease", daemon=True)
         self._thread.start()
 
     def _renew(self, name: str) -> None:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._open()
+        self._signs.connect()
         sent, about = boot_seconds(), self._about
-        now = self._asked(self._connection, name, about)
+        now = self._signs.renew(name, about, self._silence)
         if self._name and sent > self._sent + self._seconds:
             self.losses += 1
         self._sent = sent
@@ -156,33 +165,6 @@ class Lease:
         self._clock.note(now)
         if about == self._about:
             self._said.set()
-        if self.renewals % _SWEEP_EVERY == 0:
-            self._connection.ask(_SWEEP, (), (), silence=self._silence)
-
-    def say(self, about: str) -> None:
-        """What others read about this worker from here on; if the server is away, as soon as it is back."""
-        self._about = about
-        self._said.clear()
-        self.join()
-        self._hurry.set()
-        self._said.wait(self._silence)
-
-    def _asked(self, connection: Connection, name: str, about: str) -> int:
-        params = [wire.text(name), wire.text(socket.gethostname()), wire.integer(os.getpid()), self.length]
-        if self._format == 2:
-            try:
-                ((now,),) = connection.ask(_RENEW, [*params, wire.text(about)], (wire.to_int,), silence=self._silence)
-                return int(now)
-            except Rejected as error:
-                if error.code != _NO_SUCH_FUNCTION:
-                    raise
-                self._format = 1  # Nobody has brought the store up to date: it works, and says less.
-        ((now,),) = connection.ask(_RENEW_FORMAT_1, params, (wire.to_int,), silence=self._silence)
-        return int(now)
-
-    @property
-    def length(self) -> wire.Param:
-        return wire.interval(self._seconds)
 
     def _beat(self) -> None:
         pause = self._seconds / 3

@@ -17,19 +17,18 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, cast
 
 import apsw
-from msgspec import Struct
 
 from surefoot.errors import JournalCorrupt, StoreFull, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable
+from surefoot.store.backend import Backup, Verify, Watch
 from surefoot.store.contract import Store
-from surefoot.store.open import no_file
-from surefoot.store.sqlite import SqliteStore
-from surefoot.store.sqlite_file import anchor_path, connect, disconnect, explain, snapshot
+from surefoot.store.sqlite.files import anchor_path, connect, disconnect, explain, snapshot
+from surefoot.store.sqlite.store import SqliteStore
 
 KEEP: Final = 3
 
@@ -38,27 +37,10 @@ _PARTIAL: Final = ".partial"
 _SIDES: Final = ("", "-anchor", "-wal", "-shm", "-journal", "-workers")
 _BUSY_SECONDS: Final = 10.0
 
-Watch = Callable[[int, int], object]
-"""Told how many pages are copied, of how many."""
-Verify = Callable[[Store], str]
-"""Looks at the copy as a store; answers with what is wrong, or with nothing."""
 
-
-class Backup(Struct, frozen=True):
-    """A verified copy."""
-
-    path: str
-    bytes: int
-    records: int
-    """Up to which record of the store."""
-    removed: list[str]
-    """Older copies that went."""
-
-
-def back_up(store: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
+def back_up(opened: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
     """Copy an open store into a folder (named by time, the newest three are kept) or to a file that is not there."""
-    if not isinstance(store, SqliteStore):
-        raise no_file(store.url)
+    store = cast("SqliteStore", opened)
     into_folder = os.path.isdir(path) or path.endswith(os.sep)
     folder = os.path.realpath(path if into_folder else os.path.dirname(path) or ".")
     target = os.path.join(folder, _name(store, now) if into_folder else os.path.basename(path))

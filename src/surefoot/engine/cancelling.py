@@ -75,6 +75,7 @@ def _end(runtime: Runtime, run_id: str) -> None:
     if found is None or found[0].status in ENDED or start.driven_elsewhere(runtime, found[0]):
         return
     session = Session(runtime, *found)
+    children = session.state.children  # Of whoever let go of it. Once it is claimed, it waits for nobody.
     try:
         drive.go_live(session)
         left = what_is_left(session)
@@ -82,7 +83,7 @@ def _end(runtime: Runtime, run_id: str) -> None:
         session.journal.append(RunCancelled(left))
         if (created := session.state.created) is not None and created.child_of:
             parents.tell(runtime, run_id, created.child_of)
-        for child in found[0].children:
+        for child in children:
             parents.cancel(runtime, child, run_id)
     except Fenced:
         return  # Somebody took the run up at this moment, and sees the request at its first verb.

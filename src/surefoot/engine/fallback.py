@@ -289,7 +289,8 @@ def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> St
 
     Answers with the store to go on with: a new handle, if its database had to be built anew.
     """
-    if error.facts.get("structure"):
+    # An index that disagrees with its table hides entries, and hides what is written now as well: that is looked for first.
+    if error.facts.get("structure") or (store.file and store.flaws()):
         if not store.file:
             raise error
         url = store.url

@@ -122,6 +122,8 @@ class Leg(Struct, frozen=True, omit_defaults=True):
     """What the user's own function saw of the world."""
     calls: dict[str, tuple[str, str]] = {}
     """The recorded calls: arguments and result, by address."""
+    unread: str = ""
+    """Why they cannot be read, by name: whoever looks at the run is told."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +306,8 @@ class Stage:
             ended = Leg(Ending.DIED, text="it raises KeyboardInterrupt by itself", kind="KeyboardInterrupt")
         watch.watching = False
         watch.land()
-        return msgspec.structs.replace(ended, look=task.world.end(), calls=_calls(task.run))
+        calls, unread = _calls(task.run)
+        return msgspec.structs.replace(ended, look=task.world.end(), calls=calls, unread=unread)
 
     def _answered(self, stop: Stopped, watch: Watch) -> Leg:
         """A person, too, may find that the store is damaged."""
@@ -361,11 +364,13 @@ def _settled(run: Run, stop: Stopped, events: Sequence[Event]) -> str:
     return ""
 
 
-def _calls(run_id: str) -> dict[str, tuple[str, str]]:
+def _calls(run_id: str) -> tuple[dict[str, tuple[str, str]], str]:
     try:
-        return {call.address: (call.args, call.result) for call in get_run(run_id).steps()}
+        return {call.address: (call.args, call.result) for call in get_run(run_id).steps()}, ""
+    except Damaged as error:
+        return {}, type(error).__name__
     except SurefootError:
-        return {}  # How the run ended says why.
+        return {}, ""  # How the run ended says why.
 
 
 def _make_store(folder: Path) -> None:

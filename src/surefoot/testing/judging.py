@@ -591,6 +591,8 @@ class Case:
             return Verdict(f"loud: {leg.kind or leg.ending}")
         if leg.ending is not Ending.DONE and not self._is_our_failure():
             return Verdict("", [replace(wrong, what=f"{where}: {wrong.what}") for wrong in self._ending()])
+        if self._is_told_later():
+            return Verdict(f"loud: {leg.unread}")
         if leg.ending is not Ending.DONE or self._is_off():
             what = _told(leg.text) or (self._seen().removeprefix(": ") or self._results())
             return Verdict("", [Wrong(SILENT, self._task.workflow.name, f"{where}: {what}")])
@@ -606,6 +608,12 @@ class Case:
         if leg.ending is Ending.FAILED and leg.kind in _STORE_ERRORS:
             return True
         return self._failed_as_declared() is not None or (leg.kind == "StepFailed" and bool(self._gave_up()))
+
+    def _is_told_later(self) -> bool:
+        """All was done right, with what could be read; and whoever looks at the run from then on is told of the damage."""
+        leg = self._found.leg
+        right = leg.ending is Ending.DONE and not self._differences and _same(self._right.leg.value, leg.value)
+        return right and bool(leg.unread)
 
     def _is_our_failure(self) -> bool:
         """What surefoot itself raised, and no call of the user's: whoever reads it can change nothing about it."""

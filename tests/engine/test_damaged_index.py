@@ -49,11 +49,10 @@ def test_a_run_whose_entries_are_hidden_by_the_index_goes_on_with_all_of_them(ow
     def new():
         return [pay("ada"), pay("bob")]
 
-    sf.configure(store="sqlite:///runs.db")
     with pytest.raises(Cut):
         old.run(NAME)
     close_all()
-    flip_in_index(own_folder / "runs.db", NAME, nth)
+    flip_in_index(own_folder / ".surefoot" / "runs.db", NAME, nth)
 
     assert new.run(NAME) == ["paid ada", "paid bob"]
     assert ledger.lines == ["pay ada", "pay bob"]

@@ -181,7 +181,7 @@ class RunState:
         self.value: Any = None
         self.error: Any = None
         self.left: tuple[str, ...] = ()
-        """Effects that it has left in doubt or undone, once it has ended: a person should look at them."""
+        """Effects that it has left in doubt or done, once it has ended: a person should look at them."""
         self._left_by_segments = 0
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None
@@ -336,7 +336,8 @@ class RunState:
             return asks and past.state in DOUBTFUL
         if stop.reason == "WaitingForAnswer":
             expired = past.due is not None and now_due(past.due)
-            came = past.kind == "wait" and self.event_for(past.name) is not None
+            # Also one of another name: the code may wait for that by now.
+            came = past.kind == "wait" and any(not event.taken for event in self.events)
             return past.state is PastState.OPEN and not expired and not came
         return False
 
@@ -371,11 +372,14 @@ class RunState:
         past = self.calls.get(address)
         if past is None:
             past = self.calls[address] = Past(address, kind, state, record.at)
-            past.first = record.seq
+            past.first, past.claimant = record.seq, self._who
         else:
             past.state = state
+            if (
+                kind != "effect"
+            ):  # Of one, whoever made an attempt is asked about it; others only tell what became of it.
+                past.claimant = self._who
         past.epoch, past.seq = record.epoch, record.seq
-        past.claimant = self._who
         return past
 
 
@@ -505,11 +509,12 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     before = state.calls.get(entry.address)
     unproven = before is not None and (before.unproven or before.state is PastState.IN_DOUBT)
     past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
+    past.claimant = state._who
     past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
     past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
     # What comes of this attempt, it tells by itself: whoever was asked before spoke of an earlier one.
     past.cleared_by, past.learned_by = past.learned_by or past.cleared_by, ""
-    past.defaults = entry.defaults
+    past.defaults, past.origin = entry.defaults, entry.origin
     if past.rewound:
         past.first = record.seq  # It runs again here: what comes before it now came before it.
     past.suspected = past.rewound = past.reopened = past.gave_up = past.outcome_lost = False
@@ -730,7 +735,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
                 again.lands, again.taken_from = past.lands, state.left_in(past)
             # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
             again.args, again.executed_with = past.args, past.digest or past.executed_with
-            again.defaults, again.marked = past.defaults, past.marked
+            again.defaults, again.marked, again.origin = past.defaults, past.marked, past.origin
         else:
             del state.calls[address]
         state.calls.pop(approval_of(address), None)  # A yes is for one execution.

@@ -154,6 +154,39 @@ def test_what_is_kept_is_named_by_the_call_of_today(cli, standing):
     assert lines()[-3:] == ["b", "stay", "c"]
 
 
+def test_a_recorded_call_that_the_code_goes_on_without(cli):
+    """The command that the stop prints works, for this run."""
+
+    @sf.effect(name="send")
+    def send(to):
+        with open("ledger", "a") as ledger:
+            ledger.write(f"{to}\n")
+
+    @sf.workflow(name="fewer")
+    def fewer(*names):
+        for name in names:
+            send(name)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fewer.run("f-1", "a", "b")
+
+    @sf.workflow(name="fewer")
+    def fewer(*names):
+        send(names[0])
+        return "done"
+
+    with pytest.raises(sf.CodeChanged, match="surefoot match f-1 'send#2' --keep"):
+        fewer.run("f-1", "a", "b")
+
+    done = cli("match", "f-1", "send#2", "--keep", "--by", "ann")
+
+    assert done.code == 0, done.err
+    assert "recorded: run f-1, send#2 is kept, said by ann" in done.out
+    assert fewer.run("f-1", "a", "b") == "done"
+    assert lines() == ["a", "b"]
+
+
 def test_an_effect_in_doubt_is_settled_first(cli):
     @sf.effect(name="send")
     def send(to):

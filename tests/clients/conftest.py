@@ -14,7 +14,7 @@ BODY = b'{"id": "x", "error": {"message": "no", "type": "t"}}'
 
 class Server:
     """`/402` answers 402, `/silent` nothing, `/cut` closes, `/half` closes within the answer, `/away` redirects to a
-    port that refuses. `/500-404` answers 500 the first time, 404 the second.
+    port that refuses. `/500-404` answers 500 the first time, 404 the second; `/cut-404` closes the first time.
     """
 
     def __init__(self, refused: int) -> None:
@@ -46,6 +46,9 @@ class Server:
             connection.close()
 
     def _answer(self, connection: socket.socket, how: str) -> None:
+        first, _, then = how.partition("-")
+        if then.isdigit():
+            how = then if sum(path.endswith(how) for path in self.requests) > 1 else first
         if how == "silent":
             return
         if how == "half":
@@ -58,9 +61,7 @@ class Server:
                 b"HTTP/1.1 302 Found\r\nLocation: /404\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             )
         elif how != "cut":
-            first, _, then = how.partition("-")
-            status = then if then and sum(path.endswith(how) for path in self.requests) > 1 else first
-            head = f"HTTP/1.1 {status} Said\r\nContent-Length: {len(BODY)}\r\nContent-Type: application/json\r\n"
+            head = f"HTTP/1.1 {how} Said\r\nContent-Length: {len(BODY)}\r\nContent-Type: application/json\r\n"
             connection.sendall(head.encode() + b"Connection: close\r\n\r\n" + BODY)
         connection.shutdown(socket.SHUT_RDWR)
         connection.close()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -117,6 +119,50 @@ def test_a_plain_client_fails_only_where_nothing_was_done(client, how, server, r
     assert outcome(PLAIN[client], url_of(server, refused, how)) == EXPECTED[how]
 
 
+def with_aiohttp_that_connects(url: str) -> None:
+    async def post() -> None:
+        limit = aiohttp.ClientTimeout(sock_connect=SECONDS)
+        async with aiohttp.ClientSession(timeout=limit) as session, session.post(url):
+            pass
+
+    asyncio.run(post())
+
+
+CONNECTING = {"httpx": with_httpx, "requests": with_requests, "aiohttp": with_aiohttp_that_connects}
+
+
+@pytest.fixture
+def full():
+    """A port where nobody accepts, and the queue is full: a connection is neither made nor refused."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+        for one in waiting:
+            one.close()
+
+
+@pytest.mark.parametrize("client", CONNECTING)
+def test_a_time_out_while_connecting_has_sent_nothing(client, full):
+    """The clients make it of a bare TimeoutError, which by itself would prove nothing."""
+    assert outcome(CONNECTING[client], f"http://127.0.0.1:{full}/") == FAILED
+
+
+@pytest.mark.parametrize("client", ["httpx", "requests"])
+def test_a_time_out_while_connecting_says_nothing_of_the_request_before_it(client, server, full):
+    """One host did not answer in time, and the next one could not be reached: the first may have done it."""
+
+    def one_after_the_other(url: str) -> None:
+        try:
+            CONNECTING[client](url)
+        except Exception:
+            CONNECTING[client](f"http://127.0.0.1:{full}/")
+
+    assert outcome(one_after_the_other, f"http://127.0.0.1:{server.port}/silent") == DOUBT
+
+
 @pytest.mark.parametrize("how", ["refused", "silent", "cut", "half", "away"])
 def test_urllib3_tries_by_itself_and_only_tries_that_were_not_sent_count_as_none(how, server, refused):
     """It connects four times by default; what matters is whether one of them got through."""
@@ -125,9 +171,6 @@ def test_urllib3_tries_by_itself_and_only_tries_that_were_not_sent_count_as_none
 
 def test_a_retry_that_is_not_sent_says_nothing_of_the_try_before(refused):
     """A PUT is cut off after it was sent, and the server goes down: the last word is "connection refused"."""
-    import socket
-    import threading
-
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
 
@@ -151,6 +194,70 @@ def test_a_retry_that_is_not_sent_says_nothing_of_the_try_before(refused):
     assert found == DOUBT
 
 
+def with_requests_that_retry(url: str) -> None:
+    retry = urllib3.Retry(total=2, backoff_factor=0, status_forcelist=[503], allowed_methods=None)
+    with requests.Session() as session:
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retry))
+        session.post(url, timeout=SECONDS).raise_for_status()
+
+
+@pytest.mark.parametrize("how", ["cut-404", "503-422", "404"])
+def test_a_refusal_of_requests_counts_only_if_it_answers_to_the_first_try_that_was_sent(how, server, refused):
+    """The order was taken, and its answer lost. The adapter sent it again: "no such thing", "there is one already"."""
+    expected = FAILED if how == "404" else DOUBT
+
+    assert outcome(with_requests_that_retry, url_of(server, refused, how)) == expected
+
+
+def test_tries_that_were_not_sent_take_nothing_from_a_refusal_of_requests(server, refused):
+    """The adapter could not connect at first. That try reached nobody."""
+    unsent = urllib3.exceptions.NewConnectionError(None, "refused")  # type: ignore[arg-type]
+    tried = urllib3.util.retry.RequestHistory("POST", "/402", unsent, None, None)
+
+    def post(url: str) -> None:
+        response = requests.post(url, timeout=SECONDS)
+        response.raw.retries = response.raw.retries.new(history=(tried,))
+        response.raise_for_status()
+
+    assert outcome(post, url_of(server, refused, "402")) == FAILED
+
+
+def aiohttp_sending(method: str) -> Callable[[str], None]:
+    def call(url: str) -> None:
+        async def send() -> None:
+            limit = aiohttp.ClientTimeout(total=SECONDS)
+            async with aiohttp.ClientSession(timeout=limit) as session, session.request(method, url) as response:
+                response.raise_for_status()
+
+        asyncio.run(send())
+
+    return call
+
+
+@pytest.mark.parametrize("how", ["cut-404", "404"])
+@pytest.mark.parametrize(
+    ("method", "expected"), [("DELETE", DOUBT), ("put", DOUBT), ("POST", FAILED), ("patch", FAILED)]
+)
+def test_a_refusal_of_aiohttp_counts_only_for_what_it_sends_once(method, expected, how, server, refused):
+    """It deleted, the connection was lost, and it sent the request again without a word: the answer is 404."""
+    found = outcome(aiohttp_sending(method), url_of(server, refused, how))
+
+    assert found == (DOUBT if how == "cut-404" else expected)
+    assert len(server.requests) == (2 if (how, expected) == ("cut-404", DOUBT) else 1), "why one is not believed"
+
+
+@pytest.mark.parametrize(("how", "expected"), [("refused", FAILED), ("402", FAILED), ("cut-404", DOUBT)])
+def test_a_transport_of_httpx_with_retries_only_connects_again(how, expected, server, refused):
+    """So a refusal stays one, and a request that was cut off is not sent twice behind our back."""
+
+    def put(url: str) -> None:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=2), timeout=SECONDS) as client:
+            client.put(url).raise_for_status()
+
+    assert outcome(put, url_of(server, refused, how)) == expected
+    assert len(server.requests) == (how != "refused")
+
+
 async def _async_post(url: str) -> None:
     async with httpx.AsyncClient(timeout=SECONDS) as client:
         (await client.post(url)).raise_for_status()
@@ -172,6 +279,23 @@ def test_the_same_holds_in_an_async_effect(how, server, refused):
     with pytest.raises(Exception) as raised:
         asyncio.run(go())
     assert (DOUBT if isinstance(raised.value, sf.InDoubt) else FAILED) == EXPECTED[how]
+
+
+def test_a_host_with_two_addresses_where_nobody_listens_got_nothing(refused, monkeypatch):
+    """anyio tells of both in a group; it is one request all the same."""
+    both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{n}", refused)) for n in (1, 2)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    causes = []
+
+    def post(url: str) -> None:
+        try:
+            asyncio.run(_async_post(url))
+        except httpx.ConnectError as error:
+            causes.append(error.__context__.__context__.__cause__)
+            raise
+
+    assert outcome(post, f"http://two.invalid:{refused}/") == FAILED
+    assert isinstance(causes[0], ExceptionGroup), "else this test shows nothing"
 
 
 # -- clients that retry by themselves ---------------------------------------------------------------------

@@ -19,8 +19,8 @@ SECONDS = 0.5
 FAILED, DOUBT = "failed", "in doubt"
 
 
-def outcome(call: Callable[[], object]) -> str:
-    @sf.effect
+def outcome(call: Callable[[], object], **options: object) -> str:
+    @sf.effect(**options)
     def send() -> None:
         call()
 
@@ -186,6 +186,25 @@ def test_a_row_that_the_database_does_not_take_was_not_written():
             db.close()
 
     assert outcome(insert) == FAILED
+
+
+def test_several_rows_without_a_transaction_are_in_doubt_once_the_effect_says_that_it_makes_several_requests(tmp_path):
+    """sqlite3 leaves no trace of `executemany` in what it raises, nor of autocommit: only the effect can tell."""
+    path = tmp_path / "shop.db"
+
+    def insert() -> None:
+        db = sqlite3.connect(path, isolation_level=None)
+        try:
+            db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+            db.executemany("INSERT INTO t VALUES (?)", [(1,), (2,), (1,)])
+        finally:
+            db.close()
+
+    assert outcome(insert, not_done=()) == DOUBT
+
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT id FROM t").fetchall() == [(1,), (2,)], "why it says so"
+    db.close()
 
 
 def test_a_database_that_cannot_be_reached_may_be_one_that_was_lost(refused, server):

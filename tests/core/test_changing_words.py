@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from surefoot.core import changing, values
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastState, no_longer_asked
 from surefoot.core.matching import Asked
 
 
@@ -45,6 +45,32 @@ def test_a_new_effect_that_may_be_a_renamed_one():
     assert stop.cures[-1] == ("neither?", "put the old code back and run job-1 again")
 
 
+def test_what_no_loaded_code_has_may_have_been_called_as_a_plain_function():
+    """Renamed, and without its decorator: to say that nothing was executed would be a guess."""
+    pay = past("pay#1")
+
+    stop = changing.new_effect(
+        "r", asked("notify#1"), [pay], alike=0, in_use=NONE, nothing=True, unknown=frozenset({"pay"})
+    )
+    ended = no_longer_asked("r", [pay], unknown=frozenset({"pay"}))
+
+    assert "No effect was executed. If pay has lost its decorator, the replay has called it" in stop.message
+    assert "If pay has lost its decorator, the replay has called it" in ended.message
+    assert "lost its decorator" not in no_longer_asked("r", [pay]).message
+
+
+@pytest.mark.parametrize(("state", "keeps"), [(PastState.STARTED, False), (PastState.DONE, True)])
+def test_a_child_run_whose_workflow_is_another_one_is_told_of_the_workflow(state, keeps):
+    """`child` is our own verb: nobody can put a decorator on it. One that has not ended needs its own workflow."""
+    child = past("child#1", kind="step", state=state)
+
+    stop = changing.other_arguments("r", child, "child#1", "child", b'{"workflow":"sub"}', b'{"workflow":"kid"}')
+
+    assert stop.cures[0] == ("the same workflow, renamed?", '@sf.workflow(was="sub") on kid')
+    assert ("surefoot match r 'child#1' --keep" in cures(stop)) is keeps
+    assert not any("on child" in cure or "--rerun" in cure for cure in cures(stop))
+
+
 def test_one_that_was_moved_is_told_its_scope():
     stop = changing.new_effect(
         "r", asked("[eu]/send#1", "[eu]/", "send"), [past("send#1")], alike=1, in_use=NONE, nothing=True
@@ -62,12 +88,48 @@ def test_one_from_another_scope_is_told_its_label():
     assert 'was= on its scope: sf.scope("…", was="b")' in cures(stop)
 
 
+@pytest.mark.parametrize(
+    ("recorded", "now", "cure"),
+    [
+        ("send#1", "gather#1.0/send#1", 'sf.gather(…, was="")'),
+        ("[a]/send#1", "map#1.2/send#1", 'sf.map(…, was="a")'),
+        ("gather#1.0/send#1", "send#1", None),
+    ],
+)
+def test_of_branches_only_what_their_verb_can_say_is_offered(recorded, now, cure):
+    """`sf.scope(…, was="gather#1.0")` was offered, and did nothing."""
+    path = now.rpartition("/")[0]
+    here = asked(now, f"{path}/" if path else "", "send")
+
+    stop = changing.new_effect("r", here, [past(recorded)], alike=1, in_use=NONE, nothing=True)
+
+    assert [words for why, words in stop.cures if why == "the same, moved?"] == ([cure] if cure else [])
+
+
 def test_many_are_counted_and_doubt_is_named():
     found = [past("send#1", state=PastState.IN_DOUBT), *(past(f"send#{n}") for n in range(2, 8))]
 
     stop = changing.new_effect("r", asked("notify#1"), found, alike=0, in_use=NONE, nothing=True)
 
     assert "send#1, send#2, send#3, send#4, send#5 and 2 more, which were executed; send#1 is in doubt." in stop.message
+
+
+def test_those_with_the_same_arguments_are_named():
+    """Only one of them can have been renamed."""
+    found = [past("charge#1"), past("mail#1")]
+
+    stop = changing.new_effect("r", asked("notify#1"), found, alike=1, in_use=NONE, nothing=True)
+
+    assert "charge#1, mail#1, which were executed, charge#1 with the same arguments. Renamed" in stop.message
+
+
+def test_one_that_was_taken_out_is_kept_for_this_run():
+    """Not the one with the same arguments: that one was renamed or moved. Nor one in doubt."""
+    found = [past("charge#1"), past("mail#1"), past("mail#2", state=PastState.IN_DOUBT)]
+
+    stop = changing.new_effect("r", asked("notify#1"), found, alike=1, in_use=NONE, nothing=True)
+
+    assert [do for do in cures(stop) if "--keep" in do] == ["surefoot match r 'mail#1' --keep"]
 
 
 def test_what_was_executed_in_this_very_drive_is_not_denied():
@@ -123,7 +185,7 @@ def test_an_effect_in_doubt_is_settled_before_anything_else():
 
     stop = changing.other_arguments("r", open_, "send#1", "send", b"{}", b"[]")
 
-    assert stop.cures[0][0] == "in doubt: say first"
+    assert [words for words, _ in stop.cures[:2]] == ["in doubt; it happened?", "it did not?"]
     assert not any("--keep" in cure for cure in cures(stop))
 
 

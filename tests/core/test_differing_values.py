@@ -30,6 +30,18 @@ def hinted(before, now):
         ({"d": {"a b": 1}}, {"d": {"a b": 2}}, ['d["a b"]: 1 -> 2']),
         ("x", "y", ['it: "x" -> "y"']),
         ({"d": {"$date": "2024"}}, {"d": {"$date": "2025"}}, ['d: "2024" -> "2025"']),
+        ({"o": {"$type": ["O", {"n": 1}]}}, {"o": {"$type": ["O", {"n": 2}]}}, ["o.n: 1 -> 2"]),
+        (
+            {"m": {"$type": ["M", "BEST", {"value": "a"}]}},
+            {"m": {"$type": ["M", "BEST", {"value": "b"}]}},
+            ['m.value: "a" -> "b"'],
+        ),
+        (
+            {"m": {"$type": ["M", "A"]}},
+            {"m": {"$type": ["M", "B", {"value": 1}]}},
+            ['m: "A" -> "B"', "m.value: not there -> 1"],
+        ),
+        ({"m": {"$type": ["M", "A"]}}, {"m": {"$type": ["N", "A"]}}, ['m[0]: "M" -> "N"']),
     ],
 )
 def test_a_difference_is_named_as_one_would_write_it(before, now, lines):

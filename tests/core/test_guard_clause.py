@@ -308,6 +308,42 @@ def from_a_handler(x):
         send(x)
 
 
+def with_a_finally_that_acts(x):
+    try:
+        if x:
+            raise ValueError(x)
+    finally:
+        send(x)
+
+
+def with_a_handler_that_acts_and_raises_it_again(x):
+    try:
+        if x:
+            raise ValueError(x)
+    except ValueError:
+        send(x)
+        raise
+
+
+def with_a_handler_that_acts_and_raises_it_by_name(x):
+    try:
+        if x:
+            raise ValueError(x)
+    except ValueError as error:
+        send(x)
+        raise error
+
+
+def with_a_handler_inside_of_another(x):
+    try:
+        try:
+            raise ValueError(x)
+        except KeyError:
+            pass
+    finally:
+        send(x)
+
+
 def in_the_second_round(x):
     for one in (1, 2):
         if one == 2:
@@ -351,6 +387,8 @@ NO_GUARDS = {
     after_a_comparison: Order(), after_a_text: Order(), after_a_loop_over: Order(), after_a_store: [0],
     after_a_store_in_an_object: Order(), after_a_global: 1, after_adding_in_place: [], after_an_import: 1,
     after_a_with: 1, after_a_comprehension: 1, after_a_mapping: 1, after_a_sort: 1, after_print: 1, after_setattr: 1,
+    with_a_finally_that_acts: 1, with_a_handler_that_acts_and_raises_it_again: 1,
+    with_a_handler_that_acts_and_raises_it_by_name: 1, with_a_handler_inside_of_another: 1,
     in_a_handler: 1, from_a_handler: {}, in_the_second_round: 1, of_another_frame: 1, with_a_class_that_acts: 1,
     with_a_metaclass_that_acts: 1, with_a_parameter_that_was_something_else: Order(), with_a_shadowed_builtin: [1],
     with_a_call_in_the_raise: 1, by_an_exception_that_acts_when_made: 1,
@@ -362,6 +400,47 @@ NO_GUARDS = {
 @pytest.mark.parametrize("fn", NO_GUARDS, ids=lambda fn: fn.__name__)
 def test_whatever_may_have_done_something_is_no_guard(fn):
     assert not judged(fn, NO_GUARDS[fn])
+
+
+def pay_all(prices):
+    if prices and prices[0] <= 0:
+        raise ValueError(prices[0])
+    if prices:
+        send(prices[0])
+        pay_all(prices[1:])
+
+
+def test_a_guard_of_a_call_of_itself_is_none_of_the_effect():
+    """It paid the first price, and called itself for the rest: the guard speaks of the rest."""
+    assert judged(pay_all, [0])
+    assert not judged(pay_all, [500, 0])
+
+
+def test_a_guard_of_a_call_of_itself_in_a_coroutine_is_none_of_the_effect():
+    async def pay_later(prices):
+        if prices and prices[0] <= 0:
+            raise ValueError(prices[0])
+        send(prices[0])
+        await asyncio.gather(pay_later(prices[1:]))
+
+    for prices, guarded in (([0], True), ([500, 0], False)):
+        with pytest.raises(ValueError) as raised:
+            asyncio.run(pay_later(prices))
+        assert is_guard(raised.value, pay_later, HERE) is guarded
+
+
+def test_a_try_that_does_not_surround_the_guard_takes_nothing_from_it():
+    """Most effects have one further on."""
+
+    def pay(amount):
+        if amount < 0:
+            raise ValueError(amount)
+        try:
+            send(amount)
+        finally:
+            send("closed")
+
+    assert judged(pay, -1)
 
 
 def test_a_function_that_is_no_plain_one_has_no_guard():

@@ -144,6 +144,9 @@ class Odd(Declined): ...
 class Late(Declined, TimeoutError): ...
 
 
+class AllDeclined(ExceptionGroup[Exception]): ...
+
+
 @pytest.mark.parametrize(
     ("error", "not_done", "proves"),
     [
@@ -170,11 +173,81 @@ class Late(Declined, TimeoutError): ...
         (ExceptionGroup("tasks", [Declined(), ExceptionGroup("more", [TimeoutError()])]), (Exception,), False),
         (ExceptionGroup("tasks", [NotDone(), KeyError()]), None, False),
         (BaseExceptionGroup("tasks", [KeyboardInterrupt()]), (Exception,), False),
+        (ExceptionGroup("by hand", [NotDone(), Fatal()]), (), True),
+        (ExceptionGroup("by hand", [ConnectionRefusedError()]), None, False),
+        (ExceptionGroup("by hand", [HttpError(402, "no")]), None, False),
+        (ExceptionGroup("by hand", [NotDone(), ConnectionRefusedError()]), None, False),
+        (ExceptionGroup("by hand", [Declined(), ConnectionRefusedError()]), (Declined,), False),
+        (ExceptionGroup("by hand", [Declined(), ConnectionRefusedError()]), (Declined, ConnectionRefusedError), True),
+        (AllDeclined("by hand", [Declined(), ConnectionRefusedError()]), (AllDeclined,), True),
+        (AllDeclined("by hand", [Declined(), TimeoutError()]), (AllDeclined,), False),
+        (AllDeclined("by hand", [Declined()]), (ExceptionGroup,), False),
+        (ExceptionGroup("by hand", [AllDeclined("more", [Odd()]), NotDone()]), (AllDeclined,), True),
     ],
 )
 def test_what_not_done_means(error, not_done, proves):
-    """A broad class does not speak for what is known as unsure; a group is as bad as its worst."""
+    """A broad class does not speak for what is known as unsure. A group is as bad as its worst, and does not tell of the
+    requests that got through: that one was refused or not sent says nothing about those.
+    """
     assert proves_not_done(error, not_done) is proves
+
+
+def raised(error: BaseException) -> BaseException:
+    try:
+        raise error
+    except BaseException as caught:
+        return caught
+
+
+def caused(error: BaseException, *causes: BaseException) -> BaseException:
+    """As `raise error from cause` leaves it, and that one from the next."""
+    last = error
+    for cause in causes:
+        last.__cause__ = cause
+        last = cause
+    return error
+
+
+def in_context(error: BaseException, earlier: BaseException) -> BaseException:
+    error.__context__ = earlier
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "not_done", "proves"),
+    [
+        (caused(ConnectionRefusedError(), TimeoutError()), None, False),
+        (caused(HttpError(404, "no"), KeyError(), TimeoutError()), None, False),
+        (in_context(HttpError(404, "no"), caused(KeyError(), TimeoutError())), None, False),
+        (caused(HttpError(404, "no"), in_context(KeyError(), TimeoutError())), None, False),
+        (caused(ConnectionRefusedError(), socket.gaierror()), None, True),
+        (caused(NotDone(), TimeoutError()), (), True),
+        (caused(Declined(), TimeoutError()), (Declined,), True),
+        (caused(Odd(), TimeoutError()), (Declined,), False),
+        (in_context(KeyError("id"), TimeoutError()), (Exception,), False),
+        (caused(ConnectionRefusedError(), raised(ExceptionGroup("tasks", [socket.gaierror()]))), None, False),
+    ],
+)
+def test_what_comes_from_something_unsure_is_no_proof_unless_the_code_says_so(error, not_done, proves):
+    """The first host was slow, the second is down, `raise second from first`: the first may have carried it out."""
+    assert proves_not_done(error, not_done) is proves
+
+
+@pytest.mark.parametrize(("second", "proves"), [(ConnectionRefusedError(), True), (TimeoutError(), False)])
+def test_a_group_that_lists_the_addresses_of_one_connection_is_judged_by_them(second, proves):
+    """anyio raises "all connection attempts failed" from such a group, which was never raised itself."""
+    tried = ExceptionGroup("multiple connection attempts failed", [OSError("unreachable"), second])
+    error = caused(of("httpx", "ConnectError"), of("httpcore", "ConnectError"), OSError("all failed"), tried)
+
+    assert proves_not_done(error, None) is proves
+
+
+def test_exceptions_that_lead_to_each_other_in_a_circle_are_looked_at_once():
+    first, second = KeyError("a"), KeyError("b")
+    caused(first, second)
+    in_context(second, first)
+
+    assert proves_not_done(first, (Exception,))
 
 
 def test_a_guard_clause_proves_it_unless_nothing_but_the_express_word_counts():

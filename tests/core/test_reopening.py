@@ -28,10 +28,11 @@ UNKNOWN = Raw(values.encode_error(StepFailed("InDoubt", "e#1: nobody knows")))
 
 
 def folded(*entries):
-    state, sealer, previous = RunState("r"), Sealer(b"store", "r"), GENESIS
+    state, sealer, previous, epoch = RunState("r"), Sealer(b"store", "r"), GENESIS, 0
     for seq, entry in enumerate(entries, 1):
         kind, body, _ = to_body(entry)
-        record = sealer.seal(seq=seq, epoch=min(seq - 1, 1), at=seq, kind=kind, body=body, previous=previous)
+        epoch += isinstance(entry, RunAdopted)
+        record = sealer.seal(seq=seq, epoch=epoch, at=seq, kind=kind, body=body, previous=previous)
         state.fold(record)
         previous = record.seal
     return state
@@ -74,6 +75,17 @@ def test_one_that_gave_up_is_in_doubt_with_the_arguments_it_was_made_with():
     assert (past.digest, past.policy) == ("digest", "ask")
 
 
+def test_who_is_named_and_asked_about_is_who_began_the_attempt():
+    """Process 1 began it and was killed; process 2 only said that it failed. The one to look for is 1."""
+    begun = (RunCreated("wf", Raw(b"{}"), "d"), RunAdopted("w1", "h", 1, "c"), intended("fail"))
+    after = (RunAdopted("w2", "h", 2, "c"), EffectRaised("e#1", UNKNOWN, 1), RunFailed(UNKNOWN))
+    state = folded(*begun, *after, CallsReopened(("e#1",), "ann"))
+    past = state.calls["e#1"]
+
+    assert past.claimant == "worker w1 on host h (pid 1)"
+    assert state.left_in(past).worker == "w1"
+
+
 def test_what_did_not_fail_is_left_as_it_is():
     """Who writes the entry has looked; who reads it takes nobody's word for it."""
     state = run_with(intended(), EffectDone("e#1", Raw(b"1"), 1), RunFailed(NO), CallsReopened(("e#1", "x#1"), "ann"))
@@ -104,6 +116,24 @@ def test_an_undo_takes_back_only_what_was_done_in_its_scope():
 
 def test_an_undo_that_failed_has_taken_nothing_back():
     assert pairs(past("a#1", 1), past("a.undo#1", 2, PastState.FAILED)) == set()
+
+
+def test_after_an_undo_that_failed_the_next_one_takes_back_an_earlier_effect():
+    """A saga goes on with the others. To take the newest for undone would let a retry build on what is gone."""
+    calls = [past("a#1", 1), past("a#2", 2), past("a.undo#1", 3, PastState.FAILED), past("a.undo#2", 4)]
+
+    assert pairs(*calls) == {("a#1", "a.undo#2")}
+
+
+def test_an_undo_builds_on_nothing_that_was_undone_around_it():
+    """b.undo#1 failed in the middle of a saga; a#1 was undone after it, as it should be."""
+    failed = past("b.undo#1", 4, PastState.FAILED)
+    state = RunState("r")
+    calls = (past("a#1", 1), past("b#1", 2), past("f#1", 3, PastState.FAILED), failed, past("a.undo#1", 5))
+    state.calls = {one.address: one for one in calls}
+
+    assert undone_around(state, [failed]) is None
+    assert undone_around(state, [state.calls["f#1"], failed]) is not None
 
 
 @pytest.mark.parametrize(

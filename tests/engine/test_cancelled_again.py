@@ -45,7 +45,7 @@ async def tell(way):
 
 @sf.step
 async def fails():
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.5)
     raise ValueError("boom")
 """
 MAIN = """
@@ -140,7 +140,7 @@ async def release(ns):
 
 @sf.step
 async def look():
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.5)
 
 async def holder():
     mine = []

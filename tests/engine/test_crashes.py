@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import subprocess
@@ -10,6 +11,9 @@ import sys
 import pytest
 
 import surefoot as sf
+from surefoot import aio
+from surefoot.core.entry import EffectDone
+from surefoot.engine import drive, drive_async
 
 APP = """
     import os, signal, sys
@@ -345,6 +349,108 @@ def test_a_swallowed_interrupt_inside_an_effect_does_not_let_the_run_go_on(ledge
     assert ledger.lines == ["pay"]
     with pytest.raises(sf.InDoubt):
         wf.run("r")
+
+
+class Soft(Exception):
+    """What a signal handler raises when the time is nearly over, wherever the program is."""
+
+
+@pytest.fixture
+def strike(monkeypatch):
+    """The alarm goes off in the engine, right before an outcome is recorded."""
+
+    def arm(address):
+        def struck(entry):
+            return type(entry) is EffectDone and entry.address == address
+
+        def append(session, *entries):
+            if any(map(struck, entries)):
+                raise Soft("soft limit")
+            blocking(session, *entries)
+
+        async def append_async(session, *entries):
+            if any(map(struck, entries)):
+                raise Soft("soft limit")
+            await in_tasks(session, *entries)
+
+        monkeypatch.setattr(drive, "append", append)
+        monkeypatch.setattr(drive_async, "append", append_async)
+
+    blocking, in_tasks = drive.append, drive_async.append
+    yield arm
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("colour", ["blocking", "async"])
+def test_an_exception_of_a_signal_handler_is_not_taken_for_the_failure_of_an_effect(colour, strike, ledger):
+    """It acted, and nothing is on record: to pay in another way instead would be to pay twice."""
+
+    def acting(name):
+        def act() -> None:
+            ledger.write(name)
+
+        async def act_async() -> None:
+            ledger.write(name)
+
+        return sf.effect(act if colour == "blocking" else act_async, name=name)
+
+    pay, fallback = acting("pay"), acting("fallback")
+
+    @sf.workflow(name="struck_blocking")
+    def blocking() -> None:
+        with sf.saga():
+            try:
+                pay()
+            except Soft:
+                fallback()
+
+    @sf.workflow(name="struck_async")
+    async def in_tasks() -> None:
+        async with aio.saga():
+            try:
+                await pay()
+            except Soft:
+                await fallback()
+
+    def run():
+        return blocking.run("r") if colour == "blocking" else asyncio.run(in_tasks.run("r"))
+
+    strike("pay#1")
+    with pytest.raises(Soft):
+        run()
+    assert ledger.lines == ["pay"]
+    assert sf.get_run("r").status == "queued"
+
+    with pytest.raises(sf.InDoubt):
+        run()
+    assert ledger.lines == ["pay"]
+
+
+@pytest.mark.parametrize("at", ["book#2", "book.undo#1"])
+def test_a_saga_that_is_struck_by_a_signal_handler_is_not_undone_further(at, strike, ledger):
+    """The run is intact, as after Ctrl-C: it goes on another time."""
+
+    @sf.effect(on_crash="retry")
+    def book(what) -> None:
+        ledger.write(f"book {what}")
+
+    @book.undo
+    def _(what, result):
+        ledger.write(f"cancel {what}")
+
+    @sf.workflow
+    def wf() -> None:
+        with sf.saga():
+            book("a")
+            book("b")
+            raise ValueError("no")
+
+    strike(at)
+    with pytest.raises(Soft):
+        wf.run("r")
+
+    assert "cancel a" not in ledger.lines
+    assert sf.get_run("r").status == "queued"
 
 
 def test_an_unexpected_error_while_committing_leaves_nobody_waiting(monkeypatch):

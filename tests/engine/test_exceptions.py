@@ -12,6 +12,7 @@ import pytest
 import surefoot as sf
 import surefoot.aio as asf
 from surefoot import effects
+from surefoot.core import doubt
 
 AT_ONCE = sf.Backoff(first=0, jitter=False)
 
@@ -90,6 +91,46 @@ def test_a_mistake_after_the_deed_is_in_doubt_and_the_message_says_what_helps(fl
             "such an exception proves it?": "@sf.effect(not_done=KeyError) on pay, or raise sf.NotDone",
         }
     assert ledger.lines == ["pay"]
+
+
+OFFER = "such an exception proves it?"
+
+
+@pytest.mark.parametrize("error", [ExceptionGroup("two", [KeyError("id")]), asyncio.CancelledError()], ids=repr)
+def test_what_not_done_cannot_or_should_not_name_is_not_offered_for_it(error, ledger):
+    """Whoever follows a cure to the letter must not meet the same question again."""
+    one = Flow("async", ledger)
+    one.raises(error)
+
+    for _ in range(2):
+        with pytest.raises(sf.InDoubt) as stop:
+            one.run()
+        assert OFFER not in dict(stop.value.cures)
+        assert "did not, let it fail?" in dict(stop.value.cures)
+
+
+@pytest.mark.parametrize("error", [sf.NotDone("no receipt"), sf.Fatal("no receipt"), KeyError("id")], ids=repr)
+def test_what_a_call_inside_raised_is_not_offered_for_not_done(error, flow):
+    """To name it would not be believed: it speaks of that call."""
+
+    @sf.step
+    def receipt() -> None:
+        raise error
+
+    one = flow()
+    one.act = receipt
+
+    with pytest.raises(sf.InDoubt, match="a call inside of it") as stop:
+        one.run()
+    assert OFFER not in dict(stop.value.cures)
+
+
+@pytest.mark.parametrize("name", ["NotDone", "Fatal", "RetryAfter", "ExceptionGroup", "CancelledError"])
+def test_a_later_process_that_has_only_the_name_offers_no_more(name):
+    question = doubt.raised("r", "pay#1", f"{name}: x", None)
+
+    assert OFFER not in dict(question.stop("it has no check").cures)
+    assert OFFER in dict(doubt.raised("r", "pay#1", "CardNotDone: x", None).stop("it has no check").cures)
 
 
 def test_a_mistake_after_the_deed_is_not_repeated_when_the_code_is_replayed(ledger):
@@ -214,6 +255,63 @@ def test_a_guard_clause_asks_nobody(ledger):
     with pytest.raises(sf.InDoubt, match="late"):
         wf.run("late", 1)
     assert sf.get_run("early").status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("error", "options"), [(ConnectionRefusedError("down"), {}), (KeyError("id"), {"not_done": Exception})]
+)
+def test_what_the_workflow_was_handling_says_nothing_about_an_effect_in_its_except(error, options, ledger):
+    """`except TimeoutError: pay_elsewhere()`. Python chains what that raises to the time-out; it is no try of the effect."""
+
+    @sf.step
+    def ask() -> None:
+        raise TimeoutError("slow")
+
+    @sf.effect(**options)
+    def pay() -> None:
+        ledger.write("pay")
+        raise error
+
+    @sf.workflow
+    def wf() -> str:
+        try:
+            ask()
+        except TimeoutError:
+            pay()
+        return "paid"
+
+    with pytest.raises(type(error)):
+        wf.run("r")
+
+
+@pytest.mark.parametrize("how", ["from the first", "while the first is handled"])
+def test_a_second_try_that_was_not_sent_does_not_speak_for_the_first(how, flow):
+    """The first bank was slow, the second is down."""
+    one = flow(not_done=Exception)
+
+    def act() -> None:
+        slow = TimeoutError("first bank")
+        if how == "from the first":
+            raise ConnectionRefusedError("second bank") from slow
+        try:
+            raise slow
+        except TimeoutError:
+            raise ConnectionRefusedError("second bank") from None
+
+    one.act = act
+
+    with pytest.raises(sf.InDoubt):
+        one.run()
+
+
+def test_a_group_by_hand_tells_nothing_of_the_requests_that_got_through(flow, ledger):
+    """Two mails, one server is down: to call that failed would send the other mail again at the next try."""
+    one = flow()
+    one.raises(ExceptionGroup("some mails were not sent", [ConnectionRefusedError("bob")]))
+
+    with pytest.raises(sf.InDoubt):
+        one.run()
+    assert ledger.lines == ["pay"]
 
 
 def test_a_group_is_as_bad_as_its_worst(flow):

@@ -27,6 +27,8 @@ class Post:
     def send(self, after: float) -> str:
         self.begun += 1
         mood = self.mood.pop(0) if self.mood else ""
+        if mood == "busy":
+            raise sf.NotDone("busy")
         if mood != "lost":
             self.arrives.append(self.clock.now() + round(after * 1e6))
         if mood in ("cut off", "lost"):
@@ -60,6 +62,10 @@ def sending(post, after=4.0, **options):
         return send()
 
     return wf
+
+
+def _interrupt():
+    raise KeyboardInterrupt
 
 
 def crashed(wf, post, mood="cut off"):
@@ -178,6 +184,25 @@ def test_exception_that_proves_nothing_is_waited_out_too(post):
     assert wf.run("r") == "sent"
     assert post.begun == 1
     assert len(post.looks) == 2
+
+
+@pytest.mark.parametrize("then", ["", "busy"])
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_is_on_its_way_is_waited_for_when_its_key_grew_too_old(post, then, dies, monkeypatch):
+    """The retry comes too late to be safe by its key, so the check is asked; the first request is still on its way."""
+    post.mood += ["timed out", then] if then else ["timed out"]
+    wf = sending(
+        post, after=120.0, on_crash="retry", key_ttl="70s" if then else "30s", retries=3, in_flight="300s",
+        backoff=sf.Backoff("50s", 1, "50s", jitter=False),
+    )  # fmt: skip
+    nap = post.clock.nap
+    if dies:  # in the wait before the attempt that comes too late
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(post.clock, "nap", lambda left: nap(left) if post.mood else _interrupt())
+            wf.run("r")
+
+    assert wf.run("r") == "sent"
+    assert len(post.arrives) == 1
 
 
 def test_intent_of_code_that_did_not_say_is_waited_for_as_the_code_says_now(post):

@@ -25,6 +25,8 @@ LINE = re.compile(
 class Store:
     """Nothing but what a scrape asks for."""
 
+    id = "of this test"
+
     def __init__(self, tally):
         self.tally = tally
 

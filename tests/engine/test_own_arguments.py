@@ -269,3 +269,121 @@ def test_random_id_is_on_disk_before_an_async_run_is_named_by_it():
     asyncio.run(outer.run("outer"))
 
     assert "ValueNoted" in seen[0]
+
+
+class Died(BaseException):
+    """Unwinds like Ctrl-C: the run is left where it is."""
+
+
+def posting(ledger, request, *, ending, **options):
+    """A workflow that posts `request` in a saga. `ending`: where it dies, or fails."""
+
+    @sf.effect(name="post", on_crash="retry", **options)
+    def post(order: str, request: dict[str, object]) -> str:
+        ledger.write(f"post {order} {request['amount']} {request['auth'].reveal()}")
+        if ending == "dies":
+            raise Died
+        return "id"
+
+    @post.undo
+    def _(order: str, request: dict[str, object], result: str) -> None:
+        ledger.write(f"refund {order} {request['amount']} {request['auth'].reveal()}")
+
+    @sf.step(name="end")
+    def end() -> None:
+        raise Died if ending == "dies later" else ValueError(ending)
+
+    @sf.workflow(name="posting")
+    def wf() -> None:
+        with sf.saga():
+            post("o-1", request)
+            end()
+
+    return wf
+
+
+@pytest.mark.parametrize("options", [{"noted": "request"}, {"on_change": "keep"}])
+def test_an_undo_takes_back_the_recorded_amount_beside_a_secret(ledger, options):
+    """What is undone is what was done. Only the secret is not on record: that one is today's."""
+    with pytest.raises(Died):
+        posting(ledger, {"amount": 5, "auth": sf.Secret("old")}, ending="dies later", **options).run("r")
+    with pytest.raises(ValueError, match="fails"):
+        posting(ledger, {"amount": 9999, "auth": sf.Secret("new")}, ending="fails", **options).run("r")
+
+    assert ledger.lines == ["post o-1 5 old", "refund o-1 5 new"]
+
+
+def test_a_retry_sends_the_recorded_amount_beside_a_secret(ledger):
+    """Under a used key another amount would be another request, and the record would not say so."""
+    with pytest.raises(Died):
+        posting(ledger, {"amount": 5, "auth": sf.Secret("old")}, ending="dies", noted="request").run("r")
+    with pytest.raises(ValueError, match="fails"):
+        posting(ledger, {"amount": 9999, "auth": sf.Secret("new")}, ending="fails", noted="request").run("r")
+
+    assert ledger.lines == ["post o-1 5 old", "post o-1 5 new", "refund o-1 5 new"]
+
+
+@pytest.mark.parametrize("where", ["dies", "dies later"])
+def test_a_secret_that_is_no_longer_where_it_was_stops_the_run(ledger, where):
+    """Neither the retry nor the undo can be made as recorded, and nobody guesses which secret is meant."""
+    old = {"amount": 5, "auth": sf.Secret("old")}
+    with pytest.raises(Died):
+        posting(ledger, old, ending=where, noted="request").run("r")
+    before = ledger.lines
+
+    moved = {"amount": 5, "login": {"auth": sf.Secret("new")}}
+    with pytest.raises(sf.CodeChanged, match="a secret, which is not recorded, was in request at a place where"):
+        posting(ledger, moved, ending="fails", noted="request").run("r")
+    assert ledger.lines == before
+
+    with pytest.raises(ValueError, match="fails"):
+        posting(ledger, old, ending="fails", noted="request").run("r")
+    assert ledger.lines == [*before, *(before if where == "dies" else []), "refund o-1 5 old"]
+
+
+def test_a_recorded_default_stays_as_recorded_around_its_secret(ledger):
+    """A default is part of what is executed, and the code may have another one by the time of a retry."""
+
+    def paying(default, *, dies):
+        @sf.effect(name="pay", on_crash="retry")
+        def pay(who: str, how: dict[str, object] = default) -> None:
+            ledger.write(f"{who} {how['amount']} {how['auth'].reveal()}")
+            if dies:
+                raise Died
+
+        @sf.workflow(name="paying")
+        def wf() -> None:
+            pay("ann")
+
+        return wf
+
+    with pytest.raises(Died):
+        paying({"amount": 5, "auth": sf.Secret("old")}, dies=True).run("r")
+    with pytest.raises(sf.CodeChanged, match="was in how at a place where"):
+        paying({"amount": 5}, dies=False).run("r")
+    paying({"amount": 9999, "auth": sf.Secret("new")}, dies=False).run("r")
+
+    assert ledger.lines == ["ann 5 old", "ann 5 new"]
+
+
+def test_a_keyword_may_have_the_name_of_a_positional_only_parameter(ledger):
+    """Python allows it, `**` takes it: and what is left out is the parameter, so that its default is recorded."""
+
+    def paying(default, *, dies):
+        @sf.effect(name="pay", on_crash="retry")
+        def pay(amount: int = default, /, **tags: str) -> None:
+            ledger.write(f"{amount} {tags}")
+            if dies:
+                raise Died
+
+        @sf.workflow(name="paying")
+        def wf() -> None:
+            pay(amount="note", who="ann")
+
+        return wf
+
+    with pytest.raises(Died):
+        paying(5, dies=True).run("r")
+    paying(9999, dies=False).run("r")
+
+    assert ledger.lines == ["5 {'amount': 'note', 'who': 'ann'}"] * 2

@@ -458,6 +458,49 @@ def test_a_wait_for_another_event_does_not_get_the_recorded_one():
         wf.run("r")
 
 
+def test_a_run_that_stands_at_a_wait_goes_on_with_an_event_by_its_new_name():
+    """Nothing was received by the old name, so that the code may wait for another one; a resume looks for it."""
+    name = "approved"
+
+    @sf.workflow
+    def wf() -> object:
+        return sf.wait_event(name)
+
+    with pytest.raises(sf.WaitingForAnswer):
+        wf.run("r")
+    name = "paid"
+    sf.send_event("r", "paid", "yes")
+
+    assert wf.run("r") == "yes"
+
+
+def test_a_word_about_a_kept_event_is_about_the_name_that_was_shown():
+    """The code waits for yet another event since: the person has not been asked about that."""
+    crashed: list[int] = []
+    name = "approved"
+
+    @sf.workflow
+    def wf() -> object:
+        found = sf.wait_event(name)
+        sf.sleep(0)
+        crash_once(crashed)
+        return found
+
+    wf.start("r").send_event("approved", "yes", id="1")
+    with pytest.raises(Crash):
+        wf.run("r")
+    name = "paid"
+    with pytest.raises(sf.CodeChanged, match="surefoot match r 'wait_event#1' --keep"):
+        wf.run("r")
+    sf.get_run("r").match("wait_event#1", keep=True)
+    name = "refunded"
+    with pytest.raises(sf.CodeChanged, match="waiting for event 'refunded'"):
+        wf.run("r")
+    name = "paid"
+
+    assert wf.run("r") == "yes"
+
+
 def test_a_recorded_effect_dropped_before_continue_as_new_is_code_changed():
     crashed: list[int] = []
     with_effect = True

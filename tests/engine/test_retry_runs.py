@@ -541,6 +541,85 @@ def test_a_saga_undone_by_a_bug_of_the_workflow_is_found_before_anything_runs(le
     assert ledger.lines == ["book hotel", "cancel hotel", "report"]
 
 
+@pytest.mark.parametrize("how", ["blocking", "async"])
+def test_an_undo_that_failed_in_the_middle_of_a_saga_is_tried_again(how, ledger):
+    """What was undone around it is no reason to leave it: an undo builds on nothing but its own effect."""
+    mended: list[int] = []
+
+    def taken_back(what):
+        if what == "b" and not mended:
+            raise sf.NotDone("closed")
+        ledger.write(f"cancel {what}")
+
+    @sf.effect(name="book")
+    def book(what):
+        ledger.write(f"book {what}")
+
+    @book.undo
+    def _(what, result):
+        taken_back(what)
+
+    @sf.workflow(name=f"middle_{how}")
+    def blocking():
+        with sf.saga():
+            for what in "abc":
+                book(what)
+            raise LookupError("no flight")
+
+    @sf.workflow(name="middle_async")
+    async def in_tasks():
+        async with sf.aio.saga():
+            for what in "abc":
+                book(what)
+            raise LookupError("no flight")
+
+    travelling = blocking if how == "blocking" else in_tasks
+    with pytest.raises(sf.NotDone, match="closed"):
+        drive(how, travelling, "r")
+    run = sf.get_run("r")
+    assert run.state().left == ("book#2",)
+    with pytest.raises(sf.UsageError, match=r"surefoot runs retry r --at 'book.undo#2'"):
+        run.rewind("book.undo#2")
+    mended.append(1)
+
+    assert run.retry(at="book.undo#2") == ["book.undo#2"]
+    with pytest.raises(LookupError, match="no flight"):
+        drive(how, travelling, "r")
+
+    assert ledger.lines == ["book a", "book b", "book c", "cancel c", "cancel a", "cancel b"]
+    assert run.state().left == ()
+
+
+def test_a_refused_retry_of_all_that_failed_offers_the_undos(ledger):
+    """The confirmation cannot be tried again without the hotel; what was left of the trip can be cancelled."""
+
+    @sf.effect
+    def book(what):
+        ledger.write(f"book {what}")
+
+    @book.undo
+    def _(what, result):
+        if what == "train":
+            raise sf.NotDone("closed")
+
+    @sf.step
+    def confirm():
+        raise sf.Fatal("no")
+
+    @sf.workflow
+    def travelling():
+        with sf.saga():
+            book("hotel")
+            book("train")
+            confirm()
+
+    with pytest.raises(sf.NotDone):
+        travelling.run("r")
+
+    with pytest.raises(sf.UsageError, match=r"only undo what is left\?   surefoot runs retry r --at 'book.undo#1'"):
+        sf.get_run("r").retry()
+
+
 def test_a_saga_that_is_undone_as_before_is_in_nobodys_way(ledger):
     """What failed in it stays failed; a call after it is tried again."""
     mended: list[int] = []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
 import surefoot as sf
 from surefoot import aio, witness
+from surefoot.core.state import RunState
+from surefoot.view.standing import stands, what_helps
 from tests.undoing import POINTS, kill_while_undoing
 
 
@@ -515,6 +518,153 @@ def test_an_undo_that_failed_for_good_does_not_keep_the_others_from_being_undone
         failing_trip(agency).run("r")
 
     assert agency.log[3:] == ["cancel 3 #3", "cancel 1 #1"]
+
+
+def closed_trip(colour, seen, *, cut=(), nested=False):
+    """The hotel cannot be cancelled; the workflow takes that for rolled back."""
+
+    @sf.effect(name="hotel")
+    def hotel() -> str:
+        return "room"
+
+    @hotel.undo
+    def _(result):
+        raise sf.NotDone("closed")
+
+    def rolled_back(error):
+        seen.append((repr(error), repr(error.__context__)))
+        if cut:
+            raise KeyboardInterrupt
+        return "rolled back"
+
+    @sf.workflow(name="closed_blocking")
+    def blocking() -> str:
+        try:
+            with sf.saga(), sf.saga() if nested else nullcontext():
+                hotel()
+                raise ValueError("no flight")
+        except sf.NotDone as error:
+            return rolled_back(error)
+
+    @sf.workflow(name="closed_async")
+    async def in_tasks() -> str:
+        try:
+            async with aio.saga(), aio.saga() if nested else nullcontext():
+                hotel()
+                raise ValueError("no flight")
+        except sf.NotDone as error:
+            return rolled_back(error)
+
+    return blocking.run if colour == "blocking" else lambda run_id: asyncio.run(in_tasks.run(run_id))
+
+
+@pytest.mark.parametrize("colour", ["blocking", "async"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_effect_whose_undo_failed_for_good_is_told_and_stays_on_record(colour, nested, heard):
+    """The run is done and says "rolled back"; the hotel is still booked."""
+    assert closed_trip(colour, [], nested=nested)("r") == "rolled back"
+
+    (alert,) = heard
+    assert (alert.run, alert.kind) == ("r", "saga")
+    assert "Left as they are, their undos failed: hotel#1 (hotel.undo#1)" in alert
+    assert "surefoot runs retry r --at 'hotel.undo#1'" in alert
+    run = sf.get_run("r")
+    assert run.state().left == ("hotel#1",)
+    how = stands(run.state(), driven=False, now=0)
+    assert how.rank < stands(RunState("other"), driven=False, now=0).rank
+    assert [cure.do for cure in what_helps("r", how)] == ["surefoot runs retry r --at 'hotel.undo#1'"]
+    assert kinds().count("EffectIntended") == 2, "the saga around it does not try again"
+
+
+@pytest.mark.parametrize("colour", ["blocking", "async"])
+def test_what_had_failed_stays_in_sight_behind_an_undo_that_fails(colour):
+    """Also on replay, where the undo's failure comes from the journal."""
+    seen, cut = [], [True]
+    trip = closed_trip(colour, seen, cut=cut)
+    with pytest.raises(KeyboardInterrupt):
+        trip("r")
+    cut.clear()
+    trip("r")
+
+    assert set(seen) == {("NotDone('closed')", "ValueError('no flight')")}
+
+
+def test_a_no_to_an_undo_is_told_too(heard):
+    """Whoever denies it leaves the room booked, and the run ends."""
+
+    @sf.effect
+    def hotel() -> str:
+        return "room"
+
+    @hotel.undo
+    def _(result):
+        pass
+
+    @sf.workflow(approve="every")
+    def trip() -> None:
+        with sf.saga():
+            hotel()
+            raise ValueError("no flight")
+
+    for address, answer in (("hotel#1", True), ("hotel.undo#1", False)):
+        with pytest.raises(sf.WaitingForAnswer):
+            trip.run("r")
+        sf.get_run("r").answer(f"{address}.approval", answer, by="bob")
+    with pytest.raises(sf.Fatal, match="denied by bob"):
+        trip.run("r")
+
+    assert [alert.kind for alert in heard] == ["WaitingForAnswer", "WaitingForAnswer", "saga"]
+    assert sf.get_run("r").state().left == ("hotel#1",)
+
+
+def test_an_undo_that_is_settled_as_failed_is_told_though_the_saga_is_only_replayed(agency, heard):
+    """Nothing happens in the process that passes the saga; the one before could not know."""
+
+    @sf.workflow
+    def trip() -> None:
+        with sf.saga():
+            agency.book(1)
+            raise ValueError("trip failed")
+
+    agency.fails = "cancel 1 #1"
+    with pytest.raises(sf.InDoubt):
+        trip.run("r")
+    sf.get_run("r").settle("book.undo#1", failed=True, by="ann")
+    with pytest.raises(RuntimeError):
+        trip.run("r")
+
+    assert [alert.kind for alert in heard] == ["InDoubt", "saga"]
+    assert sf.get_run("r").state().left == ("book#1",)
+
+
+@pytest.mark.parametrize("colour", ["blocking", "async"])
+def test_an_undo_by_hand_that_failed_is_told_too(colour, heard):
+    """The code may catch it and go on."""
+
+    @sf.effect
+    def hotel() -> str:
+        return "room"
+
+    @hotel.undo
+    def _(result):
+        raise sf.NotDone("closed")
+
+    @sf.workflow(name="by_hand_blocking")
+    def blocking() -> None:
+        hotel()
+        with suppress(sf.NotDone):
+            sf.undo(hotel)
+
+    @sf.workflow(name="by_hand_async")
+    async def in_tasks() -> None:
+        hotel()
+        with suppress(sf.NotDone):
+            await aio.undo(hotel)
+
+    blocking.run("r") if colour == "blocking" else asyncio.run(in_tasks.run("r"))
+
+    assert "their undos failed: hotel#1 (hotel.undo#1)" in heard[0]
+    assert sf.get_run("r").state().left == ("hotel#1",)
 
 
 def test_an_undos_own_writes_are_no_drift():

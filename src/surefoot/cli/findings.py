@@ -85,7 +85,7 @@ def _on_the_way(one: Finding) -> list[str]:
         told.append(f"  would run again, with other arguments: {_some(one.again)}")
     told += [f"  filled in: {what}" for what in one.filled_in]
     if one.unclaimed:
-        told.append(f"  recorded steps that the code no longer asks for: {', '.join(one.unclaimed)}")
+        told.append(f"  recorded calls that the code no longer asks for: {', '.join(one.unclaimed)}")
     return [text.visible(line) for line in told]
 
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @click.argument("address", metavar="ADDR", required=False)
 @click.option("--is", "is_", metavar="OLD", help="It is this recorded call, renamed or moved.")
 @click.option("--new", is_flag=True, help="It is new: no recorded effect is this one.")
-@click.option("--keep", is_flag=True, help="Its arguments have changed, and what is on record stands.")
+@click.option(
+    "--keep", is_flag=True, help="What is on record stands: its arguments have changed, or the code goes on without it."
+)
 @click.option("--rerun", is_flag=True, help="Its arguments have changed, and the step runs again.")
 @click.option("--all", "every", is_flag=True, help="For every run that stands at the same stop; needs --workflow.")
 @click.option("--workflow", metavar="W", help="With --all: whose runs.")
@@ -43,7 +45,8 @@ def match(
 ) -> None:
     """Say what a call of changed code is, for a run that stands at `CodeChanged`.
 
-    ADDR is the call as the code asks for it now, as the stop names it; * stands for any characters. With --all --workflow W
+    ADDR is the call as the code asks for it now, or with --keep the recorded one, as the stop names it; * stands for any
+    characters. With --all --workflow W
     there is no ID: surefoot match --all --workflow W ADDR --is OLD. Recorded with your name and note; nothing is executed.
     """
     from surefoot.engine.handle import whoami

@@ -11,6 +11,8 @@ from typing import Final
 
 _UNSAFE: Final = re.compile(r"[\[\]#%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
+_ADDRESS: Final = re.compile(r"\[[^\]]*\]/|[^#]+#\d+$|[^/#]+#\d+(\.\d+)?/")
+
 
 def escape(label: str) -> str:
     """Percent-escape what has a meaning in addresses, and what has no business in a name.
@@ -28,6 +30,11 @@ def _escaped(found: re.Match[str]) -> str:
 def as_recorded(address: str) -> str:
     """An address as people may write it: an escaped slash means the same."""
     return address.replace("%2F", "/").replace("%2f", "/")
+
+
+def is_address(text: str) -> bool:
+    """Whether a text that should be a name is rather an address: `[eu]/send`, `send#1`."""
+    return _ADDRESS.match(text) is not None
 
 
 def approval_of(address: str) -> str:

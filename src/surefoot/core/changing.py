@@ -6,10 +6,12 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from surefoot.core import values
 from surefoot.core.differing import changes, hints
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, cures
+from surefoot.core.history import Past, changed, cures, perhaps_plain, taken_out
 from surefoot.core.matching import CHILD, Asked, is_child, split
+from surefoot.core.reopening import Undone
 from surefoot.errors import UsageError
 
 MOST_NAMES = 5
@@ -21,23 +23,30 @@ def names_of(pasts: Sequence[Past]) -> str:
 
 
 def new_effect(
-    run: str, asked: Asked, blocked: list[Past], *, alike: int, in_use: frozenset[str], nothing: bool
-) -> Stop:
+    run: str, asked: Asked, blocked: list[Past], *, alike: int, in_use: frozenset[str], nothing: bool,
+    unknown: frozenset[str] = frozenset(),
+) -> Stop:  # fmt: skip
     """A new effect, while some on record were not asked for: it may be one of them.
 
-    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code has.
+    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code has, asked
+    for by now or not. `unknown`: those that no loaded code has. Nobody can say that they are no plain functions now, and
+    were not called.
     """
     names = names_of(blocked)
     many = len(blocked) > 1
     were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike == len(blocked) else ''}"
+    if 0 < alike < len(blocked):
+        were += f", {names_of(blocked[:alike])} with the same arguments"
     doubtful = [past for past in blocked if past.state.value == "in doubt"]
     if doubtful:
         were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
     what = "child run" if asked.name == CHILD else "effect"
+    called = [split(past.address)[1] for past in blocked]
+    plain = perhaps_plain(name for name in called[alike:] if name in unknown and name not in called[:alike])
+    executed = "No effect was executed." if plain and nothing else _nothing(asked.address, nothing=nothing)
     message = (
         f"run {run}: the code now asks for the {what} {asked.address}, which is not on record, and has not asked for "
-        f"{names}, which {were}. Renamed, moved, or new? {'Nothing' if nothing else asked.address + ': nothing'} "
-        "was executed."
+        f"{names}, which {were}. Renamed, moved, or new? {executed}{plain}"
     )
     unasked = "\n".join(past.address for past in blocked)
     facts = {"asked": asked.address, "recorded": names, "unasked": unasked, "digest": asked.digest}
@@ -53,19 +62,74 @@ def _cures_of_new(
     is_run, was_run = asked.name == CHILD, old == CHILD
     if old != asked.name and not (is_run or was_run):
         told.append(("the same, renamed?", f'@sf.effect(was="{old}") on {asked.name}'))
-    if path != asked.path:
-        told.append(("the same, moved?", f'was= on its scope: sf.scope("…", was="{_label(path)}")'))
+    if path != asked.path and (declared := _moved(path, asked.path)):
+        told.append(("the same, moved?", declared))
     if is_run is was_run:
         this_one = f"surefoot match {quoted} {address} --is {shlex.quote(blocked[0].address)}"
         told.append(("the same, this run only?", this_one))
-    declared = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
-    told.append(("new?", declared + 'keep the old way for this run: if sf.patched("…"): … else: …'))
+    as_new = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
+    told.append(("new?", as_new + 'keep the old way for this run: if sf.patched("…"): … else: …'))
     told.append(("new, this run only?", f"surefoot match {quoted} {address} --new"))
+    told += taken_out(run, blocked[alike:])
     gone = next((name for past in blocked[alike:] if (name := split(past.address)[1]) not in in_use), "")
     if gone and gone != CHILD:
         told.append(("gone for good?", f'sf.removed("{gone}") in the module'))
     told.append(("neither?", f"put the old code back and run {quoted} again"))
     return tuple(told)
+
+
+def taken_for_done(run: str, asked: Asked | None, found: list[Undone], *, gone: Sequence[str], nothing: bool) -> Stop:
+    """The code goes on from effects that were undone since. `asked`: the new effect that it comes to; None: its end.
+
+    `gone`: effects among them that have no undo in the code any more.
+    """
+    found = sorted(found, key=lambda one: one.effect.first)
+    told = [_undone(one) for one in found[:MOST_NAMES]]
+    told += [f"{len(found) - MOST_NAMES} more were undone"] if len(found) > MOST_NAMES else []
+    as_if = "as if it stood" if len(found) == 1 else "as if they stood"
+    goes_on = f"and the code goes on {as_if}" if not gone else f"and the code has no undo of {', '.join(gone)} any more"
+    where = f", {asked.address}" if asked is not None else ""
+    executed = f" {_nothing(asked.address, nothing=nothing)}" if asked is not None else ""
+    message = f"run {run}{where}: {', '.join(told)}, {goes_on}.{executed}"
+    first = found[0]
+    facts = {"recorded": first.undo.address, "asked": asked.address if asked is not None else "nothing"}
+    if asked is not None:
+        facts["digest"] = asked.digest
+    return Stop("CodeChanged", message, first.effect.address, facts, _cures_of_undone(run, asked, found, gone))
+
+
+def _undone(one: Undone) -> str:
+    if one.undo.state.value == "done":
+        return f"{one.effect.address} was undone ({one.undo.address})"
+    return f"{one.effect.address} may have been undone ({one.undo.address} is in doubt)"
+
+
+def _cures_of_undone(
+    run: str, asked: Asked | None, found: list[Undone], gone: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    quoted, first = shlex.quote(run), shlex.quote(found[0].effect.address)
+    told = [("by mistake?", f"put the undo of {name} back, and run {quoted} again") for name in gone]
+    for one in found:
+        if one.undo.state.value != "done":
+            settle = f"surefoot settle {quoted} {shlex.quote(one.undo.address)} --not-happened"
+            told.append((f"{one.effect.address} was not undone?", settle))
+    told.append(("old code:", f"put it back and run {quoted} again"))
+    if asked is not None and asked.name != CHILD and not gone:
+        new = f"surefoot match {quoted} {shlex.quote(asked.address)} --new"
+        told.append((f"still undone, behind {asked.address}?", new))
+    told.append(("do it once more, asked about each?", f"surefoot runs rewind {quoted} --at {first}"))
+    told.append(("leave it undone?", f"surefoot runs cancel {quoted}"))
+    return tuple(told)
+
+
+def _moved(path: str, now: str) -> str:
+    """What `was=` can say of calls that were recorded in that scope. Nothing of branches without a label."""
+    if path and not path.endswith("]/"):
+        return ""
+    if not now or now.endswith("]/"):
+        return f'was= on its scope: sf.scope("…", was="{_label(path)}")'
+    verb = now.rstrip("/").rpartition("/")[2].partition("#")[0]
+    return f'sf.{verb}(…, was="{_label(path)}")'
 
 
 def _label(path: str) -> str:
@@ -75,11 +139,12 @@ def _label(path: str) -> str:
 
 def other_arguments(
     run: str, past: Past, address: str, name: str, recorded: bytes, asked: bytes, *, kind: str = "", digest: str = "",
-    nothing: bool = True, twin: str = "",
+    nothing: bool = True, twin: str = "", is_cut_off: bool = False,
 ) -> Stop:  # fmt: skip
     """A recorded call that is asked for in another way than it was made.
 
-    `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments.
+    `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments. `is_cut_off`: by
+    a time-out and the like, so that another call in its place would be, too.
     """
     executed = _nothing(address, nothing=nothing)
     where = past.address if past.address == address else f"{address} (on record as {past.address})"
@@ -95,12 +160,22 @@ def other_arguments(
     message = "\n".join([f"run {run}, {where}: asked for with other arguments than it was {done} with:", *lines])
     message += f"\n  {executed}"
     facts = {"recorded": _short(recorded), "asked": _short(asked), "call": address, "digest": digest}
-    names = tuple(dict.fromkeys(re.split(r"[.\[]", change.path)[0] for change in changes(recorded, asked)))
-    told = _cures_of_other(run, past, address, name, tuple(filter(None, names)))
+    if is_child(past):
+        told = _cures_of_child(run, past, address, recorded, asked)
+    else:
+        told = _cures_of_other(run, past, address, name, _not_to_compare(past, recorded, asked), is_cut_off=is_cut_off)
     if twin:
         same = f"surefoot match {shlex.quote(run)} {shlex.quote(address)} --is {shlex.quote(twin)}"
         told = ((f"it is {twin}?", same), *told)
     return Stop("CodeChanged", message, past.address, facts, told)
+
+
+def _not_to_compare(past: Past, recorded: bytes, asked: bytes) -> tuple[str, ...]:
+    """Parameters that `noted=` could name. None if all of several differ: that is rather another call of the effect."""
+    names = dict.fromkeys(re.split(r"[.\[]", change.path)[0] for change in changes(recorded, asked))
+    found = tuple(filter(None, names))
+    is_another = past.kind == "effect" and len(found) > 1 and len(found) == len(values.again(asked))
+    return () if is_another else found
 
 
 def held_by_another(
@@ -137,17 +212,14 @@ def _nothing(address: str, *, nothing: bool) -> str:
 
 
 def _cures_of_other(
-    run: str, past: Past, address: str, name: str, parameters: tuple[str, ...]
+    run: str, past: Past, address: str, name: str, parameters: tuple[str, ...], *, is_cut_off: bool
 ) -> tuple[tuple[str, str], ...]:
     quoted, where = shlex.quote(run), shlex.quote(address)
     told: list[tuple[str, str]] = []
     if past.state.value in ("in doubt", "unstorable"):
-        told.append(
-            (
-                "in doubt: say first",
-                f"surefoot settle {quoted} {shlex.quote(past.address)} --happened 'JSON' | --not-happened",
-            )
-        )
+        settle = f"surefoot settle {quoted} {shlex.quote(past.address)}"
+        told.append(("in doubt; it happened?", f"{settle} --happened 'JSON'"))
+        told.append(("it did not?", f"{settle} --not-happened"))
     else:
         stands = "what was done stands?" if past.kind == "effect" else "what it gave stands?"
         told.append((stands, f"surefoot match {quoted} {where} --keep"))
@@ -157,8 +229,38 @@ def _cures_of_other(
         listed = "".join(f'"{parameter}", ' for parameter in parameters).rstrip(" ")
         listed = listed if len(parameters) == 1 else listed.rstrip(",")
         told.append(("never compare it?", f"@sf.{past.kind}(noted=({listed})) on {name}"))
-    told.append(("another call, new?", f"surefoot match {quoted} {where} --new"))
+    if not is_cut_off:
+        told.append(("another call, new?", f"surefoot match {quoted} {where} --new"))
     return (*told, *cures(run))
+
+
+def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: bytes) -> tuple[tuple[str, str], ...]:
+    """A child run is called by our own verb: what can be said in code is said of its workflow. One that has not ended is
+    gone on with by the workflow that it is a run of, and by no other.
+    """
+    match = f"surefoot match {shlex.quote(run)} {shlex.quote(address)}"
+    old, new = (_text_at(raw, "workflow") for raw in (recorded, asked))
+    told: list[tuple[str, str]] = []
+    if old != new:
+        told.append(("the same workflow, renamed?", f'@sf.workflow(was="{old}") on {new}'))
+    if old == new or past.state.value in ("done", "failed"):
+        told.append(("the child run on record stands?", f"{match} --keep"))
+    return (*told, ("another child run, new?", f"{match} --new"), *cures(run))
+
+
+def other_event(run: str, past: Past, name: str) -> Stop:
+    """A wait that has an outcome on record, or whose event has come, and that waits for an event of another name now."""
+    stop = changed(run, past.address, f"waiting for event {past.name!r}", f"waiting for event {name!r}")
+    stands = {"done": "what was received stands?", "failed": "that it did not come in time stands?"}
+    what = stands.get(past.state.value, f"take {past.name!r}, which has come?")
+    keep = (what, f"surefoot match {shlex.quote(run)} {shlex.quote(past.address)} --keep")
+    facts = {**stop.facts, "call": past.address, "digest": values.digest(name)}
+    return Stop(stop.reason, stop.message, stop.address, facts, (keep, *stop.cures))
+
+
+def _text_at(raw: bytes, name: str) -> str:
+    found = values.again(raw) if raw else {}
+    return str(found.get(name, ""))
 
 
 def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, asked: bytes) -> Stop:
@@ -177,13 +279,16 @@ def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, ask
     return Stop("CodeChanged", message, first.address, {"recorded": _short(recorded), "asked": _short(asked)}, told)
 
 
-def undecorated(run: str, name: str, module: str, pasts: list[Past]) -> Stop:
+def undecorated(run: str, name: str, module: str, pasts: list[Past], *, qualname: str = "") -> Stop:
+    """`qualname`: what the function is called in its module, if that is not the effect's name."""
+    function = qualname or name
     message = (
-        f"run {run}: {names_of(pasts)} {'were' if len(pasts) > 1 else 'was'} executed as an effect, and {name} in "
+        f"run {run}: {names_of(pasts)} {'were' if len(pasts) > 1 else 'was'} executed as an effect, and {function} in "
         f"{module} is a plain function now: to replay the code would execute it, unrecorded. Nothing was executed."
     )
+    named = "" if function.rpartition(".")[2] == name else f'(name="{name}")'
     told = (
-        ("by mistake?", f"put @sf.effect back on {name}"),
+        ("by mistake?", f"put @sf.effect{named} back on {function}"),
         ("gone for good?", f'rename it, and sf.removed("{name}")'),
     )
     return Stop(

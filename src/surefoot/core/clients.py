@@ -38,6 +38,8 @@ class Family(Struct, frozen=True):
     """Where the HTTP status of an answer is found."""
     codes: tuple[str, frozenset[Any]] | None = None
     """Where another code is found, and which of them are refusals."""
+    method: str = ""
+    """Where the method is found, of a client that sends all but POST and PATCH once more by itself, and does not tell."""
     retries: bool = False
     """Whether the client tries again by itself: then its last word is not the whole story."""
 
@@ -57,7 +59,11 @@ _URLLIB3: Final = Family(
     not_sent=_names("NewConnectionError NameResolutionError ConnectTimeoutError"),
     wraps=_names("MaxRetryError SSLError ProxyError"),
 )
-_AIOHTTP: Final = Family(not_sent=_names("ClientConnectorError ConnectionTimeoutError"), status=("status",))
+_AIOHTTP: Final = Family(
+    not_sent=_names("ClientConnectorError ConnectionTimeoutError"),
+    status=("status",),
+    method="request_info.method",
+)
 _SMTP: Final = Family(
     not_sent=_names("SMTPConnectError SMTPNotSupportedError"),
     refused=_names("SMTPRecipientsRefused SMTPSenderRefused SMTPHeloError SMTPAuthenticationError"),
@@ -126,6 +132,8 @@ NO_REFUSAL: Final = frozenset({408, 409})
 """A gateway may say the first after it has passed the request on; the second may answer to one sent before."""
 REFUSED_AFTER_RETRIES: Final = frozenset({400, 401, 403, 404, 405, 413, 415, 422})
 """The refusals of a client that retries by itself. Not 429: an earlier try may have got through."""
+SENT_ONCE: Final = ("POST", "PATCH")
+"""aiohttp sends a request of any other method once more if the connection was lost."""
 _RETRIES: Final = ("response.ResponseMetadata.RetryAttempts", "response.request.headers.x-stainless-retry-count")
 """Where clients that retry by themselves say how often they did."""
 _EARLIER: Final = ("response.history", "history")
@@ -167,6 +175,8 @@ def _within(family: Family, error: BaseException, depth: int) -> Known:
 def _is_refusal(family: Family, error: BaseException) -> bool:
     if family.codes is not None:
         return _reach(error, family.codes[0]) in family.codes[1]
+    if family.method and _reach(error, family.method) not in SENT_ONCE:
+        return False
     status = next((found for path in family.status if type(found := _reach(error, path)) is int), 0)
     if not family.retries:
         return 400 <= status < 500 and status not in NO_REFUSAL
@@ -185,6 +195,12 @@ def _family(module: str) -> Family | None:
             return found
         module = module.rpartition(".")[0]
     return None
+
+
+def is_caught_in_client(error: BaseException) -> bool:
+    """Whether it came no further than to code of a client that is known here."""
+    trace = error.__traceback__
+    return trace is not None and _family(str(trace.tb_frame.f_globals.get("__name__"))) is not None
 
 
 def _wrapped(error: BaseException) -> BaseException | None:
@@ -209,7 +225,7 @@ def _reach(thing: Any, path: str) -> Any:
 
 def _was_elsewhere_before(error: BaseException, depth: int) -> bool:
     """Whether the client had sent a request that may have been carried out before this one: redirected, or retried."""
-    if any(_reach(error, path) for path in _EARLIER):
+    if any(_reach(error, path) for path in _EARLIER) or _got_through(_reach(error, "response.raw.retries"), depth):
         return True
     for module, function, names in _frames(error):
         look = _TRACES.get((module, function))
@@ -234,13 +250,20 @@ def _has_history(names: Mapping[str, Any], depth: int) -> bool:
 def _aiohttp_again(names: Mapping[str, Any], depth: int) -> bool:
     """It sends a request that may be repeated once more if the connection was lost, and forgets about the first."""
     once_more = names.get("retry_persistent_connection") is False
-    return bool(names.get("history")) or (once_more and names.get("method") not in ("POST", "PATCH"))
+    return bool(names.get("history")) or (once_more and names.get("method") not in SENT_ONCE)
 
 
 def _urllib3_again(names: Mapping[str, Any], depth: int) -> bool:
-    """Its retries remember what became of each try. Those that were not sent change nothing."""
-    tries = getattr(names.get("retries"), "history", ())
-    errors = (getattr(one, "error", None) for one in islice(tries, 1000))
+    return _got_through(names.get("retries"), depth)
+
+
+def _got_through(retries: Any, depth: int) -> bool:
+    """Retries of urllib3, which requests uses, remember what became of each try. Those that were not sent change nothing.
+
+    A 404 may be the answer to the second try of a DELETE whose first was carried out.
+    """
+    tries = _reach(retries, "history")
+    errors = (getattr(one, "error", None) for one in islice(tries if isinstance(tries, tuple | list) else (), 1000))
     return any(error is None or _known(error, depth - 1, alone=True) is not Known.NOT_SENT for error in errors)
 
 

@@ -66,6 +66,10 @@ def _loaded(raw: bytes) -> Any:
 def _walk(path: str, before: Any, now: Any) -> Iterator[Change]:
     if type(before) is not type(now):
         yield _change(path, before, now)
+    elif _is_object(before) and _is_object(now) and before["$type"][0] == now["$type"][0]:
+        (_, parts, *about), (_, others, *more) = before["$type"], now["$type"]
+        yield from _walk(path, parts, others)
+        yield from _walk(path, about[0] if about else {}, more[0] if more else {})
     elif isinstance(before, dict):
         for key in {**before, **now}:
             yield from _below(_member(path, key), before.get(key, _ABSENT), now.get(key, _ABSENT))
@@ -76,6 +80,12 @@ def _walk(path: str, before: Any, now: Any) -> Iterator[Change]:
             yield from _below(f"{path}[{index}]", old, new)
     elif before != now:
         yield _change(path, before, now)
+
+
+def _is_object(node: Any) -> bool:
+    """One of a class: its name, its fields, and what else is known of it, such as the value of an enum's member."""
+    found = node.get("$type") if isinstance(node, dict) and len(node) == 1 else None
+    return isinstance(found, list) and len(found) in (2, 3)
 
 
 def _below(path: str, before: Any, now: Any) -> Iterator[Change]:

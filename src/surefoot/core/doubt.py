@@ -33,10 +33,12 @@ class Question(Struct, frozen=True):
     """What it was called with: nobody can look for an order whose number they are not told."""
     raised: str = ""
     """The exception it ended with, by name; empty: it was cut off. Then to run it again may well raise again."""
+    nameable: bool = True
+    """Whether `not_done=` would be believed about it."""
 
     def stop(self, why_now: str) -> Stop:
         message = f"run {self.run}, {self.address}: {self.known}, and {why_now}.{_called_with(self.args)}"
-        cures = _answers(self.run, self.address, self.raised)
+        cures = _answers(self.run, self.address, self.raised, nameable=self.nameable)
         return Stop("InDoubt", message, self.address, {"known": self.known}, cures)
 
     def spent(self) -> Stop:
@@ -159,10 +161,10 @@ def did_nothing(run: str, address: str, error: str, args: Value | None) -> Quest
     return Question(run, address, known, args)
 
 
-def raised(run: str, address: str, error: str, args: Value | None) -> Question:
+def raised(run: str, address: str, error: str, args: Value | None, *, nameable: bool = True) -> Question:
     """`error`: the exception as it is recorded, its name first."""
     kind = error.partition(":")[0]
-    return Question(run, address, f"raised {error}, {_PROVES_NOTHING}", args, kind)
+    return Question(run, address, f"raised {error}, {_PROVES_NOTHING}", args, kind, nameable)
 
 
 def unstorable(run: str, address: str, why: str, args: Value | None) -> Stop:
@@ -194,7 +196,7 @@ def _in_short(value: Value | None) -> str:
     return shorten(bytes(value or b"").decode("utf-8", "replace"), ARGUMENTS_WIDTH)
 
 
-def _answers(run: str, address: str, raised: str) -> tuple[tuple[str, str], ...]:
+def _answers(run: str, address: str, raised: str, *, nameable: bool) -> tuple[tuple[str, str], ...]:
     settle = f"surefoot settle {shlex.quote(run)} {shlex.quote(address)}"
     happened = ("happened?", f"{settle} --happened {EXAMPLE_VALUE}")
     if not raised:
@@ -204,7 +206,7 @@ def _answers(run: str, address: str, raised: str) -> tuple[tuple[str, str], ...]
         ("did not, try again?", f"{settle} --not-happened"),
         ("did not, let it fail?", f"{settle} --failed"),
     )
-    if any(word in raised for word in _NO_PROOF):
+    if not nameable or raised in _NOT_NAMEABLE or any(word in raised for word in _NO_PROOF):
         return answers
     name = address.rpartition("/")[2].partition("#")[0]
     return (*answers, ("such an exception proves it?", f"@sf.effect(not_done={raised}) on {name}, or raise sf.NotDone"))
@@ -213,3 +215,9 @@ def _answers(run: str, address: str, raised: str) -> tuple[tuple[str, str], ...]
 _PROVES_NOTHING: Final = "which does not tell whether it happened"
 _NO_PROOF: Final = ("Timeout", "Connection", "Disconnected", "IncompleteRead", "Unavailable", "Unsure")
 """Exceptions of these names prove nothing, whatever the effect is: nobody shall be led to declare it."""
+_NOT_NAMEABLE: Final = (
+    *("NotDone", "Fatal", "RetryAfter", "ExceptionGroup", "BaseExceptionGroup"),
+    *("CancelledError", "KeyboardInterrupt", "SystemExit"),
+)
+"""Nobody is told to name these in `not_done=`. What proves it by itself, and was not believed, came from another call; the
+last ones cut off whatever they meet: for both it would change nothing. A group tells nothing of what succeeded."""

@@ -303,6 +303,9 @@ class EffectIntended(Entry, frozen=True, kw_only=False):
     does not say, or the other side may go on after it."""
     marked: str = ""
     """Of a transaction: the database in which its marker commits with it, without passwords. Empty: it is none."""
+    origin: str = ""
+    """`module:qualname` of the function. Empty: no more than its name in the workflow's module, or nobody can say. It
+    decides nothing about the call: it is where to look whether the function has lost its decorator."""
 
 
 class EffectDone(Entry, frozen=True, kw_only=False):
@@ -424,7 +427,8 @@ class CodeMatched(Entry, frozen=True, kw_only=False):
     other: str = ""
     note: str = ""
     shown: tuple[str, ...] = ()
-    """Digests of the arguments with which the run stood at such calls: the word is about those. Empty: about any."""
+    """Digests of the arguments with which the run stood at such calls: the word is about those. Empty: about any.
+    `unasked`: it is about recorded calls that the code did not ask for, and goes on without."""
 
 
 class CallCancelled(Entry, frozen=True, kw_only=False):

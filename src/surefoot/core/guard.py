@@ -64,14 +64,15 @@ def is_guard(error: BaseException, fn: Any, called_in: frozenset[str]) -> bool:
     code, frames = getattr(fn, "__code__", None), _frames(error)
     if not isinstance(fn, FunctionType) or not isinstance(code, CodeType) or not frames:
         return False
-    last = frames[-1]
+    last, passed = frames[-1], sum(one.tb_frame.f_code is code for one in frames)
     if last.tb_frame.f_code is code:
-        return all(_is_plain_step(one, last.tb_frame) for one in _up_to(code, last.tb_lasti))
+        # Passed twice: it has called itself, or raised it again; who can tell what it did in between.
+        alone = passed == 1 and not _is_caught(code, last.tb_lasti)
+        return alone and all(_is_plain_step(one, last.tb_frame) for one in _up_to(code, last.tb_lasti))
     # The arguments did not fit: Python has raised before it made a frame for the function.
-    has_run = any(one.tb_frame.f_code is code for one in frames)
     runs_when_called = not inspect.iscoroutinefunction(fn) or bool(code.co_flags & inspect.CO_COROUTINE)
     outside = last.tb_frame.f_globals.get("__name__") in called_in
-    return type(error) is TypeError and outside and runs_when_called and not has_run
+    return type(error) is TypeError and outside and runs_when_called and not passed
 
 
 def _frames(error: BaseException) -> list[TracebackType]:
@@ -80,6 +81,17 @@ def _frames(error: BaseException) -> list[TracebackType]:
         frames.append(trace)
         trace = trace.tb_next
     return frames
+
+
+def _is_caught(code: CodeType, at: int) -> bool:
+    """Whether code of the function may have run after it was raised there: `except` and `finally` leave no trace."""
+    names = {one.offset: one.opname for one in dis.get_instructions(code)}
+    table = getattr(dis.Bytecode(code), "exception_entries", None)
+    if table is None:  # A Python that tells it in another way.
+        return bool(code.co_exceptiontable)
+    handlers = (names.get(one.target) for one in table if one.start <= at < one.end)
+    # Python 3.12 puts one of its own around every coroutine, for a StopIteration.
+    return any(name != "CALL_INTRINSIC_1" for name in handlers)
 
 
 def _up_to(code: CodeType, last: int) -> list[dis.Instruction]:

@@ -7,12 +7,15 @@ same arguments. Anything else is `CodeChanged`, with both sides shown.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from enum import Enum
 
 from msgspec import Raw, Struct
 
 from surefoot.core.entry import Due, EffectLandedLate, Kept, RunAdopted, Stop, Value
 from surefoot.errors import Stopped
+
+_TAKEN_OUT, _MOST_TAKEN_OUT = "taken out, this run only?", 3
 
 
 class PastState(Enum):
@@ -58,6 +61,8 @@ class Past(Struct, frozen=True, gc=False):
     """Of an effect: until when its attempt may still be on its way, if it was cut off."""
     marked: str = ""
     """Of an effect: the database in which every attempt that may have happened has left its marker; empty: none has to."""
+    origin: str = ""
+    """Of an effect: where it was defined, unless its name says that (`EffectIntended.origin`)."""
     taken_from: RunAdopted | None = None
     """Of an effect in doubt: the claimant that began it, if others took the run from it without a word of its own."""
     landed: EffectLandedLate | None = None
@@ -78,6 +83,7 @@ class Past(Struct, frozen=True, gc=False):
     cleared_by: str = ""
     """Who said, before its last attempt, that it had not happened."""
     claimant: str = ""
+    """Who made it; of an effect, who began its last attempt, whoever recorded what became of that."""
     epoch: int = 0
     seq: int = 0
     """Its newest entry."""
@@ -129,21 +135,53 @@ def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop 
     return None
 
 
-def no_longer_asked(run: str, pasts: list[Past], in_use: frozenset[str] = frozenset()) -> Stop:
-    """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it still has."""
+def no_longer_asked(
+    run: str, pasts: list[Past], in_use: frozenset[str] = frozenset(), unknown: frozenset[str] = frozenset()
+) -> Stop:
+    """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it asks for; `unknown`:
+    those that no loaded code has.
+    """
     names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")
     message = (
         f"run {run}: the code came to its end without asking for {names}, "
         f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
-    )
+    ) + perhaps_plain(name for past in pasts if (name := _name(past.address)) in unknown)
     called = dict.fromkeys(_name(past.address) for past in pasts if past.kind == "effect")
     gone = ", ".join(f'"{name}"' for name in called if name not in in_use)
     told = (("gone for good?", f"sf.removed({gone}) in the module"),) if gone else ()
-    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": "nothing"}, (*told, *cures(run)))
+    facts = {"recorded": names, "asked": "nothing", "unasked": "\n".join(past.address for past in pasts)}
+    return Stop(
+        "CodeChanged",
+        message,
+        pasts[0].address,
+        facts,
+        (*_settle(run, pasts), *taken_out(run, pasts), *told, *cures(run)),
+    )
+
+
+def _settle(run: str, pasts: list[Past]) -> tuple[tuple[str, str], ...]:
+    """Whether it happened has to be said first."""
+    doubtful = next((past.address for past in pasts if past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)), "")
+    settle = f"surefoot settle {shlex.quote(run)} {shlex.quote(doubtful)}"
+    told = ((f"{doubtful} happened?", f"{settle} --happened 'JSON'"), ("it did not?", f"{settle} --not-happened"))
+    return told if doubtful else ()
+
+
+def taken_out(run: str, pasts: list[Past]) -> tuple[tuple[str, str], ...]:
+    """What a person may say of recorded effects that the code goes on without. Doubt is settled first."""
+    known = [past.address for past in pasts if past.state in (PastState.DONE, PastState.FAILED)]
+    keep = f"surefoot match {shlex.quote(run)}"
+    return tuple((_TAKEN_OUT, f"{keep} {shlex.quote(address)} --keep") for address in known[:_MOST_TAKEN_OUT])
+
+
+def perhaps_plain(names: Iterable[str]) -> str:
+    """What nobody can rule out of effects that no loaded code has: as plain functions they would be called in a replay."""
+    listed = " or ".join(dict.fromkeys(names))
+    return f" If {listed} has lost its decorator, the replay has called it as a plain function: look." if listed else ""
 
 
 def _name(address: str) -> str:
-    return address.rpartition("/")[2].rpartition("#")[0]
+    return address.rpartition("/")[2].rpartition("#")[0].removesuffix(".undo")
 
 
 def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:

@@ -1,4 +1,4 @@
-"""Recorded effects by all of their arguments, also those that are only noted; and which call was given one.
+"""Recorded calls by all of their arguments, also those that are only noted; and which call was given one.
 
 Where something lets a record stand for a call with other arguments (`on_change="keep"`, `noted=`, a person's word, a
 rewind), the number decides which record that is. One call more in front would shift all that follow, and the last one
@@ -52,9 +52,13 @@ class Holdings:
             return False
         return values.digest(recorded) == values.digest(values.again(asked.args)) or self._renamed(recorded, asked)
 
+    def is_loose(self, past: Past, asked: Asked) -> bool:
+        """Whether it is known to have been made with other arguments."""
+        return past.args is not None and not self.is_equal(past, asked)
+
     def give(self, past: Past, asked: Asked) -> None:
         """To be known later, if its arguments are others."""
-        if past.args is not None and not self.is_equal(past, asked):
+        if self.is_loose(past, asked):
             self._holders[past.address] = asked
 
     def holder(self, past: Past) -> Asked | None:

@@ -20,6 +20,7 @@ from surefoot.core import values
 from surefoot.core.entry import NOTHING, CallCancelled, CodeMatched, Value
 from surefoot.core.history import Past, PastState
 from surefoot.core.holding import Group, Holdings
+from surefoot.core.members import changed_members
 
 AUTO: Final = "auto"
 KEEP: Final = "keep"
@@ -30,6 +31,9 @@ IDENTITY: Final = ("is", "new")
 """What a person may say: which call it is …"""
 MANNER: Final = (KEEP, RERUN)
 """… and what becomes of a record whose arguments are others now."""
+UNASKED: Final = "unasked"
+"""In place of arguments: a person speaks of recorded calls that the code did not ask for."""
+NOTED: Final = "only what noted= names differs"
 ACTED_ON: Final = "effects were executed after it"
 _BELONGS: Final = re.compile(r"\.undo$|#\d+\.repair\d+$")
 """Undos and repairs belong to their effect: nobody takes another call for one."""
@@ -59,6 +63,11 @@ class Asked(Struct, frozen=True):
     is_new: bool = False
     defaults: Raw = NOTHING
     """Of an effect: what each parameter has as its default today."""
+
+    @property
+    def whole(self) -> str:
+        """The digest of all arguments."""
+        return values.digest(values.again(self.args))
 
     @property
     def fenced(self) -> bool:
@@ -179,7 +188,9 @@ class Matcher:
         """As they were on record when the replay began. What is recorded meanwhile is no past of it."""
         self._live = calls
         self.cuts = dict(cuts or {})
-        """Calls that were cut off, or were the first after a cancellation, by then."""
+        """Calls that were cut off, or were the first after a cancellation, by then. Whoever comes to one in the place of one
+        that was cut off is cut off again, and is not asked about here.
+        """
         self.asked: set[str] = set()
         """Recorded calls that the code has asked for."""
         self._matches = tuple(matches)
@@ -192,8 +203,11 @@ class Matcher:
         self._groups: dict[tuple[str, str, str], dict[int, Past]] | None = None
         self._by_digest: dict[Any, dict[str, list[Past]]] = {}
         self._compared: dict[tuple[str, frozenset[str]], str] = {}
+        self._other_members: dict[tuple[str, frozenset[str]], bool] = {}
         self._taken: dict[str, tuple[str, str, int]] = {}
         """Record -> who took it although its arguments are others."""
+        self._loosely: dict[str, tuple[str, str, int]] = {}
+        """The same where only what is noted may differ."""
         self._given: dict[tuple[str, str], int] = {}
         """The highest number given to a new call."""
         self._asked_names: set[str] = set()
@@ -235,7 +249,7 @@ class Matcher:
 
     def find(self, asked: Asked) -> Answer:
         """Which recorded call this is. The record is marked as asked for: branches ask one after the other."""
-        found = self._effect(asked) if asked.fenced else self._step(asked)
+        found = self._as_meant(asked, self._effect(asked)) if asked.fenced else self._step(asked)
         if isinstance(found, Same | Kept | Rerun | Changed):
             self.asked.add(found.past.address)
             if asked.is_new:
@@ -249,15 +263,20 @@ class Matcher:
         here = self._at(asked, exact=True)
         if here is not None and here.kind != asked.kind and here.address not in self.asked:
             return Changed(here)
-        equal = self._equal(asked, here)
+        me = (asked.path, asked.name, asked.number)
+        if asked.noted and (whole := self._whole(asked, here)) is not None:
+            return Same(self._today(whole))
+        is_put_in = bool(asked.noted) and me in self.learned.inserted
+        equal = None if is_put_in else self._equal(asked, here)
         if equal is not None:
             who = self._taken.get(equal.address)
             if who is None:
+                if asked.noted:
+                    self._loosely[equal.address] = me
                 return Same(self._today(equal))
             self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
         if (effect := self._was_effect(asked)) is not None:
             return Changed(effect)
-        me = (asked.path, asked.name, asked.number)
         is_new = asked.is_new or (person is not None and person.how == "new")
         is_moved, is_asked = self._is_moved(asked), here is not None and here.address in self.asked
         if here is None or is_asked or me in self.learned.inserted or is_new or is_moved or self._is_passed(here):
@@ -266,6 +285,19 @@ class Matcher:
             return New(self._free(asked))
         self._taken[here.address] = me
         return self._changed_step(asked, here)
+
+    def _whole(self, asked: Asked, here: Past | None) -> Past | None:
+        """The record that has all of its arguments, those that are only noted, too. It is this call's, also if one in front
+        was given it, with other ones: that one was put in.
+        """
+        whole = self._holdings.equal(asked, self._groups_of(asked))
+        left = [past for past in whole if past.address not in self.asked]
+        if left:
+            return here if here in left else left[0]
+        taken = next((past for past in whole if past.address in self._loosely), None)
+        if taken is not None:
+            self.found_inserted.add(self._loosely.pop(taken.address))
+        return taken
 
     def _is_moved(self, asked: Asked) -> bool:
         """Whether it is on record in another scope, where nobody has asked for it. Then no other record is its own, and
@@ -296,6 +328,10 @@ class Matcher:
     def _changed_step(self, asked: Asked, here: Past) -> Answer:
         here = self._today(here)
         if here.state not in (PastState.DONE, PastState.FAILED):
+            cut = self.cuts.get(here.address)
+            if cut is not None and not cut.before:
+                del self._taken[here.address]
+                return New(self._free(asked))  # Put in front of one that was cut off.
             return Rerun(here, counts=False)  # An attempt that was cut off just runs with what is asked for now.
         if here.kept == asked.digest:
             return Same(here)
@@ -331,11 +367,8 @@ class Matcher:
             return Same(self._today(displaced))
         if asked.name in self._aliased:
             return InUse(asked.name, self._aliased[asked.name])
-        if asked.address in self._given_away:
-            to = self._given_away[asked.address]
-            # Given to another call of this effect: they were swapped, and the other record has these very arguments.
-            own = self._left_with(asked) if split(to)[:2] == (asked.path, asked.name) else None
-            return InUse(asked.address, to) if own is None else Same(self._today(own))
+        if asked.address in self._calls and (to := self._given_to(asked.address)):
+            return self._behind_given(asked, to)
         old = next((name for name in asked.names if name in self._asked_names), "")
         if old and self._group(asked.kind, asked.path, old):
             return InUse(old, asked.name)
@@ -357,6 +390,26 @@ class Matcher:
         if isinstance(found, Same | Kept):
             self._holdings.give(here, asked)
         return found
+
+    def _given_to(self, recorded: str) -> str:
+        """The call that a person said this recorded one to be, whether the code has come to that call or not."""
+        if self.is_plain or recorded in self._given_away:
+            return self._given_away.get(recorded, "")
+        newest = {match.address: match for _, match in self._matches if match.how in IDENTITY}
+        said = (match for match in newest.values() if match.how == "is" and match.address != recorded)
+        return next((match.address for match in said if match.other == recorded), "")
+
+    def _behind_given(self, asked: Asked, to: str) -> Answer:
+        """The record at its address is another call's, as a person said. The same call once more is a mistake. For any other
+        the number does not count: the record with these arguments is its own, here, or where that other call was.
+        """
+        if self.same(self._calls[asked.address], asked):
+            return InUse(asked.address, to)
+        own = self._left_with(asked)
+        swapped = self._calls.get(to)
+        if own is None and swapped is not None and to not in self.asked and self.same(swapped, asked):
+            own = swapped
+        return Same(self._today(own)) if own is not None else self._new_effect(asked, declared=asked.is_new)
 
     def _is_loose(self, asked: Asked, here: Past | None) -> bool:
         """Whether a record may stand for it with other arguments, so that its number does not tell which one it is."""
@@ -399,6 +452,11 @@ class Matcher:
         whole = (past for past in pasts if asked.noted and self._holdings.is_equal(past, asked))
         return next(whole, None) or next((past for past in pasts if self.same(past, asked)), None)
 
+    def _is_same_workflow(self, past: Past, asked: Asked) -> bool:
+        """Of a child run that has not ended: whether the workflow that is asked for can go on with it."""
+        recorded = self._recorded(past) if is_child(past) else None
+        return recorded is not None and recorded.get("workflow") == values.again(asked.args).get("workflow")
+
     def _displaced(self, asked: Asked) -> Past | None:
         """A person said that a call in front of this one is new: so the record with these arguments is this one's."""
         direct = self._calls.get(asked.address)
@@ -412,9 +470,10 @@ class Matcher:
         return self._left_with(asked)
 
     def _left_with(self, asked: Asked) -> Past | None:
-        """A record of that name with these arguments that nobody has asked for."""
+        """A record of that name with these arguments that nobody has asked for, and that is nobody else's."""
         group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-        return self._likest([past for _, past in group if past.address not in self.asked], asked)
+        left = [past for _, past in group if past.address not in self.asked and not self._given_to(past.address)]
+        return self._likest(left, asked)
 
     def _new_effect(
         self, asked: Asked, *, declared: bool, equal: Callable[[Past, Asked], bool] | None = None
@@ -428,23 +487,53 @@ class Matcher:
                 return Same(self._today(own))
         return New(self._free(asked), declared=declared)
 
+    def cut_off(self, asked: Asked, past: Past) -> Answer:
+        """An effect where this one was cut off: the same, one with other arguments that it stands for, or a stop."""
+        return self._as_recorded(asked, past)
+
     def _as_recorded(self, asked: Asked, past: Past) -> Answer:
         past = self._today(past)
         if past.kind != asked.kind:
             return Changed(past)
         if not past.digest or self.same(past, asked) or past.kept == asked.digest:
-            return Same(past)
+            return Kept(past, NOTED) if self._differs_as_noted(past, asked) else Same(past)
         if past.state is PastState.CLEARED:
             return Same(past)  # It did not happen: it runs with what is asked for now.
+        return self._with_others(asked, past)
+
+    def _as_meant(self, asked: Asked, found: Answer) -> Answer:
+        """Whichever way its record was found: with a member that has another value now, other arguments are asked for.
+
+        One that has no outcome is not judged here: a person is asked, or it is not tried again (`engine/repeating.py`).
+        """
+        if not isinstance(found, Same) or found.past.state not in (PastState.DONE, PastState.FAILED):
+            return found
+        past = found.past
+        if past.digest in (asked.digest, "") or past.kept == asked.digest or not self._means_another(past, asked.noted):
+            return found
+        return self._with_others(asked, past)
+
+    def _with_others(self, asked: Asked, past: Past) -> Answer:
         person = self._manner(asked, past)
         how = asked.on_change if person is None else person.how
-        if how == KEEP and past.state in (PastState.DONE, PastState.FAILED):
+        if how == KEEP and (past.state in (PastState.DONE, PastState.FAILED) or self._is_same_workflow(past, asked)):
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
 
     def _today(self, past: Past) -> Past:
         """Somebody may have settled it since the replay began."""
         return self._live.get(past.address, past)
+
+    def _differs_as_noted(self, past: Past, asked: Asked) -> bool:
+        """Whether an effect that was done stands for one with other noted values: it is not made, which has to be told."""
+        is_done = asked.fenced and bool(asked.noted) and past.state in (PastState.DONE, PastState.FAILED)
+        return is_done and past.kept != asked.whole and self._holdings.is_loose(past, asked)
+
+    def has_other(self, asked: Asked, past: Past) -> bool:
+        """Whether a step on record that nobody has asked for, and not that one, has these arguments."""
+        group = self._group(asked.kind, asked.path, asked.name).values()
+        left = (one for one in group if one.address != past.address and one.address not in self.asked)
+        return any(self.same(one, asked) for one in left)
 
     def at(self, asked: Asked) -> Past | None:
         """The record that a call leads to whose arguments nobody knows yet."""
@@ -502,7 +591,8 @@ class Matcher:
         if index is None:
             index = self._by_digest[key] = {}
             for _, past in sorted(self._group("step", path, name).items()):
-                for digest in {past.digest, self._digest_today(past, asked.noted)} - {""}:
+                today = "" if self._means_another(past, asked.noted) else self._digest_today(past, asked.noted)
+                for digest in {past.digest, today} - {""}:
                     index.setdefault(digest, []).append(past)
         return index
 
@@ -535,6 +625,8 @@ class Matcher:
         """Whether it was recorded with these arguments, as today's classes read them."""
         if past.digest in (asked.digest, ""):
             return True
+        if not asked.fenced and self._means_another(past, asked.noted):
+            return False  # Of an effect this decides what becomes of its record, not which one it is: `_as_meant`.
         if self._digest_today(past, asked.noted) == asked.digest:
             return True
         recorded = self._recorded(past)
@@ -571,6 +663,15 @@ class Matcher:
             if recorded is not None:
                 known = values.digest({name: value for name, value in recorded.items() if name not in noted})
             self._compared[key] = known
+        return known
+
+    def _means_another(self, past: Past, noted: frozenset[str]) -> bool:
+        """Whether an enum's member in what is compared had another value then: it is read back by its name."""
+        key = (past.address, noted)
+        known = self._other_members.get(key)
+        if known is None:
+            known = past.args is not None and bool(changed_members(self._read(past.args), without=noted))
+            self._other_members[key] = known
         return known
 
     def _recorded(self, past: Past) -> dict[str, Any] | None:
@@ -613,9 +714,10 @@ class Matcher:
         """Another executed effect of that name with these very arguments that nobody has asked for."""
         if not asked.fenced:
             return ""
-        others = self._group(asked.kind, asked.path, asked.name).values()
-        left = (one for one in others if one.address not in self.asked and one.address != past.address)
-        return next((one.address for one in left if self.same(one, asked)), "")
+        beside = self._group(asked.kind, asked.path, asked.name).values()
+        elsewhere = (one for one in self.unasked() if split(one.address)[1] == asked.name)
+        left = (one for one in (*beside, *elsewhere) if one.address not in self.asked and one.address != past.address)
+        return next((one.address for one in left if one.kind == asked.kind and self.same(one, asked)), "")
 
     def in_use(self) -> frozenset[str]:
         """Names of effects that the code has asked for."""
@@ -685,10 +787,23 @@ class Matcher:
         elsewhere = (past for past in left if not on_one_line(split(past.address)[0], asked.path))
         return [past for past in elsewhere if may_have_happened(past) and self.same_values(past, asked)]
 
+    def is_left(self, past: Past) -> bool:
+        """Whether a person said that what was done stands, and that the code goes on without it. Not what is in doubt."""
+        if self.is_plain or self._today(past).state not in (PastState.DONE, PastState.FAILED):
+            return False
+        said = [match for seq, match in self._matches if match.how == KEEP and past.first < seq]
+        about_it = [match for match in said if fits(match.address, past.address)]
+        # Said of one call and of no arguments, it is about the record, whatever the code asks for.
+        return any(UNASKED in match.shown or not (match.shown or "*" in match.address) for match in about_it)
+
+    def is_alike(self, past: Past, asked: Asked) -> bool:
+        """Whether a new effect may be this one by its arguments alone."""
+        return self.same_values(past, asked) or self._says_more(past, asked)
+
     def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
         path = split(past.address)[0]
         if past.rewound:  # Whoever sent the run back may want another way.
-            return self.same_values(past, asked) or self._says_more(past, asked)
+            return self.is_alike(past, asked)
         if on_one_line(path, asked.path):
             return True
         return not may_still(past.address) or self.same_values(past, asked)
@@ -713,6 +828,15 @@ class Matcher:
         """Whether a person said that it is kept, or runs again: by its name of today, or by the recorded one."""
         today = self._said_of(asked, asked.address, MANNER, past.first)
         return today or self._said_of(asked, past.address, MANNER, past.first)
+
+    def keeps(self, past: Past, digest: str) -> bool:
+        """Whether a person said that what is on record of a verb stands, though it asks for something else now."""
+        said = (
+            match
+            for seq, match in self._matches
+            if match.how == KEEP and (seq > past.first or "*" not in match.address)
+        )
+        return any(_is_about(match, past.address, digest) for match in said)
 
 
 def _is_about(match: CodeMatched, address: str, digest: str) -> bool:

@@ -1,13 +1,13 @@
 """Enums whose members mean something else now: recorded by name, sent by value.
 
-A recorded member comes back by its name, so a value that was merely reworded strands no run. But a *retry* repeats a
-request under a key that was used, and with another value it would be another request.
+A recorded member comes back by its name. But what was asked for, done and shown had its value of then: with another one it
+is another argument, a retry under a used key would be another request, and an undo would take back something else.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -17,12 +17,18 @@ from surefoot.core.forms import MAX_DEPTH, load
 from surefoot.core.tagging import Refused, Walk
 
 
-def changed_members(raw: bytes | msgspec.Raw) -> list[str]:
-    """The members in recorded arguments whose value is another one today: `Currency.EUR: "eur" -> "EUR"`."""
+def changed_members(raw: bytes | msgspec.Raw, *, without: Collection[str] = ()) -> list[str]:
+    """The members in recorded values whose value is another one today: `Currency.EUR: "eur" -> "EUR"`.
+
+    `without`: arguments that do not count.
+    """
     data = bytes(raw)
     if b'"$type"' not in data or b'"value"' not in data:
         return []
-    return list(dict.fromkeys(_changed(load(data))))
+    tree = load(data)
+    if without and type(tree) is dict:
+        tree = {name: item for name, item in tree.items() if name not in without}
+    return list(dict.fromkeys(_changed(tree)))
 
 
 def _changed(node: Any) -> Iterator[str]:

@@ -7,10 +7,12 @@ raises. What leaves a call inside of it, or another run, speaks of that one: the
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
-from surefoot.core.clients import Known, known
+from surefoot.core.clients import Known, is_caught_in_client, known
 from surefoot.errors import Fatal, NotDone
 
 NotDoneTypes = tuple[type[BaseException], ...] | None
@@ -35,8 +37,7 @@ def proves_not_done(error: BaseException, not_done: NotDoneTypes, *, guarded: bo
     if isinstance(error, Fatal | NotDone):
         return True
     if isinstance(error, BaseExceptionGroup):
-        proves = _says_so if _is_of_tasks(error) else proves_not_done
-        return all(proves(one, not_done) for one in error.exceptions)
+        return _says_so(error, not_done)
     if not isinstance(error, Exception) or not_done == ():
         return False
     if known(error) in (Known.NOT_SENT, Known.REFUSED) and not _came_after_doubt(error):
@@ -60,30 +61,58 @@ def is_secondhand(error: BaseException) -> bool:
 
 
 def _says_so(error: BaseException, not_done: NotDoneTypes) -> bool:
-    """Of tasks side by side: others may have got through, so that what is known of one request is no proof for all."""
+    """A group, and what is in it. It is about several requests, and names those that failed and none of those that
+    succeeded; whoever made it. So what is known of a request is no proof here: the code says it, of each or of the group.
+    """
     if isinstance(error, BaseExceptionGroup):
-        return all(_says_so(one, not_done) for one in error.exceptions)
+        declared = type(error) in (not_done or ()) and not _leaves_doubt(error)
+        return declared or all(_says_so(one, not_done) for one in error.exceptions)
     return isinstance(error, Fatal | NotDone) or (isinstance(error, Exception) and _is_named(error, not_done))
 
 
-def _is_of_tasks(group: BaseExceptionGroup[BaseException]) -> bool:
-    """Whether a TaskGroup or a nursery made it: it names the tasks that failed, and none of those that succeeded."""
-    return "TaskGroup" in group.message or "nursery" in group.message
+def _leaves_doubt(error: BaseException) -> bool:
+    """Whether it, or one in it, is known as unsure, or has cut off whatever it met."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_leaves_doubt, error.exceptions))
+    return not isinstance(error, Exception) or known(error) is Known.UNSURE
 
 
 def _is_named(error: Exception, not_done: NotDoneTypes) -> bool:
-    """A broad class does not speak for what is known as unsure: that has to be named itself."""
+    """A broad class does not speak for what is known as unsure, or comes from that: that has to be named itself."""
     named = not_done or ()
-    return type(error) in named or (known(error) is None and isinstance(error, named))
+    if type(error) in named:
+        return True
+    return isinstance(error, named) and known(error) is None and not _came_after_doubt(error)
 
 
 def _came_after_doubt(error: BaseException) -> bool:
-    """Whether it was raised while something unsure was handled: a request before this one may have got through."""
-    seen: set[int] = set()
-    earlier = error.__context__
-    while earlier is not None and id(earlier) not in seen:
-        seen.add(id(earlier))
-        if isinstance(earlier, BaseExceptionGroup) or known(earlier) is Known.UNSURE:
-            return True
-        earlier = earlier.__context__
+    """Whether something unsure led to it, or was handled meanwhile: a request before this one may have got through."""
+    # What is still being handled is the workflow's own: `except TimeoutError: pay()`. It was there before the effect began.
+    seen, rest = {id(error), id(sys.exception())}, [error]
+    for one in rest:
+        for earlier in _before(one):
+            if id(earlier) not in seen:
+                if _is_unsure(earlier) and not _is_named_by_client(earlier, one):
+                    return True
+                seen.add(id(earlier))
+                rest.append(earlier)
     return False
+
+
+def _is_unsure(error: BaseException) -> bool:
+    return _was_raised(error) if isinstance(error, BaseExceptionGroup) else known(error) is Known.UNSURE
+
+
+def _is_named_by_client(error: BaseException, later: BaseException) -> bool:
+    """Whether the client itself has caught this time-out, and says that it was one of connecting: nothing was sent."""
+    return type(error) is TimeoutError and known(later) is Known.NOT_SENT and is_caught_in_client(error)
+
+
+def _before(error: BaseException) -> Iterator[BaseException]:
+    inside = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return (one for one in (error.__cause__, error.__context__, *inside) if one is not None)
+
+
+def _was_raised(group: BaseExceptionGroup[BaseException]) -> bool:
+    """One that never was only lists what became of one request: anyio has it of the addresses that it tried."""
+    return group.__traceback__ is not None

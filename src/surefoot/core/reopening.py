@@ -1,7 +1,8 @@
 """Trying again what failed: which calls that are, and what speaks against it.
 
 Everything that succeeded stays on record, so a call may be tried again only where what it builds on still stands. An
-effect that a saga has undone since does not: to go on as if it did would be wrong, and nobody would notice.
+effect that a saga has undone since does not: to go on as if it did would be wrong, and nobody would notice. An undo
+builds on nothing but the effect that it takes back, whatever else was undone before and after it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ def failed_calls(state: RunState) -> list[Past]:
     return sorted(found, key=lambda past: past.first)
 
 
+def failed_undos(state: RunState) -> list[Past]:
+    """Undos that failed for good: what they were to take back stays done."""
+    return [past for past in failed_calls(state) if is_undo(past.address)]
+
+
 def expired(state: RunState) -> list[Past]:
     """Questions and waits whose time was over. They may be named; by themselves they are no failure."""
     return [past for past in state.calls.values() if past.kind in _WAITS and past.state is PastState.FAILED]
@@ -51,29 +57,40 @@ def is_void(past: Past) -> bool:
 
 
 def undone(calls: Iterable[Past]) -> list[Undone]:
-    """Which effects were undone, and by which calls. An undo takes back the newest of its name that still stands."""
+    """Which effects were undone, and by which calls. An undo takes back the newest of its name that still stands; one
+    that failed leaves it as it is, and the next one takes back an earlier one.
+    """
     standing: dict[str, list[Past]] = {}
     found: list[Undone] = []
     for past in sorted(calls, key=lambda past: past.first):
-        call = _CALL.fullmatch(past.address) if past.kind == "effect" and past.state in _HAPPENED else None
+        call = _CALL.fullmatch(past.address) if past.kind == "effect" else None
         if call is None:
             continue
         scope, name = call.groups()
         if not name.endswith(_UNDO):
-            standing.setdefault(name, []).append(past)
+            if past.state in _HAPPENED:
+                standing.setdefault(name, []).append(past)
             continue
         earlier = standing.get(name.removesuffix(_UNDO), [])
-        newest = next((effect for effect in reversed(earlier) if effect.address.startswith(scope)), None)
+        inside = (effect for effect in reversed(earlier) if effect.address.startswith(scope))
+        newest = next(inside, earlier[-1] if earlier else None)  # `sf.undo` may stand in another scope.
         if newest is not None:
             earlier.remove(newest)
-            found.append(Undone(newest, past, scope))
+            if past.state in _HAPPENED:
+                found.append(Undone(newest, past, scope))
     return found
+
+
+def is_over(one: Undone, asked: Container[str]) -> bool:
+    """The code no longer asks for the effect, and it is known that it was undone: nobody misses the undo."""
+    return one.effect.address not in asked and one.undo.state is PastState.DONE
 
 
 def undone_around(state: RunState, failed: list[Past]) -> Undone | None:
     """An effect that was done before one of these calls, on its line of control, and undone after it."""
+    building = [past for past in failed if not is_undo(past.address)]
     for one in undone(state.calls.values()):
-        if any(one.effect.first < past.first < one.undo.first and _on_its_line(past.address, one) for past in failed):
+        if any(one.effect.first < past.first < one.undo.first and _on_its_line(past.address, one) for past in building):
             return one
     return None
 
@@ -111,6 +128,16 @@ def cures(run: str, one: Undone) -> tuple[tuple[str, str], ...]:
         ("do it once more, under new keys?", f"surefoot runs fork {shlex.quote(run)} --at {at} --id NEW"),
         ("leave it undone?", f"surefoot runs cancel {shlex.quote(run)}"),
     )
+
+
+def undo_again(run: str, undos: Iterable[str]) -> str:
+    """What helps where undos failed for good. Only they are named: what failed before them stays failed."""
+    return f"surefoot runs retry {shlex.quote(run)}" + "".join(f" --at {shlex.quote(undo)}" for undo in undos)
+
+
+def is_undo(address: str) -> bool:
+    call = _CALL.fullmatch(address)
+    return call is not None and call[2].endswith(_UNDO)
 
 
 def _on_its_line(address: str, one: Undone) -> bool:

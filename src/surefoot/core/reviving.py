@@ -236,6 +236,8 @@ def _revive_uuid(payload: Any) -> UUID:
 
 
 def _revive_secret(payload: Any) -> Secret[Any]:
+    if type(payload) is Secret:
+        return payload  # Put there by `values.with_secrets`: no stored bytes have one.
     return _exactly(Secret(RECORDED), "***", payload)
 
 

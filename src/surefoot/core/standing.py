@@ -30,7 +30,7 @@ from surefoot.core.need import NO_NEED, Need, of_end, of_stops
 from surefoot.core.timer import MICROS
 
 LEFT_BEHIND: Final = "LeftBehind"
-"""The reason beside a run that has ended, and left effects in doubt or undone: somebody should look at them."""
+"""The reason beside a run that has ended, and left effects in doubt or done: somebody should look at them."""
 HANDED_BACK: Final = "handed back"
 """Why a worker that is being stopped releases a run: another one may go on at once."""
 LONGEST_BACK_OFF: Final = 60

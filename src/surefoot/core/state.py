@@ -191,7 +191,7 @@ class RunState:
         self.value: Any = None
         self.error: Any = None
         self.left: tuple[str, ...] = ()
-        """Effects that it has left in doubt or undone, once it has ended: a person should look at them."""
+        """Effects that it has left in doubt or done, once it has ended: a person should look at them."""
         self._left_by_segments = 0
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None
@@ -339,7 +339,8 @@ class RunState:
             return asks and past.state in DOUBTFUL
         if stop.reason == "WaitingForAnswer":
             expired = past.due is not None and now_due(past.due)
-            came = past.kind == "wait" and self.event_for(past.name) is not None
+            # Also one of another name: the code may wait for that by now.
+            came = past.kind == "wait" and any(not event.taken for event in self.events)
             return past.state is PastState.OPEN and not expired and not came
         return False
 
@@ -381,7 +382,9 @@ class RunState:
                 address, kind, state, epoch=record.epoch, seq=record.seq, first=record.seq, claimant=self._who, **facts
             )
         else:
-            past = replace(known, state=state, epoch=record.epoch, seq=record.seq, claimant=self._who, **facts)
+            # Of an effect, whoever made an attempt is asked about it; others only tell what became of it.
+            claimant = known.claimant if kind == "effect" else self._who
+            past = replace(known, state=state, epoch=record.epoch, seq=record.seq, claimant=claimant, **facts)
         self.calls[address] = past
 
 
@@ -528,7 +531,7 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
         attempt=entry.attempt, failures=failures, parks=parks, deadline=entry.deadline, lands=entry.lands,
         runs_in=runs_in, key=entry.key, expires=expires, policy=entry.policy, cleared_by=cleared_by,
         claimant=state._who, epoch=record.epoch, seq=record.seq, first=first, executed_with=executed_with,
-        unproven=unproven, visited=visited, marked=marked,
+        unproven=unproven, visited=visited, marked=marked, origin=entry.origin,
     )  # fmt: skip
     if entry.before:
         state.world.begin(entry.address, entry.before, record.seq)
@@ -732,7 +735,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
                 attempt=past.attempt, key=past.key, policy=past.policy, claimant=past.claimant, first=past.first,
                 seq=record.seq, expires=past.expires, spent=spent.get(address, ""), marked=past.marked,
                 before=noted.value if noted is not None and noted.kind == "value" else past.before,
-                executed_with=past.digest or past.executed_with,
+                executed_with=past.digest or past.executed_with, origin=past.origin,
             )  # fmt: skip
             if past.state is PastState.IN_DOUBT:  # It may still be on its way.
                 again = replace(

@@ -82,15 +82,19 @@ class Walk:
     itself some hundred calls deep; reading takes one.
     """
 
-    __slots__ = ("_met", "_open", "dump", "for_digest", "lenient", "links", "ordered")
+    __slots__ = ("_met", "_open", "dump", "for_digest", "lenient", "links", "ordered", "secrets")
 
-    def __init__(self, *, for_digest: bool = False, lenient: bool = False) -> None:
+    def __init__(
+        self, *, for_digest: bool = False, lenient: bool = False, secrets: list[Secret[Any]] | None = None
+    ) -> None:
         self.for_digest = for_digest
         self.lenient = lenient
         """Exceptions that cannot come back as themselves are described instead of refused."""
         self.dump = dump_sorted if for_digest else dump
         self.ordered = False
         """Whether something was met whose order is not undone by sorting the keys of objects."""
+        self.secrets = secrets
+        """If they are collected: then each is tagged with its number there. Such a tree is not stored."""
         self.links = 0
         """How many failures that led to others were met."""
         self._met = 0
@@ -285,7 +289,10 @@ def _tag_uuid(walk: Walk, value: UUID, room: int) -> Any:
 
 
 def _tag_secret(walk: Walk, value: Secret[Any], room: int) -> Any:
-    return {"$secret": "***"}
+    if walk.secrets is None:
+        return {"$secret": "***"}
+    walk.secrets.append(value)
+    return {"$secret": len(walk.secrets) - 1}
 
 
 def _tag_fraction(walk: Walk, value: Any, room: int) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from surefoot.core import failures, forms
+from surefoot.core import failures, forms, hidden
 from surefoot.core.forms import (
     INT_HIGH,
     INT_LOW,
@@ -245,6 +245,16 @@ def again(raw: bytes | msgspec.Raw) -> Any:
         return tree if _DOLLAR not in data or b'"$' not in data else revive(tree)
     except Exception:  # noqa: BLE001 - whatever it is, it gets its name there
         return decode(data)
+
+
+def with_secrets(raw: bytes | msgspec.Raw, now: object) -> Any:
+    """A fresh object of a stored form, with the secrets that the value at hand has in the same places; else `NoPlace`."""
+    secrets: list[Secret[Any]] = []
+    try:
+        tree = _tagged(now, Walk(secrets=secrets))
+    except ValueRejected as error:
+        raise hidden.NoPlace from error
+    return revive(hidden.filled(load(bytes(raw)), tree, secrets))
 
 
 def _refuse_size(data: bytes, tree: Any) -> None:

@@ -42,8 +42,9 @@ from surefoot.core.programs.landing import GONE, Fate
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine import late
 from surefoot.engine.current import Inside, Place
+from surefoot.engine.defaults import hides
 from surefoot.engine.meters import meters
-from surefoot.engine.spec import CallSpec, hides
+from surefoot.engine.spec import CallSpec
 from surefoot.engine.tracing import traced
 from surefoot.engine.worldview import checked_witnesses, observe
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError, ValueRejected

@@ -222,6 +222,7 @@ def _only_now(session: Any, address: str) -> Stop:
 def _cures(run: str) -> tuple[tuple[str, str], ...]:
     return (
         ("once more:", "run it again, with what cancels it as it did before"),
-        ("from now on:", "async with sf.timeout(...), or sf.gather(...): how they end is recorded"),
+        ("in new runs:", "async with sf.timeout(...), or sf.gather(...): how they end is recorded"),
+        ("in this run:", 'keep the old way: if sf.patched("…"): … else: …'),
         ("give up:", f"surefoot runs cancel {shlex.quote(run)}"),
     )

@@ -11,6 +11,10 @@ import contextvars
 import threading
 from typing import Any, Final
 
+import msgspec
+
+from surefoot.core.history import Past
+from surefoot.core.matching import is_child
 from surefoot.core.state import ENDED
 from surefoot.engine import current, drive, journal, parents, start
 from surefoot.engine.current import Place
@@ -27,9 +31,11 @@ def child(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
     current.require_blocking("child")
     place, definition = _called(workflow)
     try:
-        return drive.call(_BLOCKING, (definition.name, run_id, list(args), kwargs, definition, place), {})
+        return drive.call(
+            _BLOCKING, (_name(place, definition, run_id), run_id, list(args), kwargs, definition, place), {}
+        )
     except CancelSignal:
-        parents.cancel(place.session.runtime, run_id, place.session.run)
+        parents.cancel(place.session.runtime, _on_record(place, run_id), place.session.run)
         raise
 
 
@@ -39,9 +45,10 @@ async def child_async(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) 
 
     place, definition = _called(workflow)
     try:
-        return await drive_async.call(_ASYNC, (definition.name, run_id, list(args), kwargs, definition, place), {})
+        called = _name(place, definition, run_id)
+        return await drive_async.call(_ASYNC, (called, run_id, list(args), kwargs, definition, place), {})
     except CancelSignal:
-        await drive_async.hop(parents.cancel, place.session.runtime, run_id, place.session.run)
+        await drive_async.hop(parents.cancel, place.session.runtime, _on_record(place, run_id), place.session.run)
         raise
 
 
@@ -53,6 +60,29 @@ def _called(workflow: Any) -> tuple[Place, Any]:
             UsageError(f"sf.child(workflow, id, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
         )
     return place, definition
+
+
+def _name(place: Place, definition: Any, run_id: str) -> str:
+    """What the call names the workflow: an old name (`was=`), if this child run is on record under it."""
+    session: Session = place.session
+    if definition.was and run_id:
+        for past in session.matcher.recorded():
+            made = _arguments(session, past) if is_child(past) else {}
+            if made.get("run_id") == run_id and made["workflow"] in definition.identity.names:
+                return str(made["workflow"])
+    return str(definition.name)
+
+
+def _on_record(place: Place, run_id: str) -> str:
+    """The child run that the call stands for: the recorded one, if a person said that it is kept."""
+    past = place.session.matcher.past(place.called)
+    return str(_arguments(place.session, past).get("run_id", run_id)) if past is not None and is_child(past) else run_id
+
+
+def _arguments(session: Session, past: Past) -> dict[str, Any]:
+    """Of a child on record. Only what a child is named by is looked at: no class of the user's is needed."""
+    forms = msgspec.json.decode(session.bytes_of(past) or b"{}", type=dict[str, msgspec.Raw])
+    return {name: msgspec.json.decode(forms[name]) for name in ("workflow", "run_id") if name in forms}
 
 
 def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any) -> Any:

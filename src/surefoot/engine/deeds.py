@@ -16,7 +16,8 @@ from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.programs.calls import Call
 from surefoot.core.state import was_in_doubt
 from surefoot.engine.current import Place
-from surefoot.engine.defaults import Gone
+from surefoot.engine.defaults import Unrepeatable
+from surefoot.engine.repeating import another_undo
 from surefoot.engine.request import cannot_be_repeated, recorded_defaults
 from surefoot.engine.spec import CallSpec
 
@@ -24,7 +25,7 @@ from surefoot.engine.spec import CallSpec
 class Deed:
     """An effect that was done, with what it takes to undo it: copies, since the workflow may change its own."""
 
-    __slots__ = ("address", "args", "in_doubt", "kwargs", "result", "spec", "stop", "undone")
+    __slots__ = ("address", "args", "in_doubt", "kwargs", "result", "spec", "stop", "undo_failed", "undone")
 
     def __init__(
         self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any,
@@ -36,7 +37,9 @@ class Deed:
         self.kwargs = kwargs
         self.result = result
         self.undone = False
-        """Of one that has no undo: whether a saga has said so."""
+        """Whether it is undone, or being undone; of one that stays as it is: whether somebody has said so."""
+        self.undo_failed = ""
+        """The call that was to undo it and failed for good. It is not tried by another saga."""
         self.in_doubt = in_doubt
         self.stop = stop
         """Why the code at hand cannot undo it, if it comes to that."""
@@ -45,8 +48,12 @@ class Deed:
         """The compensation to call, with the arguments and the result."""
         if self.spec.undo is None:
             raise AssertionError(self.spec.name)
-        self.undone = True
+        self.undone = True  # Before it is called: whoever is cut off in it does not undo it a second time.
         return self.spec.undo, *self.spec.undoing(self.args, self.kwargs, self.result)
+
+    def stays(self, undo: str) -> None:
+        """That call was to undo it, and failed for good."""
+        self.undone, self.undo_failed = False, undo
 
 
 def note(
@@ -72,9 +79,12 @@ def note(
         stop = None
         try:
             args, kwargs = spec.own(args, kwargs, asked, defaults, recorded=made is None)
-        except Gone as gone:
-            stop = cannot_be_repeated(session.run, address, gone)
-        line.deeds.append(Deed(address, spec, args, kwargs, session.decoded(ending.raw), stop=stop))
+        except Unrepeatable as why:
+            stop = cannot_be_repeated(session.run, address, why)
+        result = session.decoded(ending.raw)
+        if spec.undo is not None and stop is None:
+            stop = another_undo(session.run, address, asked, defaults, session.whole(ending.raw))
+        line.deeds.append(Deed(address, spec, args, kwargs, result, stop=stop))
 
 
 def _recorded(session: Any, address: str, ending: Done) -> tuple[Raw | None, Raw]:

@@ -6,7 +6,7 @@ record is made with those it was recorded with.
 
 Where today's default is the recorded one, the function takes its own: a sentinel that is told by `is` keeps working.
 What cannot be stored (a private `object()`, a function, a client) is part of the code, and is not recorded; a secret is
-recorded as `***`. Of both, today's are taken.
+recorded as `***`. Of both, today's are taken; what is recorded around a secret stays as recorded.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.entry import NOTHING
+from surefoot.core.hidden import NoPlace
 from surefoot.errors import SurefootError, ValueRejected
 
 FIXED: Final = frozenset({str, int, float, bool, type(None), bytes})
@@ -28,12 +29,28 @@ _MOST_KNOWN: Final = 64
 """Ways to call a function that are kept ready."""
 
 
-class Gone(Exception):
-    """Parameters that were recorded with a default, and that today's function no longer has."""
+class Unrepeatable(Exception):
+    """Parameters for which the code at hand cannot be given what is on record."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
         super().__init__(", ".join(self.names))
+
+
+class Gone(Unrepeatable):
+    """They were recorded with a default, and today's function no longer has them."""
+
+
+class Unplaced(Unrepeatable):
+    """A secret was in them, which is not recorded, and today's value has none there."""
+
+
+def completed(name: str, recorded: Raw | bytes, today: Any) -> Any:
+    """What is recorded for a parameter, with the secrets that today's value has there. All else is as recorded."""
+    try:
+        return today if values.encode(today) == bytes(recorded) else values.with_secrets(recorded, today)
+    except NoPlace:
+        raise Unplaced([name]) from None
 
 
 class Defaults:
@@ -52,13 +69,19 @@ class Defaults:
     def __bool__(self) -> bool:
         return bool(self._optional)
 
-    def left_out(self, names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Raw:
-        """The stored form of those that this call leaves out. `names`: of the parameters that `args` stand for."""
+    def left_out(
+        self, names: tuple[str, ...], keywords: frozenset[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Raw:
+        """The stored form of those that this call leaves out. `names`: of the parameters that `args` stand for, and
+        `keywords`: of those that `kwargs` may.
+        """
         if not self._optional:
             return NOTHING
         shape = (len(args), *kwargs)
         found = self._known.get(shape)
-        return found if found is not None else self._stored(shape, {*names[: len(args)], *kwargs})
+        return (
+            found if found is not None else self._stored(shape, {*names[: len(args)], *keywords.intersection(kwargs)})
+        )
 
     def _stored(self, shape: tuple[Any, ...], passed: set[str]) -> Raw:
         left = [name for name in self._optional if name not in passed]
@@ -85,7 +108,7 @@ class Defaults:
     def others(
         self, recorded: Raw | bytes, passed: Collection[str] = (), *, may_be_gone: bool = False
     ) -> dict[str, Any]:
-        """The recorded ones that are not today's, each a fresh object. `Gone` if the function cannot be given one.
+        """The recorded ones that are not today's, each a fresh object. `Unrepeatable` if it cannot be given one.
 
         `passed`: parameters that the call does not leave out.
         """
@@ -96,7 +119,12 @@ class Defaults:
         gone = [name for name in forms if name not in self._parameters]
         if gone and not (may_be_gone or self._are_renamed(gone, forms, passed)):
             raise Gone(gone)
-        return {name: values.decode(form) for name, form in forms.items() if self._is_other(name, bytes(form))}
+        return {
+            name: self._as_recorded(name, form) for name, form in forms.items() if self._is_other(name, bytes(form))
+        }
+
+    def _as_recorded(self, name: str, form: Raw) -> Any:
+        return completed(name, form, self._optional[name]) if hides(form) else values.decode(form)
 
     def _are_renamed(self, gone: list[str], forms: Mapping[str, Raw], passed: Collection[str]) -> bool:
         """Whether they only have other names today: as many others that are left out, with the same defaults in order."""
@@ -104,9 +132,16 @@ class Defaults:
         return [self._form(name) for name in came] == [bytes(forms[name]) for name in gone]
 
     def _is_other(self, name: str, recorded: bytes) -> bool:
-        if name in self._ignored or name not in self._parameters or b'"$secret"' in recorded:
+        if name in self._ignored or name not in self._parameters:
             return False
+        if hides(recorded) and name not in self._optional:
+            return False  # It has to be passed now.
         return name not in self._optional or self._form(name) != recorded
+
+
+def hides(raw: Raw | bytes) -> bool:
+    """Whether there is a secret in it: then what is recorded is not what the function needs."""
+    return b'"$secret"' in bytes(raw)
 
 
 def _stored_form(value: object) -> bytes | None:

@@ -113,7 +113,7 @@ def drive(attempt: Attempt) -> Ending:
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     except BaseException as error:
-        session.interrupted_by(error)
+        session.struck_by(error)
         raise
     finally:
         session.call_ended(attempt.call.address)

@@ -43,6 +43,7 @@ from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
+from surefoot.engine.signals import PlanSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError, UsageError
 
@@ -86,7 +87,7 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     session.enter_verb(place)
     coming = place.scope.coming(spec.name)
     cancellations.entering(place, coming)
-    if (cut := cancellations.recorded(place, coming)) is not None:
+    if (cut := cancellations.recorded(place, coming)) is not None and _is_there(place, spec, args, kwargs, cut):
         place.scope.take(spec.name)
         await _again(place, spec, args, kwargs, cut)
     if (cut := cancellations.to_strike(place, coming)) is not None:
@@ -95,8 +96,12 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         await held(place, spec.name, coming)
     is_new = not session.matcher.is_blank and session.matcher.past(coming) is None
     if session.has_strays and spec.kind == "effect" and is_new:
-        await replaying.in_turn(place, coming, on_record=False)  # Others may have yet to ask for the same.
-    begun = session.begin(place, spec, args, kwargs)
+        await replaying.heard_out(place, coming)
+    try:
+        begun = session.begin(place, spec, args, kwargs)
+    except PlanSignal:
+        await replaying.others_heard(session)
+        raise
     address = place.called
     if address != coming and (cut := cancellations.recorded(place, address)) is not None:
         await _again(place, spec, args, kwargs, cut)  # It is on record under another name.
@@ -135,6 +140,11 @@ async def held(place: Place, name: str, address: str) -> None:
                 place.scope.take(name)
             cancellations.cut_off(place, address)
         raise
+
+
+def _is_there(place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled) -> bool:
+    past = place.session.matcher.past(cut.address)
+    return past is None or place.session.is_cut_off_there(place, past, spec, args, kwargs)
 
 
 async def _again(
@@ -210,10 +220,11 @@ async def run_attempt(attempt: Attempt) -> Ending:
     except asyncio.CancelledError:
         raise  # An ordinary event in async code: what was in flight is finished or was never begun.
     except BaseException as error:
-        session.interrupted_by(error)
+        session.struck_by(error)
         raise
     finally:
         session.call_ended(attempt.call.address)
+        session.made_at = asyncio.get_running_loop().time()
 
 
 async def _look_around(attempt: Attempt, wish: Look | Trace | Repair | Observe | Hold | Left | Verify) -> Any:

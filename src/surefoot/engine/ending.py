@@ -29,17 +29,17 @@ from surefoot.core.entry import (
     Stop,
 )
 from surefoot.core.history import Past, no_longer_asked
-from surefoot.core.matching import may_have_happened
+from surefoot.core.matching import is_child, may_have_happened
 from surefoot.core.parking import unavailable
-from surefoot.core.reopening import is_void
+from surefoot.core.reopening import is_over, is_void
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RunState
 from surefoot.engine.config import alert, loud
 from surefoot.engine.pasting import name_store
 from surefoot.engine.people import alert_of, identity
-from surefoot.engine.removing import is_removed
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
+from surefoot.engine.spec import unknown
 from surefoot.engine.worldview import STOP
 from surefoot.errors import (
     Cancelled,
@@ -103,7 +103,7 @@ def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> N
 def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
     unasked = [past for past in session.unasked_calls() if not is_void(past)]
     # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
-    given_up = {past.address for past in unasked if past.kind == "effect" and (past.rewound or is_removed(past))}
+    given_up = _given_up(session, unasked)
     session.stops += session.open_removed() or _unsettled(session, unasked, given_up)
     if session.stops:
         return (yield from _stop(session))
@@ -132,8 +132,17 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
     return Failed(raw, outcome)
 
 
+def _given_up(session: Session, unasked: list[Past]) -> set[str]:
+    """Executed effects and children without which the run may end. An undo goes with its effect."""
+    calls = [past for past in unasked if past.kind == "effect" or is_child(past)]
+    given_up = {past.address for past in calls if past.rewound or session.lets_go(past)}
+    given_up |= {one.undo.address for one in session.undos if is_over(one, session.matcher.asked)}
+    return given_up - {one.undo.address for one in session.taken_back()}
+
+
 def _tell_what_failed_in_doubt(session: Session) -> None:
     """The run ends, in whichever way; nobody may take that for the whole story. Sagas have told of their own."""
+    session.tell_the_rest()
     names = [address for address, told in session.left_behind.items() if not told]
     if names and not session.dry:
         loud(
@@ -154,9 +163,13 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
 
 
 def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
-    """Recorded effects that the code no longer asks for; or those whose outcome nobody knows."""
+    """Effects that it takes for done and that were undone; recorded ones that it no longer asks for; or those whose outcome
+    nobody knows.
+    """
+    if undone := session.taken_back():
+        return [session.goes_on_from(undone)]
     if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
-        return [no_longer_asked(session.run, missing, session.matcher.in_use())]
+        return [no_longer_asked(session.run, missing, session.matcher.in_use(), unknown(missing))]
     # Code that was cancelled, or that caught what it must not, went on without them.
     doubtful = [past for past in session.in_doubt() if past.address not in given_up]
     return [open_question(session.run, past, "the code came to its end without it") for past in doubtful]
@@ -168,8 +181,8 @@ def _warn_unclaimed(session: Session, unclaimed: tuple[str, ...], given_up: set[
         log.warning("run %s: the code no longer asks for recorded steps: %s", session.run, ", ".join(steps))
     if given_up:
         log.warning(
-            "run %s: effects that were executed before the run was sent back, or that sf.removed names, are not asked for "
-            "any more, and nothing was undone: %s",
+            "run %s: effects that were executed before the run was sent back, or that sf.removed or a person (surefoot "
+            "match --keep) lets go, are not asked for any more, and nothing was undone: %s",
             session.run,
             ", ".join(sorted(given_up)),
         )

@@ -16,7 +16,6 @@ import threading
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -25,17 +24,16 @@ from surefoot.core.changing import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
-from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
+from surefoot.core.matching import CHILD, Asked, Learned, is_child, may_have_happened, split
 from surefoot.core.state import RunState
-from surefoot.engine import code
+from surefoot.engine import code, origins
 from surefoot.engine.config import settings
 from surefoot.engine.current import Place
 from surefoot.engine.ending import conclude
 from surefoot.engine.rehearsal import rehearsing
-from surefoot.engine.removing import is_removed
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.spec import decorated_as, is_decorated, is_effect
+from surefoot.engine.spec import decorated_as, is_effect, is_noted, is_old_name
 from surefoot.errors import Damaged, SchemaMismatch
 from surefoot.store.contract import Head
 
@@ -67,6 +65,10 @@ class Rehearsal(Session):
         self._owner = owner
         return super().root_place(owner)
 
+    def enter_verb(self, place: Place) -> None:
+        self.entered += 1
+        super().enter_verb(place)
+
     def takes_long(self) -> None:
         """Called beside it, once: whoever waits is told where it is."""
         where = f" It is at {at}." if (at := self.where()) else ""
@@ -90,6 +92,12 @@ class Rehearsal(Session):
             stops += self._at_the_end(outcome)
         return stops or (self.open_removed() if self.state.cancel is None else [])
 
+    def may_be_hidden(self, asked: Asked) -> bool:
+        """Behind a call that is not one of the new effects that are judged here: nobody has heard what it is followed by."""
+        judged = {one.address for one in self.met}
+        unheard = any(address not in judged for _, address in self.planned)
+        return unheard or bool(self.stops or self.waits or self.backlog.is_cut_short) or super().may_be_hidden(asked)
+
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """The code came to its end without anything new. Nothing is appended: what a drive would write is dropped."""
         program = conclude(self, outcome)
@@ -106,11 +114,13 @@ class Rehearsal(Session):
             frozenset(self.matcher.asked),
             frozenset(self.ended_branches),
             frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
-            self.matcher.unproven((path for _, path, _, _ in planned), is_removed),
+            self.matcher.unproven((path for _, path, _, _ in planned), self.lets_go),
         )
 
-    def notes(self) -> list[str]:
-        kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in self.kept]
+    def notes(self, unproven: frozenset[str]) -> list[str]:
+        """What the drive will do. `unproven`: steps that it does not keep, though they were kept here."""
+        known = ((past, asked, why) for past, asked, why in self.kept if past.address not in unproven)
+        kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in known]
         counted = [found.note(self.run) for found in self.counted.values()]
         return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first)) + counted
 
@@ -123,39 +133,34 @@ def is_needed(state: RunState) -> bool:
             return True
         if past.kind == "step":
             steps += past.state in (PastState.DONE, PastState.FAILED)
-            if steps > MANY_STEPS or is_child(past):
+            # What is noted is not compared: only who asks later tells whether a call was put in front.
+            if steps > MANY_STEPS or is_child(past) or is_noted(split(past.address)[1]):
                 return True
     return False
 
 
 def plain_functions(state: RunState, fn: Any) -> Stop | None:
-    """A recorded effect that is a plain function in the workflow's module now: to replay would execute it."""
+    """A recorded effect that is a plain function now, where it was defined or in the workflow's module: to replay would
+    execute it.
+    """
     names: dict[str, list[Past]] = {}
     for past in state.calls.values():
         if past.kind == "effect" and may_have_happened(past):
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
+    workflows = "" if state.created is None else state.created.module.partition(":")[0]
     for name, pasts in names.items():
+        if is_old_name(name):
+            continue  # Another effect says that these calls are its own: a function of that name is another thing now.
+        if not is_effect(name) and (origin := next(filter(origins.is_plain_at, (past.origin for past in pasts)), "")):
+            at, _, qualname = origin.partition(":")
+            return undecorated(state.run, name, at, pasts, qualname=qualname)
         found = module.get(name)
-        if found is not None and _is_plain(found) and not decorated_as(name, found):
+        if found is not None and origins.is_plain(found) and not decorated_as(name, found):
             return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts)
-        if found is None and not is_effect(name) and (elsewhere := _plain_elsewhere(name)):
-            return undecorated(state.run, name, elsewhere, pasts)
+        if found is None and not is_effect(name) and origins.is_plain_at(f"{workflows}:{name}"):
+            return undecorated(state.run, name, workflows, pasts)  # The workflow has moved, and it has not.
     return None
-
-
-def _is_plain(found: Any) -> bool:
-    return callable(found) and not isinstance(found, type) and not is_decorated(found)
-
-
-def _plain_elsewhere(name: str) -> str:
-    """The module of the project that has a plain function of that name, where nobody has an effect of it any more."""
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        found = vars(module).get(name)
-        if isinstance(found, types.FunctionType | partial) and _is_plain(found) and file and code.is_projects(file):
-            return module.__name__
-    return ""
 
 
 def as_stop(run: str, trouble: BaseException | None) -> Stop | None:

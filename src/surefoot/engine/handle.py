@@ -28,7 +28,7 @@ from surefoot.core.entry import (
 from surefoot.core.expectation import UNSEEN, Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.need import KINDS as NEEDS
-from surefoot.core.reopening import undone_across, why_not
+from surefoot.core.reopening import failed_undos, undo_again, undone_across, why_not
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.core.timer import Duration, remaining, seconds
 from surefoot.core.visible import shorten, visible
@@ -413,8 +413,14 @@ class Run:
 
     def _way_back(self, state: RunState, address: str) -> int:
         """The first entry of that call. Refused: an effect in front of it would count as done that was undone since."""
-        first = self._recorded_call(state, address).first
+        past = self._recorded_call(state, address)
+        first = past.first
         one = undone_across(state, first)
+        if one is not None and past in failed_undos(state):
+            raise UsageError(
+                f"run {self.id}: it cannot go back to before {address}: what was undone after it would be in doubt.\n"
+                f"  only undo what is left?   {undo_again(self.id, [address])}"
+            )
         if one is not None:
             rewind = f"surefoot runs rewind {shlex.quote(self.id)} --at {shlex.quote(one.effect.address)}"
             raise UsageError(

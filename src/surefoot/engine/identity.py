@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -73,6 +74,13 @@ def origin_of(fn: Callable[..., Any]) -> str:
     if module in _STARTED:
         module = _import_name(sys.modules.get(module))
     return f"{module}:{fn.__qualname__}" if module else ""
+
+
+def loaded(module: str) -> list[ModuleType]:
+    """The modules that have this name in `origin_of`: the one that was imported, and the file that was started."""
+    started = [sys.modules[name] for name in _STARTED if name in sys.modules]
+    imported = sys.modules.get(module)
+    return [*(one for one in started if _import_name(one) == module), *([] if imported is None else [imported])]
 
 
 def _import_name(started: Any) -> str:

@@ -20,12 +20,14 @@ from surefoot.core.history import Past, PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.engine import current, moving
 from surefoot.engine.current import Place
-from surefoot.engine.replaying import LOOK_SECONDS
+from surefoot.engine.replaying import LOOK_SECONDS, SLACK_SECONDS
 from surefoot.engine.signals import RunSignal
 from surefoot.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
+
+    from surefoot.engine.session import Session
 
 _IN_TIME: Final = Raw(values.encode("ended in time"))
 
@@ -111,6 +113,16 @@ class Timeout:
         """Whether it was on record that its time was over before that call began."""
         return self._seq is not None and past.first > self._seq
 
+    def is_behind(self, place: Place, address: str = "") -> bool:
+        """Whether the code in there has yet to ask for effects that are on record in the block."""
+        session: Session = place.session
+        return session.backlog.is_behind(place, self._seq, address)
+
+    def _lets_catch_up(self, session: Session, now: float) -> bool:
+        """Whether a call that was put in front of effects on record is being made, or has just been."""
+        is_made = session.in_flight or now < session.made_at + SLACK_SECONDS
+        return bool(is_made) and self._place is not None and self.is_behind(self._place)
+
     def _look(self) -> None:
         import asyncio
 
@@ -121,7 +133,9 @@ class Timeout:
         self.is_over = self.is_over or left <= 0
         if not self.is_over:
             self._timer = loop.call_later(min(max(session.clock.nap(left), LOOK_SECONDS), 3600.0), self._look)
-        elif next(session.backlog.to_come(self._seq, self._place.scope.path), None) is not None:
+        elif self._lets_catch_up(session, loop.time()) or next(
+            session.backlog.to_come(self._seq, self._place.scope.path), None
+        ):
             self._timer = loop.call_later(LOOK_SECONDS, self._look)
         else:
             self._struck = True
@@ -188,13 +202,18 @@ async def held(place: Place, address: str = "") -> None:
     past, asked = on_record(place, address), place.session.matcher.asked
     if past is not None and _has_ended(place, address, past):
         return
-    while pending(place):
+    while pending(place) and not _is_put_in(place, address):
         if past is not None:
             asked.add(past.address)  # Nothing else in the block is waited for, so that it is cut off.
         place.session.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
     if past is not None:  # It goes on, and is asked for now: else it would count as another call, and be made again.
         asked.discard(past.address)
+
+
+def _is_put_in(place: Place, address: str) -> bool:
+    """Whether effects that are on record in the block come behind what is asked for: without it they are not found."""
+    return all(limit.is_behind(place, address) for limit in _pending(place))
 
 
 def _has_ended(place: Place, address: str, past: Past) -> bool:

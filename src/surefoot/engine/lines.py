@@ -36,8 +36,9 @@ def opened(place: Place, label: str, was: str | None = None) -> Place:
     # Another task than the one that owns the place goes its own way; nobody joins it.
     mine = place.is_owned_by(me) or place.is_lent(me)
     line = place.line if mine else place.line.stray(inner.path, _identity(me))
-    place.session.has_strays |= not mine
     claim(place, inner, line)
+    if not mine:
+        place.session.stray_opens(inner)
     found = Place(place.session, inner, me, parent=place, line=line)
     found.stop = place.stop
     return found
@@ -67,10 +68,16 @@ def claim(place: Place, scope: Scope, line: Line) -> None:
 def entered(place: Place) -> Iterator[Place]:
     """Calls in this block are made from there."""
     token = current.set_place(place)
+    error: BaseException | None = None
     try:
         yield place
+    except BaseException as raised:
+        error = raised
+        raise
     finally:
         current.reset(token)
+        if place.line.is_stray:
+            place.session.stray_ends(place.scope.path, error)
 
 
 def _identity(me: object) -> object:

@@ -14,7 +14,7 @@ from msgspec import Raw
 from surefoot.core.command import Done, Ending, Failed, Returned
 from surefoot.core.entry import NOTHING, Stop, Value
 from surefoot.core.history import Past
-from surefoot.core.matching import CHILD, Learned
+from surefoot.core.matching import CHILD, Asked, Learned
 from surefoot.core.state import RunState
 from surefoot.engine import current, gate, placeholder
 from surefoot.engine.attempt import Attempt, recorded_ending
@@ -120,6 +120,9 @@ class Lookahead(gate.Rehearsal):
             return Returned(NOTHING, 0)
 
     # -- how it ends --------------------------------------------------------------------------------
+
+    def may_be_hidden(self, asked: Asked) -> bool:
+        return self.looked or super().may_be_hidden(asked)
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """Some functions do not ask a placeholder, but refuse it: that is no end of the code's own."""

@@ -1,6 +1,7 @@
 """A person's word on how changed code and recorded calls belong together, for one run.
 
-What is said has to hit something: the call that a stop names, or recorded calls. A pattern that hits nothing, or a
+What is said has to hit something: the call that a stop names, or recorded calls. `--keep` of recorded effects that a stop
+names as not asked for means that what was done stands, and that the code goes on without it. A pattern that hits nothing, or a
 recorded call that could be two, is refused: an answer to nothing would only seem to help.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from surefoot.core.address import as_recorded
 from surefoot.core.entry import CodeMatched
 from surefoot.core.history import Past, PastState
-from surefoot.core.matching import IDENTITY, fits, is_child
+from surefoot.core.matching import IDENTITY, KEEP, UNASKED, fits, is_child, split
 from surefoot.core.state import ENDED, RunState
 from surefoot.errors import UsageError
 
@@ -37,14 +38,20 @@ def word(
     if how == "is":
         _require_one(state, address, other)
     # Which call it is does not depend on its arguments; what becomes of it does.
-    return CodeMatched(address, how, by, other, note, () if how == "is" else _shown(state, address))
+    return CodeMatched(address, how, by, other, note, () if how == "is" else _shown(state, address, how))
 
 
-def _shown(state: RunState, address: str) -> tuple[str, ...]:
-    """What the word is about: the arguments with which the run stands at that call. A pattern is about any."""
+def _shown(state: RunState, address: str, how: str) -> tuple[str, ...]:
+    """What the word is about: the arguments with which the run stands at that call, or that nobody asks for it. A pattern is
+    about any arguments.
+    """
+    facts = [stop.facts for stop in state.stops if stop.reason == "CodeChanged"]
+    unasked = [one for found in facts if "unasked" in found for one in found["unasked"].split("\n")]
+    calls = [found["call"] for found in facts if "call" in found]
+    if how == KEEP and any(fits(address, one) for one in unasked) and not any(fits(address, one) for one in calls):
+        return (UNASKED,)
     if "*" in address:
         return ()
-    facts = [stop.facts for stop in state.stops if stop.reason == "CodeChanged"]
     mine = [found for found in facts if address in (found.get("asked"), found.get("call"))]
     return tuple(dict.fromkeys(found["digest"] for found in mine if found.get("digest")))
 
@@ -59,8 +66,16 @@ def _asked(state: RunState) -> list[str]:
     return [found[name] for found in facts for name in ("asked", "call") if "#" in found.get(name, "")]
 
 
+def _wait(state: RunState, address: str) -> Past | None:
+    """The wait for an event that is on record there. Of it only `--keep` can be said."""
+    past = state.calls.get(address)
+    return past if past is not None and past.kind == "wait" else None
+
+
 def _require_asked(state: RunState, address: str) -> None:
     """The run stands at it; or somebody has said what it is before, and takes that back."""
+    if _wait(state, address) is not None:
+        raise UsageError(f"run {state.run}: {address} waits for an event, which is kept (--keep) or waited for anew.")
     asked = [one for one in _asked(state) if "{" not in one]
     earlier = (match.address for _, match in state.matches)
     if address not in earlier and not any(fits(address, one) for one in asked):
@@ -70,7 +85,8 @@ def _require_asked(state: RunState, address: str) -> None:
 
 def _require_recorded(state: RunState, address: str, how: str) -> None:
     hit = [past for past in _calls(state) if fits(address, past.address)]
-    if not hit and any(fits(address, one) for one in _asked(state)):
+    is_wait = _wait(state, address) is not None
+    if not hit and (how == "keep" if is_wait else any(fits(address, one) for one in _asked(state))):
         return
     if not hit:
         raise UsageError(f"run {state.run}: {address} hits no recorded step or effect.")
@@ -81,9 +97,18 @@ def _require_recorded(state: RunState, address: str, how: str) -> None:
             "before it (surefoot runs rewind): then a person is asked."
         )
     if how == "keep":
+        _refuse_undo(state, address)
         open_ = [past.address for past in hit if past.state is PastState.IN_DOUBT and "*" not in address]
         if open_:
             raise UsageError(f"run {state.run}: {open_[0]} is in doubt. Settle it first (surefoot settle).")
+
+
+def _refuse_undo(state: RunState, address: str) -> None:
+    """To go on without an undo would be to go on as if its effect stood."""
+    if split(address)[1].endswith(".undo") and address not in _asked(state):
+        raise UsageError(
+            f"run {state.run}: {address} is an undo, and belongs to its effect. Say what becomes of that one."
+        )
 
 
 def _refuse_recorded(state: RunState, address: str) -> None:

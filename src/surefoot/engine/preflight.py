@@ -27,7 +27,7 @@ from surefoot.core import doubt, reshaping
 from surefoot.core.command import Done, Ending, Failed, Returned
 from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
 from surefoot.core.history import Past, PastState, cures, located, not_asked_yet, not_known_yet
-from surefoot.core.matching import Asked, Learned
+from surefoot.core.matching import Asked, Learned, split
 from surefoot.core.state import ENDED, RunState
 from surefoot.engine import drive, gate, journal, placeholder, start
 from surefoot.engine.ending import conclude
@@ -181,7 +181,7 @@ def _definition(run: str, created: RunCreated | None) -> Definition:
         facts={"recorded": name, "asked": "nothing"},
         cures=(
             ("elsewhere?", "add --app MODULE for the module that defines it"),
-            ("renamed?", f"@sf.workflow(name={name!r}) keeps the name that runs know it by"),
+            ("renamed?", f'@sf.workflow(was="{name}") on the function that it is now'),
         ),
     )
 
@@ -245,7 +245,12 @@ class Rehearsal(Lookahead):
         if not heard or self.trouble is not None or self.state.cancel is not None:
             return []
         # Whoever sent the run back may want it to go another way.
-        return [past for past in self.missed() if not (self.has_strays and "[" in past.address)]
+        missed = [past for past in self.missed() if not (self.has_strays and "[" in past.address)]
+        asked = self.matcher.asked
+        if any(past.kind == "saga" and past.address in asked for past in self.matcher.recorded()):
+            # It was cancelled, and goes no further than what is on record: its undos come behind that.
+            missed = [past for past in missed if not split(past.address)[1].endswith(".undo")]
+        return missed
 
     def would_strand(self) -> Stop | None:
         """What speaks against going on, though nothing stops the run before it executes something."""
@@ -330,7 +335,7 @@ def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
 
 def _foreseen(stop: Stop) -> Stop:
     """No run stands at this stop yet, and an answer to what was not asked is refused."""
-    needs_stop = (" --is ", "--new")
+    needs_stop = (" --is ", "--new", *(("--keep",) if "unasked" in stop.facts else ()))
     cures = (
         (f"{when} (once it has stopped)" if " match " in do and any(one in do for one in needs_stop) else when, do)
         for when, do in stop.cures

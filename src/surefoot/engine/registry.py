@@ -16,8 +16,9 @@ from surefoot.core.entry import NOTHING, RunCreated
 from surefoot.core.masking import secrets_in
 from surefoot.core.registry import mentions
 from surefoot.engine.config import checked_policy
+from surefoot.engine.defaults import hides
 from surefoot.engine.identity import Identity, origin_of
-from surefoot.engine.spec import Binder, checked_was, hides, require_named
+from surefoot.engine.spec import Binder, checked_was, require_named
 from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
 from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected
@@ -136,8 +137,8 @@ class Registry:
         found = self._known.get(name, {})
         if not found:
             raise UsageError(
-                f"no workflow {name!r} is defined in this process: import the module that defines it first, "
-                "or name it: surefoot runs resume ID --app module"
+                f"no workflow {name!r} is defined in this process. Elsewhere? Import the module that defines it first, or name "
+                f'it: surefoot runs resume ID --app module. Renamed? @sf.workflow(was="{name}") on the function that it is now.'
             )
         if len(found) > 1:
             raise several(name, found.values())

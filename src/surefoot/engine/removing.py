@@ -6,9 +6,10 @@ for no effect in doubt, and lets no record go that a new effect may be: one of t
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
-from surefoot.core.address import escape
+from surefoot.core.address import escape, is_address
 from surefoot.core.history import Past
 from surefoot.core.matching import split
 from surefoot.core.state import DOUBTFUL
@@ -22,6 +23,14 @@ def removed(*names: Any) -> None:
     for name in names:
         if not isinstance(name, str) or not name:
             raise UsageError(f"sf.removed({name!r:.60}): the name of an effect that the code no longer has")
+        if name.endswith(".undo"):
+            effect = name.removesuffix(".undo")
+            raise UsageError(f'sf.removed({name!r:.60}): an undo belongs to its effect: sf.removed("{effect}")')
+        if is_address(name):
+            raise UsageError(
+                f"sf.removed({name!r:.60}): it takes the name of an effect, and this is the address of a call. For one call of "
+                f"one run: surefoot match ID {shlex.quote(name)} --keep"
+            )
         _removed.add(escape(name))
 
 

@@ -1,12 +1,17 @@
-"""A retry repeats the request: under a key that was used, nothing else than what was asked for then is sent."""
+"""A retry repeats the request: under a key that was used, nothing else than what was asked for then is sent.
+
+And an undo takes back what was done. Where the code at hand can do neither, that is a stop.
+"""
 
 from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING
 
+from msgspec import Raw
+
 from surefoot.core.entry import Stop, Value
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastState, cures
 from surefoot.core.members import changed_members
 
 if TYPE_CHECKING:
@@ -30,13 +35,29 @@ def another_request(session: Session, past: Past, spec: CallSpec) -> Stop | None
         f"run {session.run}, {past.address}: it was begun, and to go on with it now would be another request under the "
         f"same key: {', '.join(changed)}. It was not executed."
     )
-    cures: tuple[tuple[str, str], ...] = (("the old value?", f"put it back and run {shlex.quote(session.run)} again"),)
+    told: tuple[tuple[str, str], ...] = (_old_value(session.run),)
     if past.state is PastState.IN_DOUBT:
-        cures += (
+        told += (
             ("happened?", f"{settle} --happened 'JSON'"),
             ("did not? run it with the new value", f"{settle} --not-happened"),
         )
-    return Stop("CodeChanged", message, past.address, {"changed": ", ".join(changed)}, cures)
+    return Stop("CodeChanged", message, past.address, {"changed": ", ".join(changed)}, told)
+
+
+def another_undo(run: str, address: str, *recorded: Raw) -> Stop | None:
+    """Why an effect that was done is not undone: enums in its arguments or in its result have other values now."""
+    changed = list(dict.fromkeys(each for part in recorded for each in changed_members(part)))
+    if not changed:
+        return None
+    message = (
+        f"run {run}, {address}: it was done, and to undo it now would take back something else: {', '.join(changed)}. "
+        "It was not undone."
+    )
+    return Stop("CodeChanged", message, address, {"changed": ", ".join(changed)}, (_old_value(run), cures(run)[1]))
+
+
+def _old_value(run: str) -> tuple[str, str]:
+    return "the old value?", f"put it back and run {shlex.quote(run)} again"
 
 
 def _changed(session: Session, part: Value) -> list[str]:

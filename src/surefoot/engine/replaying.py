@@ -5,7 +5,8 @@ its time again. So one task may be far ahead of another, and what it then does t
 failing sibling in a TaskGroup cancels the others, the first of two cancels the second. So where tasks have scopes of
 their own, an outcome is handed over only when the other tasks have asked for what was recorded before it, and have been
 handed what came before it: they go in the recorded order. For each call that is waited at most as long as it took the process that recorded it to get there, and some
-seconds: code that has changed may never ask for it, which is told, and the fence around new effects judges that.
+seconds: code that has changed may never ask for it, which is told, and the fence around new effects judges that: in tasks,
+a scope that nobody has opened by then is taken for gone.
 
 Branches of `sf.gather` and `sf.map` are joined, and nothing that one of them does reaches another: they wait for nobody.
 """
@@ -16,12 +17,12 @@ import logging
 import re
 from bisect import bisect_right
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from surefoot.core.history import Past
 from surefoot.engine.current import Line, Place
-from surefoot.engine.removing import is_removed
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,6 +34,10 @@ PATIENCE_SECONDS: Final = 10.0
 """So much longer another task is waited for: what it awaits beside us may be slower than it was."""
 _log = logging.getLogger("surefoot")
 LOOK_SECONDS: Final = 0.01
+REST_SECONDS: Final = 2.0
+"""At most so long a rehearsal lets other tasks go on, and …"""
+REST_TURNS: Final = 10
+"""… until so many turns of the loop bring no further call."""
 _CALLS: Final = frozenset({"step", "effect", "timer", "wait"})
 _WHOLE: Final = re.compile(r"#\d+$")
 _STEP: Final = re.compile(r"\[[^\]]*\]/|[^/\[\]]+/")
@@ -47,7 +52,7 @@ class Backlog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        calls = (past for past in session.matcher.recorded() if _counts(past) and not is_removed(past))
+        calls = (past for past in session.matcher.recorded() if _counts(past) and not session.lets_go(past))
         self._calls = sorted(calls, key=lambda past: past.first)
         self._next = 0
         groups: dict[str, list[Past]] = {}
@@ -85,6 +90,16 @@ class Backlog:
         for past in self.before(seq):
             if past.address.startswith(path) and self._is_expected(past, elapsed, SLACK_SECONDS):
                 yield past
+
+    def is_behind(self, place: Place, seq: int | None, address: str = "") -> bool:
+        """Whether this line of control has yet to ask for effects that were recorded before that entry: what it asks for
+        now, at that address, comes in front of them.
+        """
+        return not place.undoing and any(
+            past.kind == "effect" and past.address != address and past.address.startswith(place.scope.path)
+            and not is_elsewhere(place, past.address)
+            for past in self.before(seq)
+        )  # fmt: skip
 
     def _is_expected(self, past: Past, elapsed: float, slack_seconds: float) -> bool:
         """Not for much longer than it took the process that recorded it to come to it."""
@@ -226,6 +241,40 @@ async def in_turn(place: Place, address: str, *, on_record: bool) -> None:
             backlog.hand_over()
     finally:
         backlog.forget(owed)
+
+
+async def heard_out(place: Place, address: str) -> None:
+    """A new effect waits for the other tasks: one of them may have yet to ask for the same, or to open a scope in which
+    effects are on record. What opens it may come behind a call that is being made, or has just been.
+    """
+    import asyncio
+
+    session: Session = place.session
+    await in_turn(place, address, on_record=False)
+    loop = asyncio.get_running_loop()
+    while (session.in_flight or loop.time() < session.made_at + PATIENCE_SECONDS) and any(
+        past.kind == "effect" and owner_of(place, past.address) is UNKNOWN for past in session.backlog.before(None)
+    ):
+        session.check_trouble()
+        await asyncio.sleep(LOOK_SECONDS)
+    session.patient.add(address)
+
+
+async def others_heard(session: Session) -> None:
+    """A task of a rehearsal has come to its end. A TaskGroup cancels the others for that, so they go on first until they,
+    too, come to something new or to an await that is none of ours.
+    """
+    import asyncio
+
+    if not session.has_strays:
+        return
+    end = asyncio.get_running_loop().time() + REST_SECONDS
+    quiet, heard = 0, -1
+    with suppress(asyncio.CancelledError):  # By another one that has come to its end. Both end now.
+        while quiet < REST_TURNS and asyncio.get_running_loop().time() < end:
+            quiet = quiet + 1 if session.entered == heard and not session.backlog.has_owed else 0
+            heard = session.entered
+            await asyncio.sleep(LOOK_SECONDS if session.backlog.has_owed else 0)
 
 
 def is_elsewhere(place: Place, address: str) -> bool:

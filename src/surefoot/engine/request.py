@@ -1,7 +1,8 @@
 """What a call asks for: its arguments and the defaults in force, as they are recorded.
 
 A retry repeats the request. An effect whose key was used is made again with the arguments and defaults on record, also
-if the code has another default by now, or passes something else for a parameter that `noted=` names. Only what is not
+if the code has another default by now, or passes something else for a parameter that `noted=` names. So is a child run
+that has not ended. Only what is not
 recorded, secrets and what `ignore=` names, comes from the code as it is.
 """
 
@@ -13,7 +14,9 @@ from msgspec import Raw, Struct
 
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.history import Past, PastState, cures
-from surefoot.engine.defaults import Gone
+from surefoot.core.matching import is_child
+from surefoot.core.members import changed_members
+from surefoot.engine.defaults import Gone, Unrepeatable
 
 if TYPE_CHECKING:
     from surefoot.engine.session import Session
@@ -35,9 +38,12 @@ def as_asked(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], raw:
 
 def repeated(session: Session, past: Past, request: Request) -> Request:
     """The one on record, if this call goes on with it; else the one the code asks for now."""
-    if past.kind != "effect" or past.args is None or not _goes_on(past, request.digest):
+    if past.args is None or not (_goes_on(past, request.digest) if past.kind == "effect" else is_child(past)):
         return request
-    return Request(session.whole(past.args), past.digest or past.executed_with, recorded_defaults(session, past))
+    defaults = recorded_defaults(session, past)
+    if past.state is PastState.CLEARED and changed_members(defaults):
+        return request  # It did not happen, and a default is an enum's member with another value now.
+    return Request(session.whole(past.args), past.digest or past.executed_with, defaults)
 
 
 def _goes_on(past: Past, digest: str) -> bool:
@@ -55,11 +61,16 @@ def recorded_defaults(session: Session, past: Past) -> Raw:
     return NOTHING if past.defaults is None else session.whole(past.defaults)
 
 
-def cannot_be_repeated(run: str, address: str, gone: Gone) -> Stop:
-    names = ", ".join(gone.names)
+def cannot_be_repeated(run: str, address: str, why: Unrepeatable) -> Stop:
+    names = ", ".join(why.names)
+    if isinstance(why, Gone):
+        what = f"it was called with a default for {names}, and the code no longer has that parameter"
+        helps = ("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
+    else:
+        what = f"a secret, which is not recorded, was in {names} at a place where the code has none now"
+        helps = ("the same secret?", f"pass it where it was in {names}: then it is the same call")
     message = (
-        f"run {run}, {address}: it was called with a default for {names}, and the code no longer has that parameter, so "
-        "that the same call cannot be made again, looked for or undone. Nothing was executed."
+        f"run {run}, {address}: {what}, so that the same call cannot be made again, looked for or undone. "
+        "Nothing was executed."
     )
-    renamed = ("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
-    return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, (renamed, *cures(run)))
+    return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, (helps, *cures(run)))

@@ -20,6 +20,8 @@ from surefoot.core.reopening import (
     cures,
     expired,
     failed_calls,
+    is_undo,
+    undo_again,
     undone_around,
     undone_at_last,
     why_not,
@@ -112,10 +114,12 @@ def _chosen(run: Run, state: RunState, wanted: tuple[str, ...]) -> list[Past]:
     around = undone_around(state, chosen) if chosen else undone_at_last(state)
     if around is not None:
         what = "the run" if not chosen else ", ".join(past.address for past in chosen[:5])
-        fork = cures(run.id, around)[0]
+        offers = [cures(run.id, around)[0]]
+        if undos := [past.address for past in chosen if is_undo(past.address)]:
+            offers.append(("only undo what is left?", undo_again(run.id, undos)))
         raise UsageError(
             f"run {run.id}: {what} cannot be tried again by itself: {around.effect.address} came before, and no longer "
-            f"stands: {why_not(around)}\n  {fork[0]}   {fork[1]}"
+            f"stands: {why_not(around)}" + "".join(f"\n  {when}   {do}" for when, do in offers)
         )
     return chosen
 

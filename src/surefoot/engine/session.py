@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
+from math import inf
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ from surefoot.core.changing import (
     new_effect,
     other_arguments,
     still_in_use,
+    taken_for_done,
     too_many,
     two_of_one_name,
 )
@@ -68,14 +70,14 @@ from surefoot.core.programs.calls import Call, called_off, effect, recovered, st
 from surefoot.core.reopening import Undone, undone, undone_meanwhile
 from surefoot.core.state import DOUBTFUL, Event, RunState
 from surefoot.core.timer import Moment, after, remaining
-from surefoot.engine import code, current, late, moving, originals, people, worldview
+from surefoot.engine import code, current, late, moving, originals, origins, people, worldview
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Ticket
-from surefoot.engine.config import loud, settings
+from surefoot.engine.config import alert, loud, settings
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
-from surefoot.engine.defaults import Gone
+from surefoot.engine.defaults import Gone, Unrepeatable, hides
 from surefoot.engine.journal import Journal, evidence, whole
 from surefoot.engine.leaving_out import hint
 from surefoot.engine.limits import Timeout
@@ -96,7 +98,7 @@ from surefoot.engine.signals import (
     StopSignal,
     SuspendSignal,
 )
-from surefoot.engine.spec import CallSpec, hides
+from surefoot.engine.spec import CallSpec, effect_from, is_effect, unknown
 from surefoot.errors import (
     Damaged,
     Fenced,
@@ -173,6 +175,8 @@ class Session:
         self.approve = ""
         self.left_behind: dict[str, bool] = {}
         """Effects that failed in doubt, or that a saga could not undo; and whether people have been told of it."""
+        self._untold: list[Callable[[], None]] = []
+        """Alerts of what a replay has only passed: whoever was here first may have died before they were given."""
         self.suspects: list[tuple[str, str]] = []
         """(address, policy) of effects that are in doubt because entries were lost."""
         self.seen_changes = 0
@@ -185,19 +189,27 @@ class Session:
         """Blocks with a limit of time (`sf.timeout`) that the code is in."""
         self.invoked = 0.0
         """In tasks: when the code was called, by the clock of their loop."""
+        self.made_at = -inf
+        """The same: when the last call was made to its end."""
         self.matcher = self._matcher(learned)
         self._matching = threading.Lock()
         self.open_branches: dict[str, tuple[str, ...]] = {}
-        self.ended_branches: set[str] = set()
         """Scopes of branches of `sf.map` and `sf.gather` that have not ended."""
+        self.ended_branches: set[str] = set()
+        self.entered = 0
+        """In a rehearsal: how many verbs the code has come to."""
         self.has_strays = False
-        """Whether tasks of the workflow's own have opened scopes: nobody can tell what they may still ask for."""
+        """Whether tasks or threads of the workflow's own have opened scopes."""
+        self.open_strays: dict[str, tuple[str, ...]] = {}
+        """Their scopes, as long as they are in them: nobody can tell what they may still ask for."""
         self.is_gate = False
         """A rehearsal before a drive: each branch ends at its first call without an outcome; nothing looks or asks."""
         self.sees_through_reruns = False
         """A rehearsal goes on behind steps that would run again, with what they gave before."""
         self.met: list[Asked] = []
         """In a rehearsal: the new effects that it came to."""
+        self.patient: set[str] = set()
+        """New effects of tasks that have waited for other tasks to ask for what is theirs."""
         self.declared: set[str] = set()
         """New effects that a declaration or a person says to be so: nothing is judged about them."""
         self.kept: list[tuple[Past, Asked, str]] = []
@@ -364,8 +376,7 @@ class Session:
 
     def _is_direct(self, place: Place, spec: CallSpec) -> bool:
         """Whether a record with that number and digest is this call's, and no declaration names another first."""
-        noted = spec.kind == "effect" and bool(spec.noted)
-        return not (spec.is_new or noted or place.scope.also)
+        return not (spec.is_new or spec.noted or place.scope.also)
 
     def begin_at(
         self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -379,15 +390,31 @@ class Session:
                 return Halted(other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw_args))
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
+    def is_cut_off_there(
+        self, place: Place, past: Past, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """Whether a call comes to where this one was cut off, so that it is cut off again: also a step with other arguments,
+        since it gave nothing. A step that was put in front is none: it is on record by itself, or what was done before the
+        other one was cut off is yet to come.
+        """
+        raw, digest = self._encoded(past.address, spec, args, kwargs)
+        asked = self.asked(place, spec, past.address, raw, digest)
+        if asked.fenced or asked.kind != past.kind or self.matcher.same(past, asked):
+            return True
+        return not (self.matcher.has_other(asked, past) or self.backlog.is_behind(place, past.first, past.address))
+
     def require_same(
         self, place: Place, past: Past, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """A call that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
+        """An effect that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
         raw, digest = self._encoded(past.address, spec, args, kwargs)
-        if digest != past.digest:
-            raise self.stopped(
-                place, other_arguments(self.run, past, past.address, spec.name, self.bytes_of(past), raw)
-            )
+        address = f"{place.scope.path}{spec.name}#{place.scope.count(spec.name)}"
+        asked = self.asked(place, spec, address, raw, digest)
+        found = self.matcher.cut_off(asked, past) if asked.fenced else None
+        if isinstance(found, Kept):
+            self._keep(past, asked, found.why)
+        elif isinstance(found, Changed):
+            raise self.stopped(place, self._other_call(past, asked, is_cut_off=True))
 
     def _encoded(
         self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -420,6 +447,8 @@ class Session:
                 return past.address, past
             case Kept(past, matching.ACTED_ON) | Rerun(past, True) if self._is_unheard(past):
                 raise self._hear_again(place)
+            case Kept(past, matching.NOTED) if is_removed(past):
+                return Halted(self._other_call(past, asked))  # Not the one that is left, perhaps: somebody has to say.
             case Kept(past, why):
                 self._keep(past, asked, why)
                 return recorded_ending(past) or (past.address, past)
@@ -434,7 +463,7 @@ class Session:
             case New(free, declared):
                 if not asked.fenced:
                     return free, None
-                stop = self._fenced(asked) if not declared else None
+                stop = self._fenced(asked) if not (declared or _is_leaving(place)) else None
                 if stop is None and (self._is_unseen(free) if declared else self._is_early()):
                     raise self._hear_again(place)
                 return (free, None) if stop is None else Halted(stop)
@@ -465,11 +494,35 @@ class Session:
         """Whether nobody has looked yet what follows an effect that is declared new: it may be a stop."""
         self.declared.add(address)
         heard = address in self.matcher.learned.ahead or not (self.may_hear_again and self.advanced)
-        return not (heard or self.dry) and bool(self.missed())
+        return not (heard or self.dry) and self.may_stop()
+
+    def may_stop(self) -> bool:
+        """Whether something on record that the code has not asked for may stop what follows. What was let go counts, too:
+        it stops a new effect with the same arguments.
+        """
+        return bool(self.matcher.unasked() or self.taken_back())
 
     def missed(self) -> list[Past]:
-        """Executed effects that the code has not asked for so far, and that it would be missed for."""
-        return [past for past in self.matcher.unasked() if not (past.rewound or is_removed(past))]
+        """Executed effects and undos that the code has not asked for so far, and that would be missed."""
+        unasked = [past for past in self.matcher.unasked() if not (past.rewound or self.lets_go(past))]
+        return unasked + [one.undo for one in self.taken_back()]
+
+    def lets_go(self, past: Past) -> bool:
+        """Whether the code (`sf.removed`) or a person (`surefoot match --keep`) says that the run goes on without it."""
+        return is_removed(past) or self.matcher.is_left(past)
+
+    def taken_back(self) -> list[Undone]:
+        """Effects that the code has asked for, and that were undone: so far it goes on as if they stood."""
+        asked = self.matcher.asked
+        return [one for one in self.undos if one.effect.address in asked and self._is_missed(one.undo)]
+
+    def _is_missed(self, undo: Past) -> bool:
+        is_known = undo.rewound or undo.address in self.matcher.asked or undo.address in self.matcher.learned.asked
+        return not is_known and matching.may_have_happened(undo)
+
+    def was_undone(self, address: str) -> bool:
+        """Whether an earlier process has undone this effect."""
+        return any(one.effect.address == address for one in self.undos)
 
     def _is_early(self) -> bool:
         """Whether a new step hides, in a branch that is open, which recorded effects the code asks for there."""
@@ -487,10 +540,11 @@ class Session:
         self.is_unheard = True
         return self.suspended(place, after(self.now(), HEAR_AGAIN_SECONDS))
 
-    def _other_call(self, past: Past, asked: Asked) -> Stop:
+    def _other_call(self, past: Past, asked: Asked, *, is_cut_off: bool = False) -> Stop:
         return other_arguments(
             self.run, past, asked.address, asked.name, self.bytes_of(past), asked.args, kind=asked.kind,
-            digest=asked.digest, nothing=not self.live, twin=self.matcher.twin(past, asked),
+            digest=asked.digest, nothing=not self.live, twin="" if is_cut_off else self.matcher.twin(past, asked),
+            is_cut_off=is_cut_off,
         )  # fmt: skip
 
     def _held_by_another(self, past: Past, by: Asked, asked: Asked, *, is_said: bool) -> Stop:
@@ -516,7 +570,8 @@ class Session:
         self.kept.append((past, asked, why))
         if self.dry:
             return
-        self.journal.lazily(CallKept(past.address, asked.digest, Raw(asked.args), why))
+        digest = asked.whole if why == matching.NOTED else asked.digest
+        self.journal.lazily(CallKept(past.address, digest, Raw(asked.args), why))
         if past.address not in self.told_kept:
             _log.warning("%s", kept_notes(self.run, [(past, self.bytes_of(past), asked.args, why)])[0])
 
@@ -566,6 +621,8 @@ class Session:
             return next((stop for stop in self.stops if stop.reason == "CodeChanged"), None)
 
     def fence(self, asked: Asked) -> Stop | None:
+        if undone := self._undone_before(asked):
+            return self.goes_on_from(undone, asked)
         blocked = self.matcher.blocked(asked, may_still=partial(self._may_still, asked))
         blocked = [past for past in blocked if not self._is_let_go(past, asked)]
         if not blocked and self.has_strays and not self.dry:
@@ -574,11 +631,35 @@ class Session:
             return next(iter(self.open_removed()), None)
         alike = [past for past in blocked if self.matcher.same_values(past, asked)]
         likely = [*alike, *(past for past in blocked if past not in alike)]
-        in_use = self.matcher.in_use()
-        return new_effect(self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live)
+        names = {matching.split(past.address)[1] for past in likely}
+        in_use = self.matcher.in_use() | frozenset(filter(is_effect, names))
+        return new_effect(
+            self.run, asked, likely, alike=len(alike), in_use=in_use, nothing=not self.live, unknown=unknown(blocked)
+        )
+
+    def _undone_before(self, asked: Asked) -> list[Undone]:
+        """What was undone and the new effect would build on. An undo itself comes in the order of the code."""
+        if asked.name.endswith(".undo"):
+            return []
+        return [
+            one
+            for one in self.taken_back()
+            if matching.on_one_line(matching.split(one.undo.address)[0], asked.path)
+            or not self._may_still(asked, one.undo.address)
+        ]
+
+    def goes_on_from(self, undone: list[Undone], asked: Asked | None = None) -> Stop:
+        names = dict.fromkeys(matching.split(one.undo.address)[1].removesuffix(".undo") for one in undone)
+        specs = [effect_from(name, self._origins.get(name, "")) for name in names]
+        gone = [spec.name for spec in specs if spec is not None and spec.undo is None]
+        return taken_for_done(self.run, asked, undone, gone=gone, nothing=not self.live)
 
     def _is_let_go(self, past: Past, asked: Asked) -> bool:
-        """Whether `sf.removed` lets a new effect pass by this record: it has another name and other arguments."""
+        """Whether a new effect passes by this record: it has other arguments, and a person spoke of the record; or it has
+        another name as well, and `sf.removed` names the record's.
+        """
+        if self.matcher.is_left(past):
+            return not self.matcher.is_alike(past, asked)
         is_other = matching.split(past.address)[1] != asked.name and not self.matcher.same_values(past, asked)
         return is_other and is_removed(past)
 
@@ -591,16 +672,34 @@ class Session:
         """Whether the code of another branch, which has not ended, may still ask for that effect."""
         if any(address.startswith(branch) for branch in self.matcher.learned.ended):
             return False  # The rehearsal has heard it to its end.
-        branches = list(self.open_branches.items())
+        branches = [*list(self.open_branches.items()), *list(self.open_strays.items())]
         if any(address.startswith(known) and not asked.path.startswith(branch) for branch, known in branches):
             return True
-        return self.has_strays and "[" in address
+        return self.has_strays and "[" in address and self.may_be_hidden(asked)
+
+    def may_be_hidden(self, asked: Asked) -> bool:
+        """Whether a scope that no task of the workflow's own has opened so far may be opened yet. A task has waited for
+        that before it came to a new effect; a thread has not.
+        """
+        return asked.address not in self.patient
+
+    def stray_opens(self, scope: Scope) -> None:
+        """A task or thread of the workflow's own counts its calls there."""
+        with self._lock:
+            self.has_strays = True
+            self.open_strays[scope.path] = _known_as(scope)
+
+    def stray_ends(self, path: str, error: BaseException | None) -> None:
+        """In a rehearsal, one that was cut off may only have been so because another came to something new."""
+        if not (self.dry and error is not None and not isinstance(error, Exception)):
+            with self._lock:
+                self.open_strays.pop(path, None)
 
     def branch_opens(self, scopes: Sequence[Scope]) -> None:
         """Its calls are on record under its path, or where a declaration (`was=`) says."""
         with self._lock:
             for scope in scopes:
-                self.open_branches[scope.path] = (scope.path, *(path for path, counted in scope.also if counted))
+                self.open_branches[scope.path] = _known_as(scope)
 
     def branch_ends(self, path: str, error: BaseException | None) -> None:
         """In a rehearsal, a branch that came to something new has not ended: in the drive it goes on there."""
@@ -630,9 +729,10 @@ class Session:
             request = repeated(self, past, asked_for)
         try:
             args, kwargs = self._own(address, spec, args, kwargs, request, recorded=request.args != asked_for.args)
-        except Gone as gone:
-            if past is None or past.state not in DOUBTFUL or spec.on_crash in ("retry", "check"):
-                return Halted(cannot_be_repeated(self.run, address, gone))  # Else nothing is called: it is asked about.
+        except Unrepeatable as why:
+            is_asked_about = past is not None and past.state in DOUBTFUL and spec.on_crash not in ("retry", "check")
+            if not (is_asked_about and isinstance(why, Gone)):  # Nothing is called then.
+                return Halted(cannot_be_repeated(self.run, address, why))
         undecided = past is not None and past.state is PastState.IN_DOUBT and spec.check is not None
         if not (undecided and self.is_called_off(place)):
             self.meet_cancel(place, past)
@@ -645,6 +745,7 @@ class Session:
             bool(spec.touches), spec.check is not None, spec.undo is not None,
             settings.in_flight_seconds if spec.in_flight is None else spec.in_flight, spec.in_flight is not None,
             "" if spec.marks is None else spec.marks(), spec.key_ttl, None, request.defaults,
+            origins.to_record(spec, self.state.created),
         )  # fmt: skip
         if self.state.fallbacks:
             call = self._as_proven(call)
@@ -729,11 +830,19 @@ class Session:
     def _undone_meanwhile(self, place: Place, address: str, spec: CallSpec) -> Stop | None:
         if place.undoing or spec.undoes:
             return None
-        return undone_meanwhile(self.run, address, self._undone, self.matcher.asked)
+        return undone_meanwhile(self.run, address, self.undos, self.matcher.asked)
+
+    @property
+    def undos(self) -> list[Undone]:
+        """What earlier processes did and took back, as it stands now."""
+        calls = self.state.calls
+        return [
+            Undone(calls.get(one.effect.address, one.effect), calls.get(one.undo.address, one.undo), one.scope)
+            for one in self._undone
+        ]
 
     @cached_property
     def _undone(self) -> list[Undone]:
-        """What earlier processes did and took back."""
         return undone(self.matcher.recorded())
 
     @cached_property
@@ -869,7 +978,7 @@ class Session:
             return
         if self.is_called_off(place):
             raise self._felt(place, CancelSignal())
-        if place.line.leaving is not None and not place.undoing:
+        if place.line.leaving is not None and _is_leaving(place):
             raise place.line.leaving()
 
     def is_called_off(self, place: Place) -> bool:
@@ -953,8 +1062,17 @@ class Session:
         return self.misused(error)
 
     def interrupted_by(self, error: BaseException) -> None:
-        """A call was cut off by something that is no outcome. Ordinary exceptions and our own signals pass."""
+        """A wait was cut off by something that is no outcome. Ordinary exceptions and our own signals pass."""
         if not isinstance(error, Exception | RunSignal):
+            self.cut_off(error)
+
+    def struck_by(self, error: BaseException) -> None:
+        """A step or an effect was cut off outside of its function, whose own exceptions are outcomes and do not get here.
+
+        By Ctrl-C, or by what a signal handler raised (a soft limit of time), be it an ordinary exception: taken for the
+        effect's failure, the code would go on as if nothing had been done. Our own errors and signals pass.
+        """
+        if not isinstance(error, SurefootError | RunSignal):
             self.cut_off(error)
 
     def cut_off(self, error: BaseException) -> None:
@@ -1078,8 +1196,22 @@ class Session:
         self.continuation = None
         self.__dict__.pop("backlog", None)
         self.__dict__.pop("_counts", None)
+        self.__dict__.pop("_undone", None)
         self.counted.clear()
         self.matcher = self._matcher(None)
+
+    def tell(self, message: str, cures: Iterable[tuple[str, str]], *, kind: str) -> None:
+        """Alert of it: at once, if it has just happened, and not at every replay; in the end, to be sure."""
+        told = partial(alert, message, cures, run=self.run, kind=kind)
+        if self.live:
+            told()
+        else:
+            self._untold.append(told)
+
+    def tell_the_rest(self) -> None:
+        for told in self._untold:
+            told()
+        self._untold.clear()
 
     def say_why(self, pause: Pause) -> None:
         """A wait that nobody asked for is explained to whoever waits for the run."""
@@ -1116,6 +1248,16 @@ class Session:
 def _is_call_of(name: str, address: str) -> bool:
     called = address.rpartition("#")[0]
     return called == name or called.endswith(f"/{name}")
+
+
+def _known_as(scope: Scope) -> tuple[str, ...]:
+    """Where its calls are on record: under its path, or where a declaration (`was=`) says."""
+    return (scope.path, *(path for path, counted in scope.also if counted))
+
+
+def _is_leaving(place: Place) -> bool:
+    """Whether the code is on its way out of a cancelled saga: no call begins there but undos."""
+    return place.line.leaving is not None and not place.undoing
 
 
 def _never() -> bool:

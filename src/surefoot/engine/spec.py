@@ -6,7 +6,8 @@ import copy
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -16,10 +17,13 @@ from surefoot.core import values
 from surefoot.core.address import escape
 from surefoot.core.choice import one_of, yes_or_no
 from surefoot.core.entry import NOTHING
+from surefoot.core.history import Past
+from surefoot.core.matching import split
 from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine import current, rehearsal
-from surefoot.engine.defaults import FIXED, Defaults
+from surefoot.engine.defaults import FIXED, Defaults, Unplaced, completed, hides
+from surefoot.engine.identity import origin_of
 from surefoot.errors import UsageError
 from surefoot.world.observing import distinct
 
@@ -29,20 +33,17 @@ _undoable: set[str] = set()
 """The names of effects that have an undo."""
 _effects: dict[str, dict[str, CallSpec]] = {}
 """The effects this process knows: by name, and by where they are defined."""
+_noted: set[str] = set()
+"""Names of steps, old ones too, with parameters that are not compared."""
 _CALL = re.compile(r"(?:.*/)?([^/]+)#\d+", re.DOTALL)
 
 
-def hides(raw: Raw | bytes) -> bool:
-    """Whether there is a secret in it: then what is recorded is not what the function needs."""
-    return b'"$secret"' in bytes(raw)
-
-
-def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Recorded arguments by name; and the names of those in which a secret is, which have to be passed."""
+def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], dict[str, Raw]]:
+    """Recorded arguments by name; and those in which a secret is, which has to be passed, in their stored form."""
     if not hides(raw):
-        return values.again(raw), ()
+        return values.again(raw), {}
     forms = msgspec.json.decode(bytes(raw), type=dict[str, Raw])
-    hidden = tuple(name for name, form in forms.items() if hides(form))
+    hidden = {name: form for name, form in forms.items() if hides(form)}
     return {name: values.again(form) for name, form in forms.items() if name not in hidden}, hidden
 
 
@@ -102,38 +103,62 @@ class Binder:
             ordinary = ordinary and self._keywords.issuperset(kwargs) and bound.keys().isdisjoint(kwargs)
             bound.update(kwargs)
         if not ordinary or not self._required <= bound.keys():
-            bound = dict(self._signature.bind(*args, **kwargs).arguments)
+            bound = dict(self._bound(args, kwargs).arguments)
         for name in self._ignore:
             bound.pop(name, None)
         return bound
 
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, partial: bool = False) -> inspect.BoundArguments:
+        """By Python's rules: `**` takes a keyword with the name of a positional-only parameter. Older `inspect` refuses it."""
+        bind = self._signature.bind_partial if partial else self._signature.bind
+        if not self._named_rest or self._by_position.isdisjoint(kwargs):
+            return bind(*args, **kwargs)
+        found = bind(*args, **{name: value for name, value in kwargs.items() if name not in self._by_position})
+        rest = {name: value for name, value in kwargs.items() if name not in self._keywords}
+        found.arguments[self._named_rest] = rest
+        return found
+
     def left_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Raw:
         """The defaults in force for what these arguments leave out, as they are recorded."""
-        return self.defaults.left_out(self._names, args, kwargs)
+        return self.defaults.left_out(self._names, self._keywords, args, kwargs)
 
     def with_defaults(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: Raw | bytes
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call, with the recorded defaults wherever the code has others by now."""
-        others = self.defaults.others(recorded, {*self._names[: len(args)], *kwargs})
+        others = self.defaults.others(recorded, {*self._names[: len(args)], *self._keywords.intersection(kwargs)})
         if not others:
             return args, kwargs
         if self._by_position.isdisjoint(others):
             return args, {**kwargs, **others}
-        bound = self._signature.bind_partial(*args, **kwargs)
+        bound = self._bound(args, kwargs, partial=True)
         bound.apply_defaults()
         bound.arguments.update(others)
         return bound.args, bound.kwargs
 
     def repeating(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any], hidden: tuple[str, ...]
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any], hidden: dict[str, Raw]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call on record. Only what was not recorded, secrets and what `ignore=` names, is as it is passed now."""
+        passed = self._bound(args, kwargs, partial=True).arguments
+        if hidden:
+            recorded = {**recorded, **self._completed(passed, recorded, hidden)}
         if not self.names.issuperset(recorded):
             return self.with_recorded(args, kwargs, recorded)  # A parameter that was renamed: its value is the same.
-        passed = self._signature.bind_partial(*args, **kwargs).arguments
-        needed = {name: passed[name] for name in (*self._ignore, *hidden, *self._required) if name in passed}
+        needed = {name: passed[name] for name in (*self._ignore, *self._required) if name in passed}
         return self.call_with({**needed, **recorded})
+
+    def _completed(self, passed: dict[str, Any], recorded: dict[str, Any], hidden: dict[str, Raw]) -> dict[str, Any]:
+        """Those in which a secret was, by the names of today. One that was renamed has the same form as it had."""
+        found: dict[str, Any] = {}
+        for name, form in hidden.items():
+            others = [other for other in passed if other not in recorded and other not in hidden and other not in found]
+            same = (other for other in others if name not in self.names and values.encode(passed[other]) == bytes(form))
+            now = name if name in passed else next(same, None)
+            if now is None:
+                raise Unplaced([name])
+            found[now] = passed[now] if now in self._ignore else completed(name, form, passed[now])
+        return found
 
     def with_recorded(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any]
@@ -154,7 +179,7 @@ class Binder:
 
         For a companion (check, undo, touches=) that takes the same arguments, perhaps under other names.
         """
-        bound = self._signature.bind(*args, **kwargs)
+        bound = self._bound(args, kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
@@ -165,7 +190,7 @@ class Binder:
         """
         code = fn.__code__
         taken = code.co_varnames[: code.co_argcount]
-        given = {**dict(zip(self._names, args, strict=False)), **kwargs}
+        given = {**kwargs, **dict(zip(self._names, args, strict=False))}
         if not code.co_flags & inspect.CO_VARARGS:
             by_name = given.keys() >= set(taken)
             args = tuple(given[name] for name in taken) if by_name else args[: len(taken)]
@@ -271,11 +296,20 @@ class CallSpec:
         self._warned = False
         self.origin = f"{fn.__module__}:{fn.__qualname__}"
         """Where it is defined."""
+        self.is_ours = str(fn.__module__).partition(".")[0] == __name__.partition(".")[0]
+        """Whether it came with surefoot."""
         values.register_annotations(fn)
         if kind == "effect":
             self._check_effect()
             self._refuse_circle()
             _effects.setdefault(self.name, {})[self.origin] = self
+        elif self.noted:
+            _noted.update((self.name, *self.was))
+
+    @cached_property
+    def known_as(self) -> str:
+        """The same as it is recorded: a script counts as the module that it would be; empty: nobody can say."""
+        return origin_of(self.fn)
 
     def _check_effect(self) -> None:
         one_of(self.on_crash, ON_CRASH, f"effect {self.name}: on_crash")
@@ -463,10 +497,33 @@ def is_effect(name: str) -> bool:
     return name in _effects
 
 
+def unknown(pasts: Iterable[Past]) -> frozenset[str]:
+    """The names of recorded effects that this process has no effect of."""
+    return frozenset(name for past in pasts if past.kind == "effect" and not is_effect(name := split(past.address)[1]))
+
+
+def is_old_name(name: str) -> bool:
+    """Whether an effect of this process was called so before (`was=`)."""
+    return any(name in spec.was for spec in all_effects())
+
+
+def is_noted(name: str) -> bool:
+    """Whether a step of that name has parameters that are not compared."""
+    return name in _noted
+
+
 def decorated_as(name: str, fn: Callable[..., Any]) -> bool:
     """Whether another function than this one is an effect of that name."""
-    here = f"{getattr(fn, '__module__', '')}:{getattr(fn, '__qualname__', '')}"
-    return any(origin != here for origin in _effects.get(name, {}))
+    return any(origin != _origin(fn) for origin in _effects.get(name, {}))
+
+
+def makes_effect(fn: Callable[..., Any]) -> bool:
+    """Whether an effect was made of this function, by whatever name: `charge = sf.effect(_charge)`."""
+    return any(_origin(fn) in known for known in _effects.values())
+
+
+def _origin(fn: Any) -> str:
+    return f"{getattr(fn, '__module__', '')}:{getattr(fn, '__qualname__', '')}"
 
 
 def known_effect(address: str) -> CallSpec | None:
@@ -474,6 +531,11 @@ def known_effect(address: str) -> CallSpec | None:
     call = _CALL.fullmatch(address)
     known = _effects.get(call[1], {}) if call is not None else {}
     return next(iter(known.values())) if len(known) == 1 else None
+
+
+def effect_from(name: str, origin: str) -> CallSpec | None:
+    """The effect of that name that is defined there."""
+    return _effects.get(name, {}).get(origin)
 
 
 def all_effects() -> list[CallSpec]:

@@ -31,6 +31,7 @@ from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
 from surefoot.core.timer import MICROS, Moment, remaining
 from surefoot.engine import code, current, deploying, drive, fallback, journal, parents, worldview
 from surefoot.engine.config import FALLBACK, alert, log, settings
+from surefoot.engine.defaults import Unplaced
 from surefoot.engine.ending import conclude
 from surefoot.engine.identity import Identity, moved
 from surefoot.engine.pasting import at, name_store, pasteable
@@ -451,8 +452,9 @@ def _gate(session: Session, plan: Plan) -> Loop:
         rehearsal = gate.Rehearsal(session.runtime, state, session.journal.head, learned=learned, claimed=session.live)
         with gate.on_stage(rehearsal):
             outcome = yield from _performed(rehearsal, plan)
-            stops, learnt, notes = rehearsal.judged(outcome), rehearsal.learnt(), rehearsal.notes()
-            hides = bool(rehearsal.declared and rehearsal.missed())
+            stops, learnt = rehearsal.judged(outcome), rehearsal.learnt()
+            notes = rehearsal.notes(learnt.unproven)
+            hides = bool(rehearsal.declared) and rehearsal.may_stop()
         if rehearsal.trouble is not None and not stops:
             session.own_damage = rehearsal.own_damage
             if (unreadable := gate.as_stop(state.run, rehearsal.trouble)) is None:
@@ -464,7 +466,8 @@ def _gate(session: Session, plan: Plan) -> Loop:
     if hides and not stops:
         stops, passed = yield from _look_ahead(session, plan, learnt)
         learnt = replace(learnt, ahead=passed)
-    session.learn_from(learnt, {*(past.address for past, _, _ in rehearsal.kept), *rehearsal.counted})
+    told = {past.address for past, _, _ in rehearsal.kept} - learnt.unproven
+    session.learn_from(learnt, told | set(rehearsal.counted))
     session.stops += stops
     if not stops:
         for note in notes:
@@ -591,14 +594,16 @@ def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], d
     try:
         bound: Any = values.decode(session.whole(session.state.args))
         bound.update(plan.binder.defaults.others(session.whole(session.state.defaults), may_be_gone=True))
+        return plan.binder.call_with(bound)
     except Stopped as error:
         raise located(error, session.run, "its arguments") from None
-    try:
-        return plan.binder.call_with(bound)
+    except Unplaced as error:
+        why = f"a secret was in the default of {error}, where it has none now"
     except TypeError as error:
-        message = f"run {session.run}: the parameters of workflow {plan.workflow} have changed: {error}"
-        stop = Stop("CodeChanged", message, cures=cures(session.run))
-        raise revive((stop,), session.run, session.runtime.store.url) from None
+        why = str(error)
+    message = f"run {session.run}: the parameters of workflow {plan.workflow} have changed: {why}"
+    stop = Stop("CodeChanged", message, cures=cures(session.run))
+    raise revive((stop,), session.run, session.runtime.store.url)
 
 
 def _concluding(session: Session, outcome: Any) -> Loop:

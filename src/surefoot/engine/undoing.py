@@ -23,11 +23,12 @@ from typing import Any, Self
 from surefoot.core.entry import SagaCancelled, Stop
 from surefoot.core.history import Past, changed
 from surefoot.core.parking import unavailable
+from surefoot.core.reopening import undo_again
 from surefoot.core.timer import after
 from surefoot.engine import current, drive, moving
-from surefoot.engine.config import loud
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
+from surefoot.engine.pasting import pasteable
 from surefoot.engine.signals import CancelSignal, PlanSignal, RunSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError
@@ -67,26 +68,10 @@ class Saga:
         return [] if place is None else _require_undoable(place, _undoable(place, self._begin)[::-1])
 
     def _tell_what_is_left(self, place: Place) -> None:
-        """Whoever reads "undone" takes it for everything. A replay that only passes here again does not alert again."""
-        session = place.session
         left = [deed for deed in _deeds(place, self._begin) if not deed.undone and not _can_be_undone(deed)]
-        if not left or session.dry:
-            return
-        for deed in left:
-            deed.undone = True  # The saga around this one has nothing more to say about it.
-            session.left_behind[deed.address] = True
-        done = ", ".join(deed.address for deed in left if not deed.in_doubt)
-        doubtful = ", ".join(deed.address for deed in left if deed.in_doubt)
-        message = (
-            f"run {session.run}: a saga did not succeed."
-            + (f" Left as they are, they have no undo: {done}" if done else "")
-            + ("." if done and doubtful else "")
-            + (f" In doubt, and not undone, since nobody knows whether they happened: {doubtful}" if doubtful else "")
-        )
-        if session.live:
-            loud(message, run=session.run, kind="saga")
-        else:
-            log.warning("%s", message)
+        # Undone by an earlier process, with an undo that the code no longer has: it is not left as it is.
+        left = [deed for deed in left if not place.session.was_undone(deed.address)]
+        _tell_what_is_left(place, left, "a saga did not succeed")
 
     def __enter__(self) -> Self:
         place = self._enter()
@@ -102,7 +87,7 @@ class Saga:
             return
         place.line.sagas -= 1
         _park(place, error)
-        if _compensates(error):
+        if _compensates(place, error):
             with _still_allowed(place) as failures:
                 for deed in self._to_undo():
                     with failures:
@@ -136,7 +121,7 @@ class Saga:
         again = self._cancelled is not None and (error is None or isinstance(error, CancelledAgain))
         if isinstance(error, CancelledError) and not again and self._breaks_off(place, error):
             return
-        compensates = cancelled or again or _compensates(error)
+        compensates = cancelled or again or _compensates(place, error)
         if compensates and (deeds := self._to_undo()):
             marked = cancelled and self._cancelled is None
             _, late = await to_the_end(self._undone(place, deeds, marked=marked), place.session.while_undoing)
@@ -186,7 +171,7 @@ class _Failures:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or self._place.session.trouble is not None:
+        if not isinstance(error, Exception) or _is_cut_off(self._place):
             return False
         self._first = self._first or error
         return True
@@ -194,6 +179,28 @@ class _Failures:
     def tell(self) -> None:
         if self._first is not None:
             raise self._first
+
+
+def _tell_what_is_left(place: Place, left: list[Deed], why: str) -> None:
+    """Whoever reads "undone" takes it for everything."""
+    session = place.session
+    if not left or session.dry:
+        return
+    for deed in left:
+        deed.undone = True  # The saga around this one has nothing more to say about it.
+        session.left_behind[deed.address] = True
+    tried = [deed for deed in left if deed.undo_failed]
+    told = {
+        "Left as they are, they have no undo": [d.address for d in left if not (d.in_doubt or d.undo_failed)],
+        "Left as they are, their undos failed": [f"{deed.address} ({deed.undo_failed})" for deed in tried],
+        "In doubt, and not undone, since nobody knows whether they happened": [d.address for d in left if d.in_doubt],
+    }
+    parts = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
+    message = f"run {session.run}: {why}. {'. '.join(parts)}"
+    log.warning("%s", message)
+    undos = [deed.undo_failed for deed in tried]
+    again = (("ended? undo once more:", undo_again(session.run, undos)),) if undos and not session.state.cancel else ()
+    session.tell(message, pasteable(again, session.runtime.store.url), kind="saga")
 
 
 def saga() -> Saga:
@@ -205,12 +212,24 @@ def undo(*effects: Any) -> None:
     """Undo what these effects did so far in this branch, newest first; without arguments: all that can be undone."""
     current.require_blocking("undo")
     for deed in _wanted(effects):
-        _undo(deed)
+        with _by_hand(deed):
+            _undo(deed)
 
 
 async def undo_async(*effects: Any) -> None:
     for deed in _wanted(effects):
-        await _undo_async(deed)
+        with _by_hand(deed):
+            await _undo_async(deed)
+
+
+@contextmanager
+def _by_hand(deed: Deed) -> Iterator[None]:
+    """`sf.undo` raises what failed, and the code may go on: what stays done is told all the same."""
+    try:
+        yield
+    finally:
+        if deed.undo_failed:
+            _tell_what_is_left(current.require_place("undo"), [deed], "sf.undo() did not succeed")
 
 
 def _wanted(effects: tuple[Any, ...]) -> list[Deed]:
@@ -252,7 +271,7 @@ def _undoable(place: Place, begin: dict[str, int]) -> list[Deed]:
 
 
 def _can_be_undone(deed: Deed) -> bool:
-    return deed.spec.undo is not None and not deed.in_doubt
+    return deed.spec.undo is not None and not deed.in_doubt and not deed.undo_failed
 
 
 def _undo(deed: Deed) -> None:
@@ -260,17 +279,36 @@ def _undo(deed: Deed) -> None:
     if inspect.iscoroutinefunction(spec.fn):
         session = current.require_place("undo").session
         raise session.misused(UsageError(f"{spec.name} is async: `await sf.undo(...)` with surefoot.aio"))
-    drive.call(spec, args, kwargs)
+    with _noticed(deed):
+        drive.call(spec, args, kwargs)
 
 
 async def _undo_async(deed: Deed) -> None:
     from surefoot.engine import drive_async
 
     spec, args, kwargs = deed.undo()
-    if inspect.iscoroutinefunction(spec.fn):
-        await drive_async.call(spec, args, kwargs)
-    else:
-        drive.call(spec, args, kwargs)
+    with _noticed(deed):
+        if inspect.iscoroutinefunction(spec.fn):
+            await drive_async.call(spec, args, kwargs)
+        else:
+            drive.call(spec, args, kwargs)
+
+
+@contextmanager
+def _noticed(deed: Deed) -> Iterator[None]:
+    """An undo that failed for good leaves its effect done. One that failed in doubt is named itself (`deeds.note`)."""
+    try:
+        yield
+    except Exception:
+        place = current.require_place("undo")
+        if not _is_cut_off(place) and place.called not in place.session.left_behind:
+            deed.stays(place.called)
+        raise
+
+
+def _is_cut_off(place: Place) -> bool:
+    """Whether the run ends here for now: then what comes out of a call is not how it ended."""
+    return place.session.trouble is not None or place.session.interruption is not None
 
 
 def _park(place: Place, error: BaseException | None) -> None:
@@ -279,8 +317,10 @@ def _park(place: Place, error: BaseException | None) -> None:
         raise place.session.parked(place, away)
 
 
-def _compensates(error: BaseException | None) -> bool:
+def _compensates(place: Place, error: BaseException | None) -> bool:
     """A failure or a cancellation does. What leaves the run resumable (`Session.conclude`) does not."""
+    if place.session.interruption is not None:
+        return False
     if error is None or isinstance(error, RunSignal):
         return isinstance(error, CancelSignal)
     return isinstance(error, Exception) and not isinstance(error, UsageError | Stopped | StoreUnavailable | Fenced)

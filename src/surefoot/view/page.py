@@ -95,7 +95,7 @@ class Page:
     error: tuple[str, str] | None
     """Type and message of the failure that ended the run."""
     left: tuple[str, ...]
-    """Effects that it has left in doubt or undone at its end."""
+    """Effects that it has left in doubt or done at its end."""
 
 
 def page(

@@ -16,9 +16,10 @@ from surefoot.core.doubt import open_questions, unanswered
 from surefoot.core.entry import Due, RunAdopted, RunStopped, Stop
 from surefoot.core.need import in_brief
 from surefoot.core.parking import why_parked
-from surefoot.core.reopening import failed_calls, undone_around, undone_at_last
+from surefoot.core.reopening import failed_calls, failed_undos, undo_again, undone_around, undone_at_last
 from surefoot.core.state import (
     CANCELLED,
+    DONE,
     DRIVEN,
     ENDED,
     FAILED,
@@ -128,7 +129,9 @@ class Stands:
     """Why its journal cannot be read."""
     failure: Failure | None = None
     left: tuple[str, ...] = ()
-    """Effects that it has left in doubt or undone at its end: somebody should look at them."""
+    """Effects that it has left in doubt or done at its end: somebody should look at them."""
+    undos: tuple[str, ...] = ()
+    """Undos that failed for good, which can be tried again."""
     parked: str = ""
     """What is away that it needs, while a process drives it."""
 
@@ -160,7 +163,7 @@ class Stands:
 
 def left_in_words(left: tuple[str, ...]) -> str:
     named, more = ", ".join(left[:NAMED_RUNS]), len(left) - NAMED_RUNS
-    return f"left in doubt or undone: {named}{f' and {more} more' * (more > 0)}"
+    return f"left in doubt or done: {named}{f' and {more} more' * (more > 0)}"
 
 
 _BRIEF: Final = {
@@ -181,7 +184,8 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
         if state.status == CANCELLED:
             left += tuple(past.address for past in state.in_doubt())
         parked = why_parked(state) if state.status in DRIVEN and not stops else ""
-        return Stands(state.status, stops, failure=_failure(state), left=left, parked=parked)
+        undos = tuple(past.address for past in failed_undos(state)) if state.status in (DONE, FAILED) else ()
+        return Stands(state.status, stops, failure=_failure(state), left=left, undos=undos, parked=parked)
     begins = state.status == QUEUED
     due = state.due if not begins else state.created.due if state.created else None
     children = () if begins else state.children
@@ -244,8 +248,12 @@ def reasons(
 
 def what_helps(run: str, how: Stands, where: str = "", app: str = UNKNOWN_APP) -> tuple[Cure, ...]:
     """What to do about a run that has failed, or stands still without an open question."""
+    again = Cure("undo what is left?", _located(undo_again(run, how.undos), where, app))
     if how.failure is not None:
-        return (Cure("mended?", _located(_another_try(run, how.failure), where, app)),)
+        mended = Cure("mended?", _located(_another_try(run, how.failure), where, app))
+        return (mended, again) if how.undos and not how.failure.can_be_retried else (mended,)
+    if how.undos:
+        return (again,)
     if how.status not in (ABANDONED, READY, QUEUED) or how.wait is not None:
         return ()
     return (

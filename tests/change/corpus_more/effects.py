@@ -14,6 +14,19 @@ from tests.change.corpus_more.programs import (
 )
 
 AUDIT = '@sf.effect\ndef audit(x: str) -> str:\n    out(f"audit {x}")\n    return x\n'
+SENDS = """
+@sf.effect
+def send(to: str) -> str:
+    out(f"mail {to}")
+    return "ok"
+@sf.workflow
+def w():
+    send("a")
+    send("b")
+    die("x")
+    send("c")
+    return 3
+"""
 CHILD = """
 @sf.workflow
 def part(x: str) -> str:
@@ -31,6 +44,25 @@ def w():
     send("z")
     return a
 """
+PARTS = """
+@sf.effect
+def send(to: str) -> str:
+    out(f"mail {to}")
+    return "ok"
+@sf.workflow
+def part(x: str) -> str:
+    send(x)
+    die("x")
+    return x
+@sf.workflow
+def w():
+    a = sf.child(part, "c-1", "a")
+    send("z")
+    return a
+"""
+RENAMED_PART = [("def part", "def piece"), ("child(part", "child(piece")]
+RENAMED_PART_WAS = [("@sf.workflow\ndef part", '@sf.workflow(was="part")\ndef part'), *RENAMED_PART]
+IN_ITS_PARENT = "a child run that is killed within its parent: a worker queues it as a run of its own"
 GATHER = MAIL.replace('    send("a")\n    book("b")\n', '    sf.gather(lambda: send("a"), lambda: book("b"))\n')
 SCOPED = MAIL.replace('    send("a")\n', '    with sf.scope("eu"): send("a")\n')
 SAME_KEY = """if os.path.exists("key"): out("pay under the same key" if open("key").read() == sf.key() else "another key")
@@ -60,6 +92,54 @@ def w():
     return len(sf.map(handle, range(2), key=str, concurrency=1))
 """
 """The first branch comes to its end; the second is killed in its effect."""
+METHOD = """
+class Bank:
+    @sf.effect(ignore="self")
+    def pay(self, order: str) -> str:
+        out(f"pay {order}")
+        return "paid"
+    @staticmethod
+    @sf.effect
+    def book(order: str) -> str:
+        out(f"book {order}")
+        return "booked"
+@sf.workflow
+def w():
+    Bank().pay("o1")
+    Bank.book("o1")
+    die("x")
+    return 2
+"""
+ELSEWHERE = """
+import surefoot as sf
+class Bank:
+    @sf.effect(ignore="self", name="charge")
+    def pay(self, order: str) -> str:
+        with open("outbox.txt", "a") as f: f.write("pay " + order + "\\n")
+        return "paid"
+"""
+THERE = 'import bank\n@sf.workflow\ndef w():\n    bank.Bank().pay("o1")\n    die("x")\n    return 1\n'
+INSIDE = """
+@sf.workflow
+def w():
+    n = 1
+    @sf.effect(name="charge")
+    def pay(order: str, count: int = n) -> str:
+        out(f"pay {order}")
+        return order * n
+    @sf.effect
+    def book(order: str) -> str:
+        out(f"book {order}")
+        return order
+    pay("o1")
+    book("o1")
+    die("x")
+    return 2
+"""
+MADE_OF = MAIL.replace("@sf.effect\ndef send(", "def _send(").replace(
+    "@sf.workflow", 'send = sf.effect(name="send")(_send)\n@sf.workflow'
+)
+BLOCKING_METHODS = "methods are not translated into async ones"
 HIDDEN_RENAME = [
     ('return send("a")', 'return (extra(), tell("a"))'),
     ("@sf.effect\ndef send", "@sf.step\ndef extra() -> int: return 1\n@sf.effect\ndef tell"),
@@ -427,6 +507,140 @@ CASES = [
         "WANT": stops("a plain function now"),
     },
     {
+        "TITLE": "renamed with was=, and the old name is a function that it calls",
+        "OLD": SENDS,
+        "EDIT": [
+            ("send(", "notify("),
+            ("@sf.effect\ndef notify(to: str) -> str:\n    out", "def send(to):\n    out"),
+            (
+                '    return "ok"\n',
+                '    return "ok"\n@sf.effect(was="send")\ndef notify(to: str) -> str:\n    return send(to)\n',
+            ),
+        ],
+        "WANT": {"said": "DONE 3", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
+    },
+    {
+        "TITLE": "renamed with was=, and another module has a function of the old name",
+        "OLD": "import lib\n" + SENDS,
+        "OLD_FILES": {"lib.py": "def send(to):\n    return to\n"},
+        "EDIT": [("send(", "notify("), ("@sf.effect\n", '@sf.effect(was="send")\n')],
+        "WANT": {"said": "DONE 3", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
+    },
+    {
+        "TITLE": "renamed, and another module has a function of the old name",
+        "OLD": "import lib\n" + SENDS,
+        "OLD_FILES": {"lib.py": "def send(to):\n    return to\n"},
+        "EDIT": [("send(", "notify(")],
+        "WANT": {
+            "said": "STOP CodeChanged",
+            "tells": ['@sf.effect(was="send") on notify'],
+            "outbox": {"mail a": 1, "mail b": 1},
+        },
+    },
+    {
+        "TITLE": "decorator removed from a method",
+        "OLD": METHOD,
+        "EDIT": [('    @sf.effect(ignore="self")\n', "")],
+        "WANT": stops("Bank.pay in app is a plain function now", "put @sf.effect back on Bank.pay"),
+        "BLOCKING": BLOCKING_METHODS,
+    },
+    {
+        "TITLE": "decorator removed from a static method",
+        "OLD": METHOD,
+        "EDIT": [("    @sf.effect\n", "")],
+        "WANT": stops("Bank.book in app is a plain function now"),
+        "BLOCKING": BLOCKING_METHODS,
+    },
+    {
+        "TITLE": "decorator removed from a method of another module, with a name of its own",
+        "OLD": THERE,
+        "OLD_FILES": {"bank.py": ELSEWHERE},
+        "NEW_FILES": {"bank.py": ELSEWHERE.replace('    @sf.effect(ignore="self", name="charge")\n', "")},
+        "WANT": stops("Bank.pay in bank is a plain function now", 'put @sf.effect(name="charge") back on Bank.pay'),
+        "BLOCKING": BLOCKING_METHODS,
+    },
+    {
+        "TITLE": "decorator with a name of its own removed",
+        "OLD": PAY.replace("@sf.effect\n", '@sf.effect(name="charge")\n'),
+        "EDIT": [('@sf.effect(name="charge")\n', "")],
+        "WANT": stops("charge#1 was executed as an effect, and pay in app is a plain function now"),
+    },
+    {
+        "TITLE": "decorator removed from a function inside the workflow",
+        "OLD": INSIDE,
+        "EDIT": [('    @sf.effect(name="charge")\n', "")],
+        "WANT": stops("w.<locals>.pay in app is a plain function now"),
+    },
+    {
+        "TITLE": "effects inside the workflow, as they were",
+        "OLD": INSIDE,
+        "WANT": goes_on({"pay o1": 1, "book o1": 1}, "DONE 2"),
+    },
+    {
+        "TITLE": "effects inside the workflow that are made without a decorator, as they were",
+        "OLD": INSIDE.replace('    @sf.effect(name="charge")\n', "").replace(
+            "    pay(", '    pay = sf.effect(name="charge")(pay)\n    pay('
+        ),
+        "WANT": goes_on({"pay o1": 1, "book o1": 1}, "DONE 2"),
+        "BLOCKING": "an effect that is made without a decorator is not translated",
+    },
+    {
+        "TITLE": "an effect that is made of a function which stays plain",
+        "OLD": MADE_OF,
+        "WANT": goes_on(ALL_THREE, "DONE 3"),
+        "BLOCKING": "an effect that is made without a decorator is not translated",
+    },
+    {
+        "TITLE": "an effect that was a method moved out of it, and called by it",
+        "OLD": METHOD,
+        "EDIT": [
+            (
+                "class Bank",
+                '@sf.effect\ndef pay(order: str) -> str:\n    out(f"pay {order}")\n    return "paid"\nclass Bank',
+            ),
+            ('    @sf.effect(ignore="self")\n', ""),
+            ('        out(f"pay {order}")\n        return "paid"\n', "        return pay(order)\n"),
+        ],
+        "WANT": goes_on({"pay o1": 1, "book o1": 1}, "DONE 2"),
+        "BLOCKING": BLOCKING_METHODS,
+    },
+    {
+        "TITLE": "workflow of a child run that has not ended renamed, was=",
+        "OLD": PARTS,
+        "EDIT": RENAMED_PART_WAS,
+        "WANT": goes_on({"mail a": 1, "mail z": 1}, 'DONE "a"'),
+        "DIRECT": IN_ITS_PARENT,
+    },
+    {
+        "TITLE": "workflow of a child run that has ended renamed, was=",
+        "OLD": CHILD,
+        "EDIT": RENAMED_PART_WAS,
+        "WANT": goes_on({"mail a": 1, "mail z": 1}, 'DONE "a"', ran={"part a": 1}),
+    },
+    {
+        "TITLE": "workflow of a child run that has not ended renamed",
+        "OLD": PARTS,
+        "EDIT": RENAMED_PART,
+        "WANT": stops('@sf.workflow(was="part") on piece', "surefoot match r 'child#1' --new"),
+        "DIRECT": IN_ITS_PARENT,
+    },
+    {
+        "TITLE": "child run that has not ended asked for with other arguments, and kept",
+        "OLD": PARTS,
+        "EDIT": [('"c-1", "a"', '"c-1", "b"')],
+        "THEN": ["run", ["match", "r", "child#1", "--keep"], "run"],
+        "WANT": goes_on({"mail a": 1, "mail z": 1}, 'DONE "a"', tells=["surefoot match r 'child#1' --keep"]),
+        "DIRECT": IN_ITS_PARENT,
+    },
+    {
+        "TITLE": "child run that has not ended asked for by another id, and kept",
+        "OLD": PARTS,
+        "EDIT": [('"c-1", "a"', '"c-2", "a"')],
+        "THEN": ["run", ["match", "r", "child#1", "--keep"], "run"],
+        "WANT": goes_on({"mail a": 1, "mail z": 1}, 'DONE "a"'),
+        "DIRECT": IN_ITS_PARENT,
+    },
+    {
         "TITLE": "effect wrapped by a decorator of the user's own, below ours",
         "OLD": MAIL,
         "EDIT": [
@@ -541,5 +755,27 @@ CASES = [
         ],
         "MAY_REPEAT": True,
         "WANT": {"said": "STOP CodeChanged", "outbox": {"mail a": 1, "pay o": 2}},
+    },
+    {
+        "TITLE": "a person matches a moved effect, and the same effect is called behind it",
+        "OLD": SENDS,
+        "EDIT": [('    send("a")\n', '    with sf.scope("eu"): send("a")\n')],
+        "THEN": ["run", ["match", "r", "[eu]/send#1", "--is", "send#1"], "run"],
+        "WANT": {"said": "DONE 3", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
+    },
+    {
+        "TITLE": "a person says that a moved effect is the recorded one, which the code makes as before",
+        "DIRECT": "a worker logs it, and tries again",
+        "OLD": SENDS,
+        "EDIT": [('    send("a")\n', '    with sf.scope("eu"): send("a")\n    send("a")\n')],
+        "THEN": ["run", ["match", "r", "[eu]/send#1", "--is", "send#1"], "run"],
+        "WANT": {"said": "FAILED UsageError", "outbox": {"mail a": 1, "mail b": 1}},
+    },
+    {
+        "TITLE": "branches of sf.gather with one effect swapped, and matched",
+        "OLD": SENDS.replace('    send("a")\n    send("b")\n', '    sf.gather(lambda: send("a"), lambda: send("b"))\n'),
+        "EDIT": [('lambda: send("a"), lambda: send("b")', 'lambda: send("b"), lambda: send("a")')],
+        "THEN": ["run", ["match", "r", "gather#1.0/send#1", "--is", "gather#1.1/send#1"], "run"],
+        "WANT": {"said": "DONE 3", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
     },
 ]

@@ -220,8 +220,13 @@ CASES = [
     raising("a group is as bad as its worst", "ExceptionGroup('g', [sf.NotDone('a'), KeyError('b')])", "STOP InDoubt"),
     raising(
         "a group of proofs is one",
-        "ExceptionGroup('g', [sf.NotDone('a'), ConnectionRefusedError('b')])",
+        "ExceptionGroup('g', [sf.NotDone('a'), sf.Fatal('b')])",
         "FAILED ExceptionGroup",
+    ),
+    raising(
+        "a group tells nothing of those that got through",
+        "ExceptionGroup('g', [sf.NotDone('a'), ConnectionRefusedError('b')])",
+        "STOP InDoubt",
     ),
     raising("on_crash=fail fails what is in doubt", "KeyError('id')", "FAILED", decorated='on_crash="fail"'),
     raising(

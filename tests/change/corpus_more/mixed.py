@@ -23,7 +23,71 @@ def passed(title: str, before: str, now: str, want: dict[str, object], kind: str
     return {"TITLE": title, "OLD": old, "EDIT": [(before, now)], "WANT": want}
 
 
+EVENT = """
+@sf.effect
+def send(to: str) -> str:
+    out(f"mail {to}")
+    return "ok"
+@sf.workflow
+def w():
+    send("a")
+    if os.environ.get("DIE") == "x": sf.send_event(sf.run_id(), "go", 1)
+    found = sf.wait_event("go", timeout="1h")
+    send("b")
+    die("x")
+    return found
+"""
+ANOTHER_EVENT = ('wait_event("go", timeout="1h")', 'wait_event("start")')
+SENT_ONCE = ('if os.environ.get("DIE") == "x": sf.send', "sf.send")
+OPEN_WAIT = """
+@sf.effect
+def send(to: str) -> str:
+    out(f"mail {to}")
+    return "ok"
+def wait():
+    try: return sf.wait_event("go")
+    finally: die("x")
+@sf.workflow
+def w():
+    send("a")
+    return wait()
+"""
 CASES = [
+    {
+        "TITLE": "event that was received renamed",
+        "OLD": EVENT,
+        "EDIT": [SENT_ONCE, ANOTHER_EVENT],
+        "WANT": stops("recorded: waiting for event 'go'", "surefoot match r 'wait_event#1' --keep"),
+    },
+    {
+        "TITLE": "event that was received renamed, and kept",
+        "OLD": EVENT,
+        "EDIT": [SENT_ONCE, ANOTHER_EVENT],
+        "THEN": ["run", ["match", "r", "wait_event#1", "--keep"], "run"],
+        "WANT": goes_on({"mail a": 1, "mail b": 1}, "DONE 1"),
+    },
+    {
+        "TITLE": "event that was received renamed: a wait is kept, and nothing else can be said of it",
+        "OLD": EVENT,
+        "EDIT": [SENT_ONCE, ANOTHER_EVENT],
+        "THEN": ["run", ["match", "r", "wait_event#1", "--rerun"], "run"],
+        "WANT": stops("wait_event#1 hits no recorded step or effect"),
+    },
+    {
+        "TITLE": "event that has not come renamed",
+        "OLD": OPEN_WAIT,
+        "EDIT": [
+            ('wait_event("go")', 'wait_event("start")'),
+            ("    return wait", '    sf.send_event(sf.run_id(), "start", 2)\n    return wait'),
+        ],
+        "WANT": goes_on({"mail a": 1}, "DONE 2"),
+    },
+    {
+        "TITLE": "event that has not come renamed, and waited for by its new name",
+        "OLD": OPEN_WAIT,
+        "EDIT": [('wait_event("go")', 'wait_event("start")')],
+        "WANT": {"nothing": True, "said": "STOP WaitingForAnswer", "tells": ["waiting for event 'start'"]},
+    },
     passed("a dict with its keys in another order", '{"a": 1, "b": 2}', '{"b": 2, "a": 1}', goes_on(BOTH, "DONE 2")),
     passed("a set written in another order", '{"x", "y"}', '{"y", "x"}', goes_on(BOTH, "DONE 2"), "set"),
     passed("a whole number becomes a float", "{1: 1}", "{1: 1.0}", STOPS),

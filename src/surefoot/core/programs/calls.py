@@ -95,6 +95,8 @@ class Call(Struct, frozen=True):
     """Asks a person for a yes to run it, where one is needed."""
     defaults: Raw = NOTHING
     """What the parameters that were not passed have as defaults, by name."""
+    origin: str = ""
+    """Where it is defined, unless its name says that."""
 
     @property
     def shown(self) -> Value | None:
@@ -171,6 +173,7 @@ def effect(call: Call, past: Past | None) -> Program:
                 call.defaults,
                 lands,
                 call.marks,
+                call.origin,
             )
         )
         begun = True
@@ -181,9 +184,7 @@ def effect(call: Call, past: Past | None) -> Program:
             yield from _left_behind(call, before, "which did nothing")
             yield Append(EffectRaised(call.address, outcome.raw, attempt, due, parked=True))
             if unproven is not None:
-                unproven = _Unproven(
-                    doubt.did_nothing(call.run, call.address, _told(outcome.raw), call.shown), outcome.raw
-                )
+                unproven = _Unproven.after_nothing(call, outcome.raw, unproven.landing)
             yield Pause(due, parking.told(call.address, away))
             continue
         match outcome:
@@ -209,21 +210,23 @@ def effect(call: Call, past: Past | None) -> Program:
                 if due is None:
                     return Failed(raw, error)
                 if unproven is not None:
-                    unproven = _Unproven(doubt.did_nothing(call.run, call.address, _told(raw), call.shown), raw)
+                    unproven = _Unproven.after_nothing(call, raw, unproven.landing)
                 yield Pause(due)
             case Raised(error, raw):
                 failures += 1
                 wait = after_doubt(call.retry, failures) if _retries(call) else None
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
                 yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in, due))
-                question = doubt.raised(call.run, call.address, _told(raw), call.shown)
-                if is_secondhand(error):
+                secondhand = is_secondhand(error)
+                nameable = isinstance(error, Exception) and not secondhand
+                question = doubt.raised(call.run, call.address, _told(raw), call.shown, nameable=nameable)
+                if secondhand:
                     question = question.because("a call inside of it, or another run, raised that")
                 landing = Landing(call.address, lands or deadline, deadline is not None)
                 ending = yield from _in_doubt(call, question, attempt, failures, outcome, due, landing)
                 if ending is not None:
                     return ending
-                unproven = _Unproven(question) if _retries(call) else None
+                unproven = _Unproven(question, landing) if _retries(call) else None
             case _:
                 assert_never(outcome)
 
@@ -260,20 +263,24 @@ class _Unproven(Struct, frozen=True):
     """An attempt may have happened: nothing but its key makes another one safe."""
 
     question: doubt.Question
+    landing: Landing
+    """For how long it may still be on its way."""
     failure: Raw | None = None
     """The last one is on record as having done nothing; an earlier one may have."""
-    landing: Landing | None = None
-    """For how long it may still be on its way."""
 
     @classmethod
     def by(cls, call: Call, past: Past) -> _Unproven | None:
         """What earlier processes left behind, once the policy has let it pass."""
         if past.state is PastState.IN_DOUBT:
-            landing = _landing(call, past)
-            return cls(doubt.recorded(call.run, past), None, landing) if _retries(call) else None
+            return cls(doubt.recorded(call.run, past), _landing(call, past)) if _retries(call) else None
         if not past.unproven or past.error is None:
             return None
-        return cls(doubt.did_nothing(call.run, call.address, _told(past.error), call.shown), past.error)
+        return cls.after_nothing(call, past.error, _landing(call, past))
+
+    @classmethod
+    def after_nothing(cls, call: Call, failure: Raw, landing: Landing) -> _Unproven:
+        """One more attempt, which did nothing: an earlier one may have happened, or be on its way still."""
+        return cls(doubt.did_nothing(call.run, call.address, _told(failure), call.shown), landing, failure)
 
 
 def _told(failure: Raw) -> str:
@@ -304,7 +311,7 @@ def _too_late(call: Call, last: _Unproven, attempt: int) -> Part:
         yield Append(EffectDoubted(call.address, last.failure, attempt))
     if not call.checkable:
         return Halted(question.stop("it has no check"))
-    return (yield from _looked(call, question, attempt, 0, None, last.landing or Landing(call.address)))
+    return (yield from _looked(call, question, attempt, 0, None, last.landing))
 
 
 def denied(call: Call, failure: Raw, attempt: int) -> EffectRaised:

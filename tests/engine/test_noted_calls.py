@@ -1,0 +1,123 @@
+"""What `noted=` names is not compared. So which record a call is given must not be left to its number alone."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+import surefoot as sf
+
+RECORDED = ["which room?", "summarise"]
+
+
+def asking(prompts, *, stands):
+    """A workflow that asks the model these, and stands still behind it."""
+
+    @sf.step(noted=("prompt",), name="ask")
+    def ask(prompt: str) -> str:
+        return f"answer to <{prompt}>"
+
+    @sf.workflow(name="asking")
+    def flow():
+        found = [ask(prompt) for prompt in prompts]
+        if stands:
+            sf.wait_event("go")
+        return found
+
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("prompts", "answered"),
+    [
+        (["is this spam?", *RECORDED], ["is this spam?", *RECORDED]),
+        (["which room?", "is this spam?", "summarise"], ["which room?", "is this spam?", "summarise"]),
+        (["summarise"], ["summarise"]),
+        (["summarise", "which room?"], ["summarise", "which room?"]),
+        (["what room?", "summarise"], ["which room?", "summarise"]),
+        (["what room?", "sum up"], RECORDED),
+    ],
+    ids=["in front", "between", "taken out", "swapped", "reworded", "all reworded"],
+)
+def test_a_model_call_is_given_the_answer_to_its_own_prompt(prompts, answered):
+    """By number alone, a call put in front was given the next one's answer, and each behind it the wrong one."""
+    with pytest.raises(sf.Stopped):
+        asking(RECORDED, stands=True).run("r")
+    sf.send_event("r", "go")
+
+    assert asking(prompts, stands=True).run("r") == [f"answer to <{prompt}>" for prompt in answered]
+
+
+def mailing(texts, ledger, *, stands):
+    @sf.effect(noted=("text",), name="mail")
+    def mail(to: str, text: str) -> str:
+        ledger.write(f"mail {text}")
+        return text
+
+    @sf.workflow(name="mailing")
+    def flow():
+        found = [mail("ann", text) for text in texts]
+        if stands:
+            sf.wait_event("go")
+        return [*found, mail("ann", "done")]
+
+    return flow
+
+
+@pytest.fixture
+def mailed(ledger):
+    with pytest.raises(sf.Stopped):
+        mailing(["begun"], ledger, stands=True).run("r")
+    sf.send_event("r", "go")
+    return ledger
+
+
+def test_an_effect_that_stands_for_other_noted_values_is_told(mailed, caplog):
+    """It is not made, and may have been another one: nobody would know."""
+    flow = mailing([], mailed, stands=False)
+    with caplog.at_level(logging.WARNING, logger="surefoot"):
+        assert flow.run("r") == ["begun"]
+
+    told = [record.getMessage() for record in caplog.records if "mail#1" in record.getMessage()]
+    assert len(told) == 1
+    assert "only what noted= names differs" in told[0]
+    assert '"begun" -> "done"' in told[0]
+    assert mailed.lines == ["mail begun"]
+
+
+@pytest.fixture
+def removed(monkeypatch):
+    monkeypatch.setattr("surefoot.engine.removing._removed", {"mail"})
+
+
+@pytest.mark.usefixtures("removed")
+def test_an_effect_that_was_removed_stands_for_no_other_call(mailed):
+    """`sf.removed("mail")`, and one more mail that differs in its text only: it was taken for the removed one, unsent."""
+    with pytest.raises(sf.CodeChanged, match="asked for with other arguments"):
+        mailing([], mailed, stands=False).run("r")
+    assert mailed.lines == ["mail begun"]
+
+
+def test_noted_is_not_offered_where_nothing_would_be_left_to_compare(ledger):
+    """Then any call of the effect would be taken for the recorded one, and not be made."""
+
+    def flow_of(to):
+        @sf.effect(name="tell")
+        def tell(to: str, text: str) -> None:
+            ledger.write(f"tell {to}")
+
+        @sf.workflow(name="telling")
+        def flow():
+            tell(to, f"hello {to}")
+            sf.wait_event("go")
+
+        return flow
+
+    with pytest.raises(sf.Stopped):
+        flow_of("ann").run("r")
+    sf.send_event("r", "go")
+
+    with pytest.raises(sf.CodeChanged) as stop:
+        flow_of("bob").run("r")
+    assert not [cure for cure in stop.value.cures if "noted=" in cure[1]]

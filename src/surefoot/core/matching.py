@@ -789,7 +789,8 @@ class Matcher:
 
     def is_left(self, past: Past) -> bool:
         """Whether a person said that what was done stands, and that the code goes on without it. Not what is in doubt."""
-        if self.is_plain or self._today(past).state not in (PastState.DONE, PastState.FAILED):
+        past = self._today(past)
+        if self.is_plain or past.state not in (PastState.DONE, PastState.FAILED):
             return False
         said = [match for seq, match in self._matches if match.how == KEEP and past.first < seq]
         about_it = [match for match in said if fits(match.address, past.address)]

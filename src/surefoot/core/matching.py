@@ -406,7 +406,7 @@ class Matcher:
 
     def _given_to(self, recorded: str) -> str:
         """The call that a person said this recorded one to be, whether the code has come to that call or not."""
-        if self.is_plain or recorded in self._given_away:
+        if self.is_plain or recorded not in self._calls or recorded in self._given_away:
             return self._given_away.get(recorded, "")
         newest = {match.address: match for _, match in self._matches if match.how in IDENTITY}
         said = (match for match in newest.values() if match.how == "is" and match.address != recorded)

@@ -334,6 +334,13 @@ def test_two_calls_that_a_person_gives_the_same_record_do_not_both_get_it(record
     assert ask(record, matcher, "call", args={"to": "a"}) == New("call#1")
 
 
+def test_a_word_on_a_record_that_is_gone_gives_it_to_nobody(record):
+    """The run was rewound to before a child: the word is still there, and what it names is not."""
+    record.said("child#2", "is", "child#1")
+
+    assert ask(record, record.matcher(), "child", kind="step", args={"run_id": "a"}) == New("child#1")
+
+
 def test_what_a_person_says_is_new_takes_a_free_number(record):
     record.effect("send#1", to="a")
     record.said("send#1", "new")

@@ -16,6 +16,7 @@ from typing import Any
 
 import surefoot as sf
 from surefoot import aio
+from surefoot.core import standing
 from surefoot.engine import current, start
 from tests.ledger import ask
 
@@ -38,6 +39,8 @@ def hurry() -> None:
     if "unwind" in TOLD:
         start.UNWIND_SECONDS = TOLD["unwind"]
     if "lease" in TOLD:
+        # A child that is killed right behind its end has not told its parent, who then looks by itself.
+        standing.LOOK_AGAIN_SECONDS = TOLD["lease"] * 3  # type: ignore[misc]
         PostgresStore.open.__func__.__kwdefaults__["waits"] = Waits(lease=TOLD["lease"])
 
 

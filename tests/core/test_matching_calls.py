@@ -340,7 +340,7 @@ def test_two_calls_that_a_person_gives_the_same_record_do_not_both_get_it(record
 
 
 def test_a_word_on_a_record_that_is_gone_gives_it_to_nobody(record):
-    """The run was sent back to before a child: the word is still there, and what it names is not."""
+    """The run was rewound to before a child: the word is still there, and what it names is not."""
     record.said("child#2", "is", "child#1")
 
     assert ask(record, record.matcher(), "child", kind="step", args={"run_id": "a"}) == New("child#1")

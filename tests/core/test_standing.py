@@ -13,6 +13,7 @@ from surefoot.core.entry import (
     CodeMatched,
     Due,
     EffectIntended,
+    EffectLandedLate,
     EffectSettled,
     EventSent,
     FellBack,
@@ -40,6 +41,8 @@ LISTENING = RunStopped((Stop("WaitingForAnswer", "why", "wait_event#1", {"event"
 LATER = Due(10_000_000)
 QUARANTINED = RunStopped((Stop("Quarantined", "why"),))
 
+CHECKED = replace(INTENT, policy="check")
+LANDED = EffectLandedLate(INTENT.address, INTENT.key, INTENT.attempt, "w", "host", 1, "returned")
 CHANGED = RunStopped((Stop("CodeChanged", "why", "s#1"),))
 MATCHED = CodeMatched("*", "rerun", "ann")
 
@@ -64,6 +67,13 @@ STORIES = {
     "another's child ended": ([CREATED, ADOPTED, RunSuspended(LATER, ("c",)), ChildEnded("d")], Standing(10_000_000)),
     "in doubt": ([CREATED, ADOPTED, INTENT, STOPPED], Standing(reason="InDoubt")),
     "settled": ([CREATED, ADOPTED, INTENT, STOPPED, EffectSettled("e#1", False, 1)], Standing(5, reason="InDoubt")),
+    "landed late": ([CREATED, ADOPTED, CHECKED, STOPPED, LANDED], Standing(5, reason="InDoubt")),
+    "landing was quicker": ([CREATED, ADOPTED, CHECKED, LANDED, STOPPED], Standing(5, reason="InDoubt")),
+    "landed late, and it stopped again": (
+        [CREATED, ADOPTED, CHECKED, STOPPED, LANDED, ADOPTED, STOPPED],
+        Standing(reason="InDoubt"),
+    ),
+    "landed late, and nobody looks": ([CREATED, ADOPTED, INTENT, LANDED, STOPPED], Standing(reason="InDoubt")),
     "asked": ([CREATED, ADOPTED, QUESTION, WAITING], Standing(reason="WaitingForAnswer")),
     "asked, with a time": (
         [CREATED, ADOPTED, QUESTION, RunStopped(WAITING.stops, LATER)],

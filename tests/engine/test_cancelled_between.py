@@ -240,3 +240,45 @@ def test_a_call_behind_a_block_is_not_taken_for_the_one_that_the_block_was_cut_o
 
     assert again.stdout.strip() == "late", again.stdout + again.stderr
     assert ledger.lines == ["work 1", "pay 1", "work 3", "tell late"]
+
+
+SAGA = f"""{COMMON}
+@sf.effect
+async def book(n):
+    ledger(f"book {{n}}")
+    return n
+
+@book.undo
+async def unbook(n, result):
+    ledger(f"unbook {{n}}")
+
+@sf.step
+async def slow():
+    await asyncio.sleep(60)
+
+@sf.workflow
+async def wf():
+    came = "in time"
+    try:
+        async with asyncio.timeout(0.3):
+            async with sf.saga():
+                await book(1)
+                await slow()
+    except TimeoutError:
+        came = "late"
+    await look(2)
+    dies()
+    await tell(came)
+    return came
+{MAIN}"""
+
+
+def test_a_saga_that_a_time_out_cancelled_is_cancelled_again_and_the_code_goes_on(program, ledger):
+    """The call behind it was said to be cancelled only now, at each resume, and the run could only be given up."""
+    program.write(SAGA)
+    assert program.run("die").returncode == 9
+
+    again = program.run()
+
+    assert again.stdout.strip() == "late", again.stdout + again.stderr
+    assert ledger.lines == ["book 1", "unbook 1", "tell late"]

@@ -121,3 +121,56 @@ def test_noted_is_not_offered_where_nothing_would_be_left_to_compare(ledger):
     with pytest.raises(sf.CodeChanged) as stop:
         flow_of("bob").run("r")
     assert not [cure for cure in stop.value.cures if "noted=" in cure[1]]
+
+
+def branching(verb, kind, texts, ledger, *, stands):
+    """Branches without a key, each with a call that differs only in what is noted."""
+
+    def say(to: str, text: str) -> str:
+        ledger.write(text)
+        return text
+
+    said = (sf.effect if kind == "effect" else sf.step)(noted=("text",), name="say")(say)
+
+    @sf.workflow(name="branching")
+    def flow():
+        if verb == "map":
+            found = sf.map(lambda text: said("ann", text), texts)
+        else:
+            found = sf.gather(*(lambda text=text: said("ann", text) for text in texts))
+        if stands:
+            sf.wait_event("go")
+        return found
+
+    return flow
+
+
+@pytest.mark.parametrize("verb", ["map", "gather"])
+@pytest.mark.parametrize("texts", [["0", "1", "2"], ["2", "3"], ["2", "1"]], ids=["in front", "shifted", "swapped"])
+def test_branches_that_were_put_in_front_or_moved_are_a_stop(verb, texts, ledger):
+    """By the number of its branch each was given what the next one did: one was sent twice, another never."""
+    with pytest.raises(sf.Stopped):
+        branching(verb, "effect", ["1", "2"], ledger, stands=True).run("r")
+    sf.send_event("r", "go")
+
+    with pytest.raises(sf.CodeChanged, match="asked for with other arguments") as stop:
+        branching(verb, "effect", texts, ledger, stands=False).run("r")
+
+    assert sorted(ledger.lines) == ["1", "2"]
+    assert not [cure for cure in stop.value.cures if "noted=" in cure[1]], "it is noted already"
+
+
+@pytest.mark.parametrize("verb", ["map", "gather"])
+@pytest.mark.parametrize(
+    ("texts", "given"),
+    [(["0", "1", "2"], ["0", "1", "2"]), (["2", "3", "4"], ["2", "3", "4"]), (["a", "b"], ["1", "2"])],
+    ids=["in front", "shifted", "reworded"],
+)
+def test_a_step_in_a_branch_is_given_no_answer_of_another_branch(verb, texts, given, ledger):
+    with pytest.raises(sf.Stopped):
+        branching(
+            verb, "step", ["1", "2", "3"][: len(texts)] if texts[0] == "2" else ["1", "2"], ledger, stands=True
+        ).run("r")
+    sf.send_event("r", "go")
+
+    assert branching(verb, "step", texts, ledger, stands=False).run("r") == given

@@ -149,3 +149,26 @@ def test_each_task_is_heard_before_one_that_comes_to_something_new_ends_them(int
     told = {line for line in ledger.lines if not line.startswith("send")}
     assert sorted(told) == given
     assert sorted(line for line in ledger.lines if line not in told) == [f"send u{n}" for n in range(4)]
+
+
+LOCKED = (
+    "    await sends(n)\n",
+    """    async with LOCK:
+        await sends(n)
+""",
+)
+
+
+def test_a_task_that_waits_for_this_one_may_open_its_scope_later(program, ledger):
+    """Unchanged code: another task has got the lock first this time, so that what is on record comes behind it."""
+    code = CODE.replace(*LOCKED).replace("async def asks(n)", "LOCK = asyncio.Lock()\n\nasync def asks(n)")
+    first = code.replace("if n == 0:\n        await asyncio.sleep(0.1)", "await asyncio.sleep(0.1 * (n == 0))")
+    program.write(first.replace("if n == 3:", "if n == 2:"))
+    assert program.run("comes_late", "die").returncode == 9
+    assert ledger.lines == ["send u1"]
+    program.write(code.replace("if n == 0:\n        await asyncio.sleep(0.1)", "await asyncio.sleep(0.1 * (n != 0))"))
+
+    again = program.run("comes_late")
+
+    assert again.stdout.strip() == "done", again.stdout + again.stderr
+    assert sorted(ledger.lines) == [f"send u{n}" for n in range(4)]

@@ -6,12 +6,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.engine import removing
-from surefoot.engine.config import runtime
-from surefoot.engine.preflight import check
-
-
-class Cut(BaseException):
-    """The process ends here, as far as the run can tell."""
+from tests.redeploys import Cut, foreseen, resumed, started
 
 
 @pytest.fixture(autouse=True)
@@ -39,20 +34,6 @@ def mail(ledger):
         return f"sent to {to}"
 
     return mail
-
-
-def started(body):
-    with pytest.raises(Cut):
-        sf.workflow(name="wf")(body).run("r")
-
-
-def resumed(body):
-    return sf.workflow(name="wf")(body).run("r")
-
-
-def foreseen(body):
-    sf.workflow(name="wf")(body)
-    return check(runtime(None, create=False), "r")
 
 
 def test_one_in_doubt_is_settled_first(pay, mail, ledger):

@@ -9,12 +9,7 @@ import pytest
 import surefoot as sf
 from surefoot import aio
 from surefoot.engine import removing
-from surefoot.engine.config import runtime
-from surefoot.engine.preflight import check
-
-
-class Cut(BaseException):
-    """The process ends here, as far as the run can tell."""
+from tests.redeploys import Cut, foreseen, resumed, started, stopped
 
 
 @pytest.fixture(autouse=True)
@@ -76,26 +71,6 @@ def dies():
     raise Cut
 
 
-def started(body):
-    with pytest.raises(Cut):
-        sf.workflow(name="wf")(body).run("r")
-
-
-def resumed(body):
-    return sf.workflow(name="wf")(body).run("r")
-
-
-def stopped(body):
-    with pytest.raises(sf.CodeChanged) as stop:
-        resumed(body)
-    return stop.value
-
-
-def foreseen(body):
-    sf.workflow(name="wf")(body)
-    return check(runtime(None, create=False), "r").verdict
-
-
 def test_code_that_no_longer_fails_does_not_build_on_what_was_undone(ledger):
     """The room was given back. To book the trip on top of it would be wrong, and nobody would notice."""
     shop = Shop(ledger)
@@ -107,7 +82,7 @@ def test_code_that_no_longer_fails_does_not_build_on_what_was_undone(ledger):
     assert "book#1: hold#1 was undone (hold.undo#2), hold#2 was undone (hold.undo#1), and the code goes on" in str(stop)
     assert "as if they stood. Nothing was executed." in str(stop)
     assert "sf.removed" not in str(stop)
-    assert foreseen(mended) == "stranded"
+    assert foreseen(mended).verdict == "stranded"
     assert ledger.lines == UNDONE
 
 

@@ -6,12 +6,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.engine import removing
-from surefoot.engine.config import runtime
-from surefoot.engine.preflight import check
-
-
-class Cut(BaseException):
-    """The process ends here, as far as the run can tell."""
+from tests.redeploys import Cut, foreseen, resumed, started, stopped
 
 
 @pytest.fixture(autouse=True)
@@ -50,21 +45,6 @@ def sends(effect, *names, dies=False):
         return "done"
 
     return body
-
-
-def started(body):
-    with pytest.raises(Cut):
-        sf.workflow(name="wf")(body).run("r")
-
-
-def resumed(body):
-    return sf.workflow(name="wf")(body).run("r")
-
-
-def stopped(body):
-    with pytest.raises(sf.CodeChanged) as stop:
-        resumed(body)
-    return stop.value
 
 
 def keep(address):
@@ -227,9 +207,8 @@ def test_what_was_undone_goes_with_its_effect(ledger):
 def test_preflight_says_that_the_run_has_to_stop_first(mail):
     """A word on what a run does not stand at is another one: it would not help."""
     started(sends(mail, "a", "b", dies=True))
-    sf.workflow(name="wf")(sends(mail, "a"))
 
-    (why,) = check(runtime(None, create=False), "r").why
+    (why,) = foreseen(sends(mail, "a")).why
 
     assert "taken out, this run only? (once it has stopped)" in dict(why.cures)
 

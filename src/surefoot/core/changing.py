@@ -139,9 +139,9 @@ def _label(path: str) -> str:
 
 def other_arguments(
     run: str, past: Past, address: str, name: str, recorded: bytes, asked: bytes, *, kind: str = "", digest: str = "",
-    nothing: bool = True, twin: str = "", is_cut_off: bool = False,
+    nothing: bool = True, twin: str = "", is_cut_off: bool = False, noted: frozenset[str] = frozenset(),
 ) -> Stop:  # fmt: skip
-    """A recorded call that is asked for in another way than it was made.
+    """A recorded call that is asked for in another way than it was made. `noted`: what is not compared already.
 
     `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments. `is_cut_off`: by
     a time-out and the like, so that another call in its place would be, too.
@@ -163,17 +163,19 @@ def other_arguments(
     if is_child(past):
         told = _cures_of_child(run, past, address, recorded, asked)
     else:
-        told = _cures_of_other(run, past, address, name, _not_to_compare(past, recorded, asked), is_cut_off=is_cut_off)
+        told = _cures_of_other(
+            run, past, address, name, _not_to_compare(past, recorded, asked, noted), is_cut_off=is_cut_off
+        )
     if twin:
         same = f"surefoot match {shlex.quote(run)} {shlex.quote(address)} --is {shlex.quote(twin)}"
         told = ((f"it is {twin}?", same), *told)
     return Stop("CodeChanged", message, past.address, facts, told)
 
 
-def _not_to_compare(past: Past, recorded: bytes, asked: bytes) -> tuple[str, ...]:
+def _not_to_compare(past: Past, recorded: bytes, asked: bytes, noted: frozenset[str]) -> tuple[str, ...]:
     """Parameters that `noted=` could name. None if all of several differ: that is rather another call of the effect."""
     names = dict.fromkeys(re.split(r"[.\[]", change.path)[0] for change in changes(recorded, asked))
-    found = tuple(filter(None, names))
+    found = tuple(name for name in names if name and name not in noted)
     is_another = past.kind == "effect" and len(found) > 1 and len(found) == len(values.again(asked))
     return () if is_another else found
 

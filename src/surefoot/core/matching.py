@@ -266,8 +266,15 @@ class Matcher:
         me = (asked.path, asked.name, asked.number)
         if asked.noted and (whole := self._whole(asked, here)) is not None:
             return Same(self._today(whole))
+        if asked.noted and (beside := self._beside(asked)):
+            # In another branch: items were put in, taken out or moved, and whoever was given that one is not its own.
+            self.found_inserted.update(self._loosely[past.address] for past in beside if past.address in self._loosely)
+            self._moved_away.update(past.address for past in beside)
+            return New(self._free(asked))
         is_put_in = bool(asked.noted) and me in self.learned.inserted
         equal = None if is_put_in else self._equal(asked, here)
+        if equal is not None and asked.noted and equal.address in self._moved_away:
+            return New(self._free(asked))
         if equal is not None:
             who = self._taken.get(equal.address)
             if who is None:
@@ -346,11 +353,15 @@ class Matcher:
         unproven = here.address in self.learned.unproven and self.acted_on(here)
         if self.acted_on(here) and not self._is_shifted(asked) and not unproven:
             return Kept(here, ACTED_ON)
-        if not self.rehearsed or unproven:
+        if not self.rehearsed or unproven or self._is_cut(asked):
             # Nobody knows yet whether a later call is the recorded one: this one takes a number of its own.
             del self._taken[here.address]
             return New(self._free(asked))
         return Rerun(here, counts=True)
+
+    def _is_cut(self, asked: Asked) -> bool:
+        """Whether something new hid from the rehearsal what follows on this line."""
+        return any(on_one_line(asked.path, path) for path in self.learned.hidden)
 
     def _effect(self, asked: Asked) -> Answer:
         self._asked_names.add(asked.name)
@@ -377,8 +388,11 @@ class Matcher:
             equal = self._holdings.equal(asked, self._groups_of(asked))
             if (held := self._held(asked, equal, always=here is None)) is not None:
                 return held
-            if here is None or here.address not in {past.address for past in equal}:
+            alike = {past.address for past in equal}
+            if here is None or here.address not in alike:
                 here = next((past for past in equal if past.address not in self.asked), here)
+            if here is not None and here.address not in alike and self._is_anothers(asked, here):
+                return Changed(here)
         if here is None:
             return self._new_effect(asked, declared=asked.is_new)
         old = split(here.address)[1]
@@ -391,9 +405,26 @@ class Matcher:
             self._holdings.give(here, asked)
         return found
 
+    def _is_anothers(self, asked: Asked, here: Past) -> bool:
+        """Whether another branch has a record with these very arguments. So items were put in, taken out or moved: the
+        number of the branch does not tell that this record is the call's.
+        """
+        person = self._manner(asked, here)
+        if here.rewound or (person is not None and person.how == KEEP) or not self._holdings.is_loose(here, asked):
+            return False
+        return bool(self._beside(asked))
+
+    def _beside(self, asked: Asked) -> list[Past]:
+        """Records of that name in other scopes with all of these arguments."""
+        groups = {
+            key: group for key, group in self._all_groups().items() if key[0] == asked.kind and key[2] == asked.name
+        }
+        groups.pop((asked.kind, asked.path, asked.name), None)
+        return self._holdings.equal(asked, groups.items())
+
     def _given_to(self, recorded: str) -> str:
         """The call that a person said this recorded one to be, whether the code has come to that call or not."""
-        if self.is_plain or recorded in self._given_away:
+        if self.is_plain or recorded not in self._calls or recorded in self._given_away:
             return self._given_away.get(recorded, "")
         newest = {match.address: match for _, match in self._matches if match.how in IDENTITY}
         said = (match for match in newest.values() if match.how == "is" and match.address != recorded)
@@ -479,11 +510,19 @@ class Matcher:
         self, asked: Asked, *, declared: bool, equal: Callable[[Past, Asked], bool] | None = None
     ) -> Answer:
         """Its own number; or, if that belongs to another call, one that is free: perhaps it has one from before."""
-        if asked.address in self._calls:
-            group = sorted(self._group(asked.kind, asked.path, asked.name).items())
+        places = [
+            (asked.path, asked.name),
+            *((path, name) for path, name, counted in self._elsewhere(asked) if counted),
+        ]
+        for path, name in places:
+            if f"{path}{name}#{asked.number}" not in self._calls:
+                continue
+            group = sorted(self._group(asked.kind, path, name).items())
             later = [past for number, past in group if number > asked.number and past.address not in self.asked]
             own = self._likest([past for past in later if equal is None or equal(past, asked)], asked)
             if own is not None:
+                if name != asked.name:
+                    self._aliased[name] = asked.name
                 return Same(self._today(own))
         return New(self._free(asked), declared=declared)
 
@@ -597,13 +636,16 @@ class Matcher:
         return index
 
     def _group(self, kind: str, path: str, name: str) -> dict[int, Past]:
+        return self._all_groups().get((kind, path, name), {})
+
+    def _all_groups(self) -> dict[Group, dict[int, Past]]:
         if self._groups is None:
             self._groups = {}
             for past in self._calls.values():
                 if past.kind in ("step", "effect"):
                     where, called, number = split(past.address)
                     self._groups.setdefault((past.kind, where, called), {})[number] = past
-        return self._groups.get((kind, path, name), {})
+        return self._groups
 
     def _free(self, asked: Asked) -> str:
         """The next number that no record and no new call has."""

@@ -319,7 +319,8 @@ class RunState:
     def _has_answer(self, stop: Stop) -> bool:
         past = self.calls.get(stop.address)
         if stop.reason == "InDoubt":
-            return past is not None and past.state not in DOUBTFUL
+            # One that has landed since the check looked may be found now.
+            return past is not None and (past.state not in DOUBTFUL or _is_looked_for(past))
         if stop.reason == "WaitingForAnswer":
             event = stop.facts.get("event")
             if event is not None:
@@ -623,9 +624,14 @@ def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> No
         past = replace(past, state=PastState.IN_DOUBT, learned_by="", cleared_by="", visited=record.seq)
     if past.state is PastState.IN_DOUBT:
         # The call has ended there.
-        state.calls[entry.address] = replace(past, landed=entry, taken_from=None, runs_in="")
-        if past.policy in ("check", "retry"):
+        past = state.calls[entry.address] = replace(past, landed=entry, taken_from=None, runs_in="")
+        if _is_looked_for(past):
             _answered(state, record, entry.address)
+
+
+def _is_looked_for(past: Past) -> bool:
+    """Whether it has landed late, and its policy finds out by itself what that means."""
+    return past.landed is not None and past.policy in ("check", "retry")
 
 
 def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -> None:

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, assert_never
+from weakref import WeakSet
 
 from surefoot.core.command import (
     After,
@@ -449,6 +450,7 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     before = outer.cancelling()
     session.is_given_up = lambda: outer.cancelling() > before
     session.invoked = asyncio.get_running_loop().time()
+    session.tasks_before = WeakSet(asyncio.all_tasks())
     missed = False
 
     def pass_on(inner: asyncio.Task[Any], error: asyncio.CancelledError) -> None:

@@ -145,7 +145,7 @@ def plain_functions(state: RunState, fn: Any) -> Stop | None:
     """
     names: dict[str, list[Past]] = {}
     for past in state.calls.values():
-        if past.kind == "effect" and may_have_happened(past):
+        if past.kind == "effect" and past.origin != origins.BY_HAND and may_have_happened(past):
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
     workflows = "" if state.created is None else state.created.module.partition(":")[0]

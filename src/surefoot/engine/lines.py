@@ -44,6 +44,11 @@ def opened(place: Place, label: str, was: str | None = None) -> Place:
     return found
 
 
+def has_opened(task: object) -> bool:
+    """Whether that task has ever opened a scope of its own."""
+    return task in _tasks
+
+
 def claim(place: Place, scope: Scope, line: Line) -> None:
     """This line counts in that scope from here on, and no other one. Refused: another one does.
 

@@ -20,15 +20,23 @@ from surefoot.core.entry import RunCreated
 from surefoot.engine.identity import loaded
 from surefoot.engine.spec import CallSpec, is_decorated, makes_effect
 
+BY_HAND: Final = "-"
+"""The place has a plain function, and is meant to: the effect was made of it without `@`, and lies elsewhere."""
 _INSIDE: Final = ".<locals>."
 _DECORATORS: Final = ("effect", "transaction")
 
 
 def to_record(spec: CallSpec, created: RunCreated | None) -> str:
-    """`module:qualname`, or empty: the name says it, nobody can say, or it is none that could lose its decorator."""
+    """`module:qualname`; empty: the name says it, nobody can say, or it is none that could lose its decorator. `-`: it never
+    had one there.
+    """
     if spec.kind != "effect" or spec.undoes is not None or spec.is_ours:
         return ""
     where = spec.known_as
+    if spec.made_by_hand is None:
+        spec.made_by_hand = _holds_plain(where)
+    if spec.made_by_hand:
+        return BY_HAND
     workflows = "" if created is None else created.module.partition(":")[0]
     return "" if where == f"{workflows}:{spec.name}" else where
 
@@ -39,13 +47,18 @@ def is_plain(found: Any) -> bool:
 
 def is_plain_at(origin: str) -> bool:
     """Whether a function is defined there, and no effect is made of it."""
+    return _holds_plain(origin) and not (_INSIDE not in origin and makes_effect(_found(origin)))
+
+
+def _holds_plain(origin: str) -> bool:
+    """Whether what is defined there is a plain function, whatever else is made of it."""
     outer, inside, _ = origin.partition(_INSIDE)
     found = _found(outer) if outer else None
     if found is None:
         return False
     if inside:
         return _is_plain_inside(getattr(inspect.unwrap(found), "__code__", None), origin.partition(":")[2])
-    return is_plain(found) and not makes_effect(found)
+    return is_plain(found)
 
 
 def _found(origin: str) -> Any:

@@ -257,7 +257,24 @@ async def heard_out(place: Place, address: str) -> None:
     ):
         session.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
-    session.patient.add(address)
+    if not _is_awaited(place):
+        session.patient.add(address)
+
+
+def _is_awaited(place: Place) -> bool:
+    """Whether tasks of the workflow's own have opened no scope so far: they may wait for something that this one holds."""
+    import asyncio
+
+    from surefoot.engine import lines
+
+    top = place
+    while top.parent is not None:
+        top = top.parent
+    known = (asyncio.current_task(), top.owner)
+    return any(
+        one not in known and one not in place.session.tasks_before and not lines.has_opened(one)
+        for one in asyncio.all_tasks()
+    )
 
 
 async def others_heard(session: Session) -> None:

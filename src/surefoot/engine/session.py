@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from math import inf
@@ -187,6 +187,8 @@ class Session:
         """Whether whoever waits for this run has been cancelled: then it is released, and goes on another time."""
         self.limits: list[Timeout] = []
         """Blocks with a limit of time (`sf.timeout`) that the code is in."""
+        self.tasks_before: Collection[Any] = ()
+        """Tasks that were there before the function was invoked: none of them is the workflow's own."""
         self.invoked = 0.0
         """In tasks: when the code was called, by the clock of their loop."""
         self.made_at = -inf
@@ -544,7 +546,7 @@ class Session:
         return other_arguments(
             self.run, past, asked.address, asked.name, self.bytes_of(past), asked.args, kind=asked.kind,
             digest=asked.digest, nothing=not self.live, twin="" if is_cut_off else self.matcher.twin(past, asked),
-            is_cut_off=is_cut_off,
+            is_cut_off=is_cut_off, noted=asked.noted,
         )  # fmt: skip
 
     def _held_by_another(self, past: Past, by: Asked, asked: Asked, *, is_said: bool) -> Stop:

@@ -296,6 +296,8 @@ class CallSpec:
         self._warned = False
         self.origin = f"{fn.__module__}:{fn.__qualname__}"
         """Where it is defined."""
+        self.made_by_hand: bool | None = None
+        """Whether what is defined there is the plain function, though this is an effect (`origins.py`); None: not looked."""
         self.is_ours = str(fn.__module__).partition(".")[0] == __name__.partition(".")[0]
         """Whether it came with surefoot."""
         values.register_annotations(fn)

@@ -329,6 +329,7 @@ def _compensates(place: Place, error: BaseException | None) -> bool:
 async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
     """All is undone. What cancelled the block before, a time-out or a sibling, decides how the code goes on."""
     from surefoot.engine import drive_async
+    from surefoot.engine.cancellations import dealt_with
 
     session = place.session
     if place.line.leaving is not None:
@@ -338,7 +339,10 @@ async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
     wait = past.seconds + SLACK_SECONDS
     known = f"run {session.run}, {address}: the block was cancelled before, and what it did is undone"
     log.warning("%s; waiting at most %.0f s for the same to happen again", known, wait)
-    await drive_async.stay(session, after(session.now(), wait))
+    try:
+        await drive_async.stay(session, after(session.now(), wait))
+    finally:
+        dealt_with(place)
     message = f"{known}. This time nothing cancelled it, so that nobody knows how the run goes on."
     cures = (
         ("once more:", "run it again, with what cancels the block (a time-out, a failing sibling)"),

@@ -27,6 +27,19 @@ def w():
     send("c")
     return 3
 """
+TOOLS = """
+def send(to: str) -> str:
+    out(f"mail {to}")
+    return "ok"
+@sf.workflow
+def w():
+    tools = {"mail": sf.effect(name="tool:send")(send)}
+    tools["mail"]("a")
+    tools["mail"]("b")
+    die("x")
+    tools["mail"]("c")
+    return 3
+"""
 CHILD = """
 @sf.workflow
 def part(x: str) -> str:
@@ -536,6 +549,12 @@ CASES = [
             "tells": ['@sf.effect(was="send") on notify'],
             "outbox": {"mail a": 1, "mail b": 1},
         },
+    },
+    {
+        "TITLE": "effects that are made of plain functions while the workflow runs",
+        "OLD": TOOLS,
+        "EDIT": [("return 3", "return 4")],
+        "WANT": {"said": "DONE 4", "outbox": {"mail a": 1, "mail b": 1, "mail c": 1}},
     },
     {
         "TITLE": "decorator removed from a method",

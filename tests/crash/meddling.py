@@ -24,7 +24,7 @@ from surefoot import witness
 from surefoot.core import values
 from surefoot.engine import runtime
 from surefoot.engine.attempt import Attempt
-from surefoot.engine.session import Session
+from surefoot.engine.world import World
 from surefoot.testing.clock import FastClock
 from tests.crash import play
 from tests.crash.faults import RENAME, UNLINK
@@ -93,7 +93,7 @@ def _meddle() -> None:
 
 def _note_looks() -> None:
     """When the engine looks is written down, and what was there: not what it makes of it."""
-    sights, everything = Attempt.sights, Session.look_at_world
+    sights, everything = Attempt.sights, World.look
 
     def looked(self: Any) -> Any:
         found = sights(self)
@@ -105,7 +105,7 @@ def _note_looks() -> None:
         stage().note("looked at all", FILE)
         return found
 
-    Attempt.sights, Session.look_at_world = looked, looked_at_all
+    Attempt.sights, World.look = looked, looked_at_all
 
 
 def _sha(text: str) -> str:

@@ -149,8 +149,8 @@ def test_a_rehearsal_leaves_no_trace(thing, sent, ledger):
     session = rehearse(new)
 
     assert everything() == before
-    assert not session.stops
-    assert not session.live
+    assert not session.stops.found
+    assert not session.claim.live
     assert ledger.lines == ["send ann"]
 
 
@@ -184,7 +184,7 @@ def test_what_the_rehearsal_asked_for_counts_as_unasked_in_the_drive(sent):
 
     rehearsal = rehearse(new)
 
-    assert rehearsal.matcher.asked == set()
+    assert rehearsal.replay.matcher.asked == set()
 
 
 # -- code that does not behave ----------------------------------------------------------------------------
@@ -406,7 +406,7 @@ def test_code_that_swallows_everything_comes_no_further_in_the_rehearsal(sent, l
     session = rehearse(new)
 
     assert everything() == before
-    assert not session.stops
+    assert not session.stops.found
 
 
 def test_nothing_is_waited_for_that_is_known(sent):

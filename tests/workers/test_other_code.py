@@ -143,7 +143,7 @@ def taken_up_in_vain(monkeypatch, digest: str) -> None:
     found = journal.load(runtime.store, "r")
     assert found is not None
     dying = Session(runtime, *found)
-    drive.claim(dying, dying.claim())
+    drive.claim(dying, dying.claim.ticket())
     runtime.discharge(dying)
     monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
 

@@ -244,7 +244,7 @@ def test_worker_that_is_stopped_hands_its_runs_back(store, gate):
     thread.start()
     assert _entered.acquire(timeout=30)
     worker.stop()
-    wait_until(lambda: all(session.handed_back for session in worker.runtime.driven()))
+    wait_until(lambda: all(session.stops.handed_back for session in worker.runtime.driven()))
     gate.set()
     thread.join(30)
 

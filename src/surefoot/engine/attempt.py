@@ -7,7 +7,7 @@ user's function runs, its check and its undo, what it touches, and its outcome a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from msgspec import Raw
 
@@ -33,15 +33,18 @@ from surefoot.core.command import (
     Unstorable,
     Wish,
 )
+from surefoot.core.doubt import Question
 from surefoot.core.entry import NOTHING, EffectIntended, Sight, StepStarted, Stop
 from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import CHILD
 from surefoot.core.programs.calls import Call, called_off, effect
 from surefoot.core.programs.landing import GONE, Fate
+from surefoot.core.state import DOUBTFUL
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine import late
 from surefoot.engine.current import Inside, Place
+from surefoot.engine.deeds import note
 from surefoot.engine.defaults import hides
 from surefoot.engine.meters import meters
 from surefoot.engine.spec import CallSpec
@@ -57,6 +60,7 @@ _CALLERS: Final = frozenset({"surefoot.engine.drive", "surefoot.engine.drive_asy
 """Where user functions are called."""
 
 
+@final
 class Attempt:
     """A call that is not answered by the journal: what the drivers carry out."""
 
@@ -96,7 +100,7 @@ class Attempt:
         if past is None or past.visited == self._visited:
             return None
         self.past, self._visited = past, past.visited
-        if (ending := recorded_ending(past)) is None and self.session.is_called_off(self.place):
+        if (ending := recorded_ending(past)) is None and self.session.stops.is_called_off(self.place):
             self.program = called_off(self.call, past)
         elif ending is None:
             self.program = effect(self.call, past)  # Their word came first: what our check saw does not count.
@@ -152,7 +156,7 @@ class Attempt:
             begins = type(wish.entry) is EffectIntended
         else:
             begins = isinstance(wish, Execute) and self.spec.name == CHILD
-        stop = self.session.changed_code() if begins and self.session.state.cancel is None else None
+        stop = self.session.stops.changed_code() if begins and self.session.state.cancel is None else None
         return None if stop is None else Halted(stop)
 
     def looking(self) -> Place:
@@ -165,7 +169,7 @@ class Attempt:
 
     def require_check(self) -> Callable[..., Any]:
         if self.spec.check is None:
-            raise self.session.misused(
+            raise self.session.stops.misused(
                 UsageError(
                     f'effect {self.spec.name} says on_crash="check" but has no check: decorate one with '
                     f"@{self.spec.name}.check"
@@ -221,11 +225,11 @@ class Attempt:
         look, which began after all of that was known, finds the very same.
         """
         session = self.session
-        drift, version = ([], 0) if session.dry else session.unlike(sights)
+        drift, version = ([], 0) if session.dry else session.world.unlike(sights)
         before, self._drift = self._drift, drift
         if drift and version != self._version and drift != before:
             return True
-        return session.judge_before(self.call.address, drift) if drift else None
+        return session.world.judge_before(self.call.address, drift) if drift else None
 
     def left(self) -> tuple[tuple[Sight, ...], tuple[Sight, ...]]:
         """How the effect left what it touches: as it says itself, if it does, else as it is found."""
@@ -246,7 +250,7 @@ class Attempt:
         except Exception as error:
             where = f"run {self.session.run}, {self.call.address}: touches= names no witness"
             misuse = UsageError(f"{where}: {type(error).__name__}: {error}")
-            raise self.session.misused(misuse) from error
+            raise self.session.stops.misused(misuse) from error
 
     def repair(self, attempt: int) -> Ending | Attempt:
         """The undo of what this effect did in part, as an effect with an address of its own."""
@@ -261,6 +265,19 @@ class Attempt:
         finally:
             place.undoing = before
 
+    def cut_short(self) -> None:
+        """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
+        place, session, address = self.place, self.session, self.call.address
+        if isinstance(self.ending, Done):
+            note(place, self.spec, self.args, self.kwargs, self.ending, self.call)
+        elif isinstance(self.ending, Halted):
+            session.stops.stopped(place, self.ending.stop)
+        elif self.ending is None and not session.stops.is_given_up():
+            past = session.state.calls.get(address)
+            if past is not None and past.kind == "effect" and past.state in DOUBTFUL:
+                question = Question(session.run, address, "it may have happened", self.call.args)
+                session.stops.stopped(place, question.stop("its caller was cancelled before that was found out"))
+
     def returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
         try:
@@ -269,13 +286,13 @@ class Attempt:
             if self.spec.kind == "effect":
                 return Unstorable(self.session.mask(str(error)))
             where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
-            raise self.session.misused(ValueRejected(where, path=error.path)) from error
+            raise self.session.stops.misused(ValueRejected(where, path=error.path)) from error
 
     def raised(self, error: BaseException) -> Outcome:
         self._check_misuse()
         if isinstance(error, Stopped | StoreUnavailable | Fenced):
             # Another run's stop, or a store's trouble: it says nothing about this call, and is not its outcome.
-            raise self.session.misused(error)
+            raise self.session.stops.misused(error)
         runtime = self.session.runtime
         runs_in = runtime.store.worker if runtime.still_running(self.call.key) else ""
         proven = self.spec.kind == "effect" and self._did_nothing(error)

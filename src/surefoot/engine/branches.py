@@ -47,12 +47,12 @@ class Ends:
         if opened.stop is not None:
             self.errors[index] = opened.stop
         elif (away := unavailable(self.errors[index])) is not None:
-            self.errors[index] = opened.session.parked(opened, away)  # No failure that `collect` may collect.
+            self.errors[index] = opened.session.stops.parked(opened, away)  # No failure that `collect` may collect.
 
     def join(self, place: Place) -> None:
         """Pass on what unwinds the run: first anything that is not an ordinary exception."""
         session = place.session
-        session.check_trouble()
+        session.stops.check_trouble()
         for error in self.errors:
             if isinstance(error, RunSignal):
                 place.stop = place.stop or error
@@ -101,7 +101,7 @@ def map_scopes(
 def _refuse_twice(place: Place, labels: Iterable[Any], what: str) -> None:
     twice = _first_duplicate(labels)
     if twice is not None:
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: sf.map got the {what} {twice!r} twice; "
                 "give each item a key of its own, so that its calls can be told apart"
@@ -114,7 +114,7 @@ def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> No
     known = set(labels)
     mixed = next((old for label, old in zip(labels, olds, strict=True) if old and old != label and old in known), None)
     if mixed is not None:
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: sf.map(was=…): the key {mixed!r} is one item's now, and was another one's, so "
                 "nobody can tell whose the calls recorded under it are. Give the new keys a form that no old one has: "
@@ -126,7 +126,7 @@ def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> No
 def _checked_was(place: Place, verb: str, was: Any) -> str | None:
     if was is None or isinstance(was, str):
         return was
-    raise place.session.misused(
+    raise place.session.stops.misused(
         UsageError(
             f'run {place.session.run}: sf.{verb}(was={was!r:.60}): the label it had before, or "" if its calls were '
             "made in the scope around it" + ("; sf.map also takes the old key function" if verb == "map" else "")

@@ -17,9 +17,9 @@ from surefoot.core.history import Past
 from surefoot.core.matching import is_child
 from surefoot.core.state import ENDED
 from surefoot.engine import current, drive, journal, parents, start
-from surefoot.engine.current import Place
+from surefoot.engine.context import Context
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.start import Options
@@ -56,7 +56,7 @@ def _called(workflow: Any) -> tuple[Place, Any]:
     place = current.require_branch("child")
     definition = getattr(workflow, "definition", None)
     if definition is None:
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(f"sf.child(workflow, id, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
         )
     return place, definition
@@ -64,9 +64,9 @@ def _called(workflow: Any) -> tuple[Place, Any]:
 
 def _name(place: Place, definition: Any, run_id: str) -> str:
     """What the call names the workflow: an old name (`was=`), if this child run is on record under it."""
-    session: Session = place.session
+    session = session_of(place)
     if definition.was and run_id:
-        for past in session.matcher.recorded():
+        for past in session.replay.matcher.recorded():
             made = _arguments(session, past) if is_child(past) else {}
             if made.get("run_id") == run_id and made["workflow"] in definition.identity.names:
                 return str(made["workflow"])
@@ -75,21 +75,21 @@ def _name(place: Place, definition: Any, run_id: str) -> str:
 
 def _on_record(place: Place, run_id: str) -> str:
     """The child run that the call stands for: the recorded one, if a person said that it is kept."""
-    past = place.session.matcher.past(place.called)
+    past = place.session.replay.matcher.past(place.called)
     return str(_arguments(place.session, past).get("run_id", run_id)) if past is not None and is_child(past) else run_id
 
 
-def _arguments(session: Session, past: Past) -> dict[str, Any]:
+def _arguments(session: Context, past: Past) -> dict[str, Any]:
     """Of a child on record. Only what a child is named by is looked at: no class of the user's is needed."""
-    forms = msgspec.json.decode(session.bytes_of(past) or b"{}", type=dict[str, msgspec.Raw])
+    forms = msgspec.json.decode(session.replay.bytes_of(past) or b"{}", type=dict[str, msgspec.Raw])
     return {name: msgspec.json.decode(forms[name]) for name in ("workflow", "run_id") if name in forms}
 
 
 def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any) -> Any:
-    session: Session = place.session
+    session = session_of(place)
     plan = definition.plan(run_id, tuple(args), kwargs)
     drive.write_down(place)  # Before it begins: code that names another one, or none, has to be told that it is there.
-    if session.unwind_seconds is not None:
+    if session.stops.unwind_seconds is not None:
         return _queued(session, plan, run_id, place)
     if definition.is_async:
         return _in_a_thread(session.runtime, plan, run_id)
@@ -101,10 +101,10 @@ async def _asynchronous(
 ) -> Any:
     from surefoot.engine import drive_async, start_async
 
-    session: Session = place.session
+    session = session_of(place)
     plan = definition.plan(run_id, tuple(args), kwargs)
     await drive_async.hop(drive.write_down, place)
-    if session.unwind_seconds is not None:
+    if session.stops.unwind_seconds is not None:
         return await drive_async.hop(_queued, session, plan, run_id, place)
     if definition.is_async:
         return await start_async.run_async(session.runtime, plan, run_id, Options())
@@ -124,7 +124,7 @@ _BLOCKING: Final = _spec(_blocking)
 _ASYNC: Final = _spec(_asynchronous)
 
 
-def _queued(session: Session, plan: start.Plan, run_id: str, place: Place) -> Any:
+def _queued(session: Context, plan: start.Plan, run_id: str, place: Place) -> Any:
     """The child's result if it has ended; else the parent lets go until it has."""
     runtime = session.runtime
     created = start.created_entry(plan, Options(child_of=session.run))
@@ -132,7 +132,7 @@ def _queued(session: Session, plan: start.Plan, run_id: str, place: Place) -> An
     start.require_same(plan, state, runtime.store)
     if state.status in ENDED:
         return start.recorded_end(runtime.store, state)
-    raise session.suspended(place, run_id)
+    raise session.stops.suspended(place, run_id)
 
 
 def _in_a_thread(runtime: Runtime, plan: start.Plan, run_id: str) -> Any:

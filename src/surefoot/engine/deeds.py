@@ -65,12 +65,12 @@ def note(
     """
     line = place.line
     if type(ending) is Failed and spec.kind == "effect" and was_in_doubt(ending.raw):
-        place.session.left_behind[place.called] = False
+        place.session.notices.left_behind[place.called] = False
         if line.sagas:
             line.deeds.append(Deed(place.called, spec, (), {}, None, in_doubt=True))
         return
     named = line.sagas and spec.kind == "effect" and spec.undoes is None
-    if isinstance(ending, Done) and (spec.undo is not None or named) and place.session.did(ending):
+    if isinstance(ending, Done) and (spec.undo is not None or named) and place.session.replay.did(ending):
         session = place.session
         address = place.called
         asked, defaults = _recorded(session, address, ending) if made is None else (made.args, made.defaults)

@@ -29,7 +29,7 @@ from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, late
 from surefoot.engine.attempt import Attempt
 from surefoot.engine.commit import Ticket
-from surefoot.engine.current import Place
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.deeds import note
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal
@@ -64,17 +64,17 @@ def drive(attempt: Attempt) -> Ending:
     session = attempt.session
     answer: Any = None
     try:
-        session.call_begins(attempt.call.address, attempt.spec.kind)
-        if not session.live and not attempt.looks_first():
+        session.flight.call_begins(attempt.call.address, attempt.spec.kind)
+        if not session.claim.live and not attempt.looks_first():
             go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:
                 return ending
         program = attempt.program
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
-            if session.stops and (ending := attempt.held_back(wish)) is not None:
+            if session.stops.found and (ending := attempt.held_back(wish)) is not None:
                 return ending
-            if not session.live and attempt.needs_claim(wish):
+            if not session.claim.live and attempt.needs_claim(wish):
                 go_live(session)
                 if (ending := attempt.settled_meanwhile()) is not None:
                     return ending
@@ -88,7 +88,7 @@ def drive(attempt: Attempt) -> Ending:
             elif isinstance(wish, After):
                 answer = moment(session, wish.seconds, jitter=wish.jitter)
             elif isinstance(wish, Pause):
-                session.say_why(wish)
+                session.notices.say_why(wish)
                 pause(attempt.place, wish.due, attempt.is_settled)
                 if (ending := attempt.settled_meanwhile()) is not None:
                     return ending
@@ -113,15 +113,15 @@ def drive(attempt: Attempt) -> Ending:
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     except BaseException as error:
-        session.struck_by(error)
+        session.stops.struck_by(error)
         raise
     finally:
-        session.call_ended(attempt.call.address)
+        session.flight.call_ended(attempt.call.address)
 
 
 def execute(attempt: Attempt, number: int) -> Outcome:
     if attempt.lapsed():
-        attempt.session.regain()
+        attempt.session.claim.regain()
     place = attempt.enter(number)
     started = attempt.session.clock.now()
     token = current.set_place(place)
@@ -190,14 +190,14 @@ def append(session: Session, *entries: Any) -> None:
         session.journal.append(*entries)
     except SurefootError as error:
         late.refused(session, entries, error)
-        raise session.store_failed(error) from None
+        raise session.stops.store_failed(error) from None
 
 
 def verify(session: Session) -> Stop | None:
     """Look at everything the run relies on again. The stop, if it is not as expected."""
-    if session.dry or not session.watches:
+    if session.dry or not session.world.watches:
         return None
-    found = session.judge(session.look_at_world())
+    found = session.world.judge(session.world.look())
     if isinstance(found, WorldSeen):
         go_live(session)
         append(session, found)
@@ -207,24 +207,24 @@ def verify(session: Session) -> Stop | None:
 
 def go_live(session: Session) -> None:
     """Claim the run: from here on, things happen."""
-    with session.claim_lock:
-        if not session.live:
-            claim(session, session.claim())
+    with session.claim.lock:
+        if not session.claim.live:
+            claim(session, session.claim.ticket())
 
 
 def write_down(place: Place | None) -> None:
     """What a run has noted lazily (a random id, the time) is on disk before another run is named by it, or gets it."""
-    if place is None or place is current.OUTSIDE or place.session.dry or not place.session.journal.owes:
+    if place is None or place is current.OUTSIDE or place.session.dry or not session_of(place).journal.owes:
         return
-    go_live(place.session)
-    place.session.journal.flush(place.session.clock.now())
+    go_live(session_of(place))
+    session_of(place).journal.flush(place.session.clock.now())
 
 
 def claim(session: Session, ticket: Ticket) -> None:
     try:
         session.journal.commit(ticket)
     except SurefootError as error:
-        raise session.store_failed(error) from None
+        raise session.stops.store_failed(error) from None
     finally:
         if ticket.done and ticket.error is None:
             session.claimed()  # Also when we are being interrupted: the claim is durable and has to be released.
@@ -241,9 +241,9 @@ def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
 
     A worker does not sleep long: it lets go of the run.
     """
-    session: Session = place.session
-    if session.outlasts(due):
-        raise session.suspended(place, due)
+    session = session_of(place)
+    if session.stops.outlasts(due):
+        raise session.stops.suspended(place, due)
     nap = threading.Event()
     while (left := remaining(due, session.now())) > 0 and not is_over():
         nap.wait(session.clock.nap(left))
@@ -258,12 +258,12 @@ def notice(session: Session) -> None:
         try:
             session.journal.look()
         except SurefootError as error:
-            raise session.store_failed(error) from None
-    session.check_trouble()
-    if session.state.cancel is not None and not session.undoing:
+            raise session.stops.store_failed(error) from None
+    session.stops.check_trouble()
+    if session.state.cancel is not None and not session.stops.undoing:
         raise CancelSignal
-    if session.handed_back:
-        raise session.handing_back()
+    if session.stops.handed_back:
+        raise session.stops.handing_back()
 
 
 def invoke(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:
@@ -276,5 +276,5 @@ def invoke(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:
     except BaseException as error:  # noqa: BLE001 - what it means is decided by `ending.conclude`
         return error
     finally:
-        session.function_ended()
+        session.flight.function_ended()
         current.reset(token)

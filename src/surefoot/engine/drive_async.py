@@ -40,7 +40,7 @@ from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import cancellations, current, drive, late, limits, replaying
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.commit import Ticket
-from surefoot.engine.current import Place
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.deeds import note
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
@@ -77,9 +77,9 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return await spec.stray(args, kwargs)
     if place is current.OUTSIDE or place.inside is not None:
         return await spec.nested(place, args, kwargs)
-    session = place.session
+    session = session_of(place)
     if isinstance(place.owner, int):
-        raise session.misused(
+        raise session.stops.misused(
             UsageError(
                 f"run {session.run}: async {spec.kind} {spec.name} inside a blocking workflow. "
                 "Make the workflow `async def` and await the call, or make the call blocking."
@@ -93,10 +93,10 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         await _again(place, spec, args, kwargs, cut)
     if (cut := cancellations.to_strike(place, coming)) is not None:
         await cancellations.awaited(place, coming, cut)
-    if session.limits:
+    if session.stops.limits:
         await held(place, spec.name, coming)
-    is_new = not session.matcher.is_blank and session.matcher.past(coming) is None
-    if session.has_strays and spec.kind == "effect" and is_new:
+    is_new = not session.replay.matcher.is_blank and session.replay.matcher.past(coming) is None
+    if session.scopes.has_strays and spec.kind == "effect" and is_new:
         await replaying.heard_out(place, coming)
     try:
         begun = session.begin(place, spec, args, kwargs)
@@ -111,10 +111,10 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         attempt, args, kwargs, asked = begun, begun.args, begun.kwargs, begun.call
         try:
             begun = await run_attempt(attempt)
-            if not session.matcher.is_blank:
+            if not session.replay.matcher.is_blank:
                 await replaying.in_turn(place, address, on_record=False)
         except asyncio.CancelledError:
-            session.cut_short(attempt)
+            attempt.cut_short()
             cancellations.cut_off(place, address)
             raise
     else:
@@ -144,15 +144,15 @@ async def held(place: Place, name: str, address: str) -> None:
 
 
 def _is_there(place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled) -> bool:
-    past = place.session.matcher.past(cut.address)
-    return past is None or place.session.is_cut_off_there(place, past, spec, args, kwargs)
+    past = place.session.replay.matcher.past(cut.address)
+    return past is None or session_of(place).is_cut_off_there(place, past, spec, args, kwargs)
 
 
 async def _again(
     place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled
 ) -> None:
     """A call that was cut off before. If it was done all the same, a saga has to know."""
-    session = place.session
+    session = session_of(place)
     past = session.state.calls.get(cut.address)
     if past is not None and past.digest and past.kind == spec.kind:
         session.require_same(place, past, spec, args, kwargs)
@@ -167,17 +167,17 @@ async def run_attempt(attempt: Attempt) -> Ending:
     executed = False
     cancelled: asyncio.CancelledError | None = None
     try:
-        session.call_begins(attempt.call.address, attempt.spec.kind)
-        if not session.live and not attempt.looks_first():
+        session.flight.call_begins(attempt.call.address, attempt.spec.kind)
+        if not session.claim.live and not attempt.looks_first():
             await go_live(session)
             if (ending := attempt.settled_meanwhile()) is not None:
                 return ending
         program = attempt.program
         while True:
             wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
-            if session.stops and (ending := attempt.held_back(wish)) is not None:
+            if session.stops.found and (ending := attempt.held_back(wish)) is not None:
                 return ending
-            if not session.live and attempt.needs_claim(wish):
+            if not session.claim.live and attempt.needs_claim(wish):
                 await go_live(session)
                 if (ending := attempt.settled_meanwhile()) is not None:
                     return ending
@@ -202,7 +202,7 @@ async def run_attempt(attempt: Attempt) -> Ending:
                 if cancelled is not None:
                     # The failed attempt is on record; the next one is for the next resume.
                     raise cancelled  # noqa: TRY301 - handled below like any other cancellation
-                session.say_why(wish)
+                session.notices.say_why(wish)
                 await pause(attempt.place, wish.due, attempt.is_settled)
                 if (ending := attempt.settled_meanwhile()) is not None:
                     return ending
@@ -221,11 +221,11 @@ async def run_attempt(attempt: Attempt) -> Ending:
     except asyncio.CancelledError:
         raise  # An ordinary event in async code: what was in flight is finished or was never begun.
     except BaseException as error:
-        session.struck_by(error)
+        session.stops.struck_by(error)
         raise
     finally:
-        session.call_ended(attempt.call.address)
-        session.made_at = asyncio.get_running_loop().time()
+        session.flight.call_ended(attempt.call.address)
+        session.flight.made_at = asyncio.get_running_loop().time()
 
 
 async def _look_around(attempt: Attempt, wish: Look | Trace | Repair | Observe | Hold | Left | Verify) -> Any:
@@ -272,9 +272,9 @@ async def _repaired(undo: Attempt) -> Ending:
 
 async def verify(session: Session) -> Stop | None:
     """Look at everything the run relies on again. The stop, if it is not as expected."""
-    if session.dry or not session.watches:
+    if session.dry or not session.world.watches:
         return None
-    found = session.judge(await hop(session.look_at_world))
+    found = session.world.judge(await hop(session.world.look))
     if isinstance(found, WorldSeen):
         await go_live(session)
         await append(session, found)
@@ -311,7 +311,7 @@ class EffectCancelled(BaseException):
 
 async def execute(attempt: Attempt, number: int) -> Outcome:
     if attempt.lapsed():
-        await hop(attempt.session.regain)
+        await hop(attempt.session.claim.regain)
     place = attempt.enter(number)
     started = attempt.session.clock.now()
     token = current.set_place(place)
@@ -373,7 +373,7 @@ def _outcome(attempt: Attempt, task: asyncio.Task[Any], started: int, *, late: b
 
 async def go_live(session: Session) -> None:
     """Claim the run, under the same lock as blocking calls of it. Not cut short by a cancellation."""
-    if session.live:
+    if session.claim.live:
         return
     _, cancelled = await to_the_end(hop(drive.go_live, session))
     if cancelled is not None:
@@ -398,7 +398,7 @@ async def append(session: Session, *entries: Any) -> None:
         if isinstance(error, SurefootError):
             if late.matters(session, entries, error):
                 await hop(late.refused, session, entries, error)
-            raise session.store_failed(error) from None
+            raise session.stops.store_failed(error) from None
         raise
     await _durable(session, turn, ticket)
 
@@ -418,15 +418,15 @@ async def _durable(session: Session, turn: _Turn, ticket: Ticket) -> None:
             entries = tuple(packed[0] for packed in ticket.entries)
             if late.matters(session, entries, ticket.error):
                 await hop(late.refused, session, entries, ticket.error)
-            raise session.store_failed(ticket.error) from None
+            raise session.stops.store_failed(ticket.error) from None
 
 
 async def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
-    session: Session = place.session
-    if session.limits:
+    session = session_of(place)
+    if session.stops.limits:
         await limits.held(place)
-    if session.outlasts(wake := limits.earliest(place, due)):
-        raise session.suspended(place, wake)
+    if session.stops.outlasts(wake := limits.earliest(place, due)):
+        raise session.stops.suspended(place, wake)
     await stay(session, due, is_over)
 
 
@@ -448,9 +448,9 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     if outer is None:
         raise AssertionError(session.run)
     before = outer.cancelling()
-    session.is_given_up = lambda: outer.cancelling() > before
-    session.invoked = asyncio.get_running_loop().time()
-    session.tasks_before = WeakSet(asyncio.all_tasks())
+    session.stops.is_given_up = lambda: outer.cancelling() > before
+    session.flight.invoked = asyncio.get_running_loop().time()
+    session.flight.tasks_before = WeakSet(asyncio.all_tasks())
     missed = False
 
     def pass_on(inner: asyncio.Task[Any], error: asyncio.CancelledError) -> None:
@@ -463,7 +463,7 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     if missed:  # It had ended already, so the cancellation is still to be met here.
         outer.uncancel()
         outer.cancel(*cancelled.args)
-    session.given_up_by(cancelled)
+    session.stops.given_up_by(cancelled)
     return cancelled if isinstance(outcome, asyncio.CancelledError) else outcome
 
 
@@ -477,14 +477,14 @@ async def _invoked(session: Session, fn: Callable[[], Awaitable[Any]]) -> Return
         outcome = error
     finally:
         current.reset(token)
-    session.function_ended()
+    session.flight.function_ended()
     return await _effects_ended(session) or outcome
 
 
 async def _effects_ended(session: Session) -> asyncio.CancelledError | None:
     """Effects of tasks that nobody waits for any more: their outcome is recorded before the run is let go of."""
     cancelled = None
-    while session.has_effects_in_flight:
+    while session.flight.has_effects:
         try:
             await asyncio.sleep(LOOK_SECONDS)
         except asyncio.CancelledError as error:

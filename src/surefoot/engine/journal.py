@@ -46,6 +46,7 @@ from surefoot.core.entry import (
     Value,
 )
 from surefoot.core.evidence import Evidence, weigh
+from surefoot.core.history import Past
 from surefoot.core.parts import Cut, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
 from surefoot.core.standing import LEFT_BEHIND, Standing, moved
@@ -240,6 +241,11 @@ class Journal:
     @property
     def closed(self) -> bool:
         return self._closed
+
+    def in_doubt(self) -> list[Past]:
+        """Effects of this segment whose outcome is not known, as the journal tells it."""
+        with self.folding:
+            return self._state.in_doubt()
 
     def close(self) -> None:
         """Nothing more is written through this journal: late results of abandoned calls are refused."""

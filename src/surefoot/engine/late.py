@@ -52,7 +52,7 @@ class Landing(Struct, frozen=True):
 
 def matters(session: Session, entries: tuple[Entry, ...], error: SurefootError) -> bool:
     """Whether something that was executed could not be recorded."""
-    return isinstance(error, Fenced | StoreUnavailable) and session.live and any(map(_outcome, entries))
+    return isinstance(error, Fenced | StoreUnavailable) and session.claim.live and any(map(_outcome, entries))
 
 
 def refused(session: Session, entries: tuple[Entry, ...], error: SurefootError) -> None:
@@ -94,7 +94,7 @@ def heard(run: str, entry: EffectLandedLate) -> None:
 def _landing(session: Session, address: str, attempt: int, outcome: str, *, ended_here: bool) -> Landing:
     store = session.runtime.store
     return Landing(
-        store.id, session.run, address, session.key_of(address), attempt, session.journal.epoch, session.claimed_as,
+        store.id, session.run, address, session.replay.key_of(address), attempt, session.journal.epoch, session.claim.worker,
         outcome, ended_here,
     )  # fmt: skip
 

@@ -28,8 +28,10 @@ from surefoot.core.programs.calls import Call, denied
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
 from surefoot.engine.config import alert
+from surefoot.engine.context import Context
 from surefoot.engine.current import Place
 from surefoot.engine.pasting import pasteable
+from surefoot.engine.spec import CallSpec
 from surefoot.engine.worldview import looked_around
 from surefoot.errors import Fatal, UsageError, ValueRejected
 
@@ -117,10 +119,10 @@ def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> A
 def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
     session = place.session
     past: Past | None = session.state.calls.get(address)
-    session.meet_cancel(place, past)
-    session.matcher.asked.add(address)
+    session.stops.meet_cancel(place, past)
+    session.replay.matcher.asked.add(address)
     if past is not None and past.kind != "question":
-        raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
+        raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
     if past is None or past.shown != asked.shown:
         void_of = past.learned_by if past is not None and past.state is PastState.DONE else None
         yield from _put(session, address, asked)
@@ -140,11 +142,11 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
         if past.state is PastState.FAILED:
             return None
         if past.due is not None and remaining(past.due, session.now()) <= 0:
-            session.would_do(asked.form, address)
+            session.stops.would_do(asked.form, address)
             yield Append(QuestionExpired(address))
             # Somebody may have answered while that was being written: whoever was first is right.
         elif remaining(patience, session.now()) <= 0:
-            raise session.stopped(place, unanswered(session.run, past), past.due)
+            raise session.stops.stopped(place, unanswered(session.run, past), past.due)
         else:
             tell_waiting(session, unanswered(session.run, past))
             yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
@@ -162,12 +164,12 @@ def _tell_void(session: Any, address: str, by: str) -> None:
 
 def tell_waiting(session: Any, stop: Stop) -> None:
     """Whoever can answer hears of it when the waiting begins: once the patience is over it would be too late."""
-    if identity(stop) in session.told:
+    if identity(stop) in session.notices.told:
         return
-    session.told.add(identity(stop))
+    session.notices.told.add(identity(stop))
     stop = session.mask.stop(stop)
     log.warning("%s Waiting %g s for it.", stop.message, session.wait_seconds)
-    if identity(stop) not in map(identity, session.earlier_stops):
+    if identity(stop) not in map(identity, session.notices.earlier_stops):
         alert_of(session, stop)
 
 
@@ -192,7 +194,7 @@ def _shown(stop: Stop) -> str:
 
 
 def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, None]:
-    session.would_do(asked.form, address)
+    session.stops.would_do(asked.form, address)
     due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
     entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
     yield Append(entry)
@@ -251,13 +253,31 @@ def consent(
     past = yield from asking(place, address, asked)
     given = decision(session, past, DENY, address)
     if given:
-        session.would_do("effect", call.address)
+        session.stops.would_do("effect", call.address)
         return None, not at_once
     why = f": {given.note}" if given.note else ""
     failure = Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}"))))
     if not session.dry:
         yield Append(denied(call, failure, attempt))
     return Failed(failure), False
+
+
+def supervises(session: Context, spec: CallSpec, address: str) -> bool:
+    """Whether a person has to agree. Also where a no is on record, and the code no longer asks."""
+    if spec.kind != "effect" or session.approve == "never":
+        return False
+    return spec.approve or session.approve == "every" or is_approved(session, address) is False
+
+
+def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | None) -> bool:
+    """One that is under way was approved. Rewound to before it, the run needs a new yes to run it again."""
+    if not supervises(session, spec, address):
+        return False
+    if past is not None and past.reopened:
+        return past.state is PastState.CLEARED
+    if past is None or not past.rewound:
+        return past is None
+    return past.state is PastState.CLEARED or (spec.on_crash == "retry" and not past.spent)
 
 
 def is_approved(session: Any, address: str) -> bool | None:

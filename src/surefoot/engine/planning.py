@@ -135,7 +135,7 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
 
     def anew(learned: Learned | None) -> preflight.Rehearsal:
         session = preflight.Rehearsal(runtime, state, head, learned=learned)
-        session.is_gate = session.sees_through_reruns = (
+        session.is_gate = session.lookup.sees_through_reruns = (
             False  # What people would be asked, and what would run, is told.
         )
         session.follow(definition.watch, definition.on_drift, definition.approve, definition.on_failure)
@@ -146,18 +146,18 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     except Stopped as stop:
         return _Rehearsed([], [], [stop.summary], [], frozenset(), frozenset({stop.address}))
     changed = session.judged(outcome)
-    session.stops += [stop for stop in changed if stop not in session.stops]
+    session.stops.found += [stop for stop in changed if stop not in session.stops.found]
     if changed:
-        session.planned.clear()  # It is found before anything runs, in every branch.
-    if not (session.planned or session.stops or session.trouble):
+        session.stops.planned.clear()  # It is found before anything runs, in every branch.
+    if not (session.stops.planned or session.stops.found or session.stops.trouble):
         # Else an outcome may be no more than what a TaskGroup makes of our own signals.
         _foresee_end(session, outcome)
-    stops = [] if session.trouble is None else [str(session.trouble)]
-    stops += [stop.message for stop in session.stops]
-    stopped_at = frozenset(stop.address for stop in session.stops)
+    stops = [] if session.stops.trouble is None else [str(session.stops.trouble)]
+    stops += [stop.message for stop in session.stops.found]
+    stopped_at = frozenset(stop.address for stop in session.stops.found)
     unasked = [past.address for past in session.unasked()]
-    asked = frozenset(session.matcher.asked)
-    return _Rehearsed(session.planned, session.suspects, stops, unasked, asked, stopped_at)
+    asked = frozenset(session.replay.matcher.asked)
+    return _Rehearsed(session.stops.planned, session.losses.suspects, stops, unasked, asked, stopped_at)
 
 
 def _foresee_end(session: Session, outcome: Any) -> None:
@@ -172,4 +172,4 @@ def _foresee_end(session: Session, outcome: Any) -> None:
     except StopIteration as end:
         ending = end.value
     if isinstance(ending, ContinueSignal):
-        session.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))
+        session.stops.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))

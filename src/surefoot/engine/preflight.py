@@ -24,10 +24,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core import doubt, reshaping
-from surefoot.core.command import Done, Ending, Failed, Returned
+from surefoot.core.command import Done, Failed, Returned
 from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
-from surefoot.core.history import Past, PastState, cures, located, not_asked_yet, not_known_yet
-from surefoot.core.matching import Asked, Learned, split
+from surefoot.core.history import Past, cures, located, not_asked_yet, not_known_yet
+from surefoot.core.matching import Learned, split
 from surefoot.core.state import ENDED, RunState
 from surefoot.engine import drive, gate, journal, placeholder, start
 from surefoot.engine.ending import conclude
@@ -156,16 +156,16 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
         driven,
         verdict.why,
         in_doubt,
-        (*session.passed, *session.planned),
+        (*session.passed, *session.stops.planned),
         verdict.unclaimed,
-        (*sorted((past.address, why) for past, _, why in session.kept), *_counted(session)),
-        tuple(past.address for past in sorted(session.again, key=lambda past: past.first)),
+        (*sorted((past.address, why) for past, _, why in session.lookup.kept), *_counted(session)),
+        tuple(past.address for past in sorted(session.lookup.again, key=lambda past: past.first)),
         tuple(filled_in),
     )
 
 
 def _counted(session: Session) -> Iterator[tuple[str, str]]:
-    return ((found.address, found.why) for found in session.counted.values())
+    return ((found.address, found.why) for found in session.lookup.counted.values())
 
 
 def _definition(run: str, created: RunCreated | None) -> Definition:
@@ -193,7 +193,7 @@ def _still_open(held: tuple[Stop, ...]) -> tuple[Stop, ...]:
 
 def _suspected(session: Session) -> tuple[Stop, ...]:
     """Effects that are in doubt because entries of the run were lost, and which a person has to answer for."""
-    asking = [address for address, policy in session.suspects if policy not in ("retry", "fail")]
+    asking = [address for address, policy in session.losses.suspects if policy not in ("retry", "fail")]
     return tuple(doubt.lost(session.run, address).stop("it has no check") for address in asking)
 
 
@@ -222,32 +222,25 @@ class Rehearsal(Lookahead):
         as_none: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(runtime, state, head, learned=learned, passes_on=passes_on, as_none=as_none)
-        self.again: list[Past] = []
-        """Steps on record that would run again."""
         self.on_slow: Callable[[str], object] = str
 
     def takes_long(self) -> None:
         super().takes_long()
         self.on_slow(self.where())
 
-    def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
-        if past.state in (PastState.DONE, PastState.FAILED):
-            self.again.append(past)
-        return super()._runs_again(past, asked, counts=counts)
-
     # -- how it ends --------------------------------------------------------------------------------
 
     def unasked(self) -> list[Past]:
         """Executed effects that no branch has asked for, although each has come to what it would do next."""
-        heard = bool(self.planned or self.passed or self.stops) and all(
-            stop.reason in _OF_PEOPLE for stop in self.stops
+        heard = bool(self.stops.planned or self.passed or self.stops.found) and all(
+            stop.reason in _OF_PEOPLE for stop in self.stops.found
         )
-        if not heard or self.trouble is not None or self.state.cancel is not None:
+        if not heard or self.stops.trouble is not None or self.state.cancel is not None:
             return []
         # Whoever sent the run back may want it to go another way.
-        missed = [past for past in self.missed() if not (self.has_strays and "[" in past.address)]
-        asked = self.matcher.asked
-        if any(past.kind == "saga" and past.address in asked for past in self.matcher.recorded()):
+        missed = [past for past in self.replay.missed() if not (self.scopes.has_strays and "[" in past.address)]
+        asked = self.replay.matcher.asked
+        if any(past.kind == "saga" and past.address in asked for past in self.replay.matcher.recorded()):
             # It was cancelled, and goes no further than what is on record: its undos come behind that.
             missed = [past for past in missed if not split(past.address)[1].endswith(".undo")]
         return missed
@@ -257,10 +250,10 @@ class Rehearsal(Lookahead):
         missing = self.unasked()
         if not missing:
             return None
-        if coming := [*self.passed, *self.planned]:
+        if coming := [*self.passed, *self.stops.planned]:
             at = f"{', '.join(address for _, address in coming[:5])} would run"
         else:
-            at = f"the run stands still at {', '.join(stop.address for stop in self.stops[:5])}"
+            at = f"the run stands still at {', '.join(stop.address for stop in self.stops.found[:5])}"
         return not_asked_yet(self.run, missing, at)
 
 
@@ -295,7 +288,7 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
         if session.passed and isinstance(outcome, Exception) and not session.failed_before(outcome):
             # Some functions do not ask a placeholder, but refuse it: nobody knows its type either.
             outcome = PlanSignal()
-        if not session.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+        if not session.replay.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = session.learnt()
     return session, outcome
@@ -306,8 +299,8 @@ def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Ve
         return _Verdict(GOES_ON)  # To its end: the first verb it comes to cancels it.
     if (plain := gate.plain_functions(session.state, definition.fn)) is not None:
         return _Verdict(STRANDED, _told(session, plain))
-    if session.trouble is not None:
-        return _trouble(session.trouble)
+    if session.stops.trouble is not None:
+        return _trouble(session.stops.trouble)
     judged = session.judged(outcome)
     if changed := [stop for stop in judged if stop.reason not in _OF_PEOPLE]:
         sure = not session.passed or _is_stopped_with_none(session, definition)
@@ -318,13 +311,13 @@ def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Ve
         return _Verdict(PERHAPS, _told(session, perhaps))
     if session.blurred:
         return _Verdict(PERHAPS, _told(session, not_known_yet(session.run, session.blurred, session.passed[0][1])))
-    if session.stops:
+    if session.stops.found:
         return _stopped(session)
-    if session.planned or session.looked:
+    if session.stops.planned or session.looked:
         return _Verdict(GOES_ON)
     ending, wishes = _concluded(session, outcome)
     unclaimed = tuple(address for wish in wishes if isinstance(wish, CallsUnclaimed) for address in wish.addresses)
-    if session.stops:
+    if session.stops.found:
         return _stopped(session)
     return _Verdict(*_of_the_end(session, definition.resume_plan(), ending), unclaimed)
 
@@ -349,7 +342,7 @@ def _is_stopped_with_none(session: Rehearsal, definition: Definition) -> bool:
     Code that fails with None has looked into it, and would have been noticed: then the first answer stands.
     """
     again, outcome = _rehearsed(session, definition, Patience(session.patience_seconds, session.on_slow), as_none=True)
-    return bool(again.judged(outcome)) or (again.looked and not again.planned)
+    return bool(again.judged(outcome)) or (again.looked and not again.stops.planned)
 
 
 def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -> _Outcome:
@@ -394,7 +387,7 @@ def _concluded(session: Session, outcome: Returned | BaseException) -> tuple[Any
 
 
 def _stopped(session: Session) -> _Verdict:
-    stops = _revived(tuple(session.stops), session.run, session.runtime.store.url)
+    stops = _revived(tuple(session.stops.found), session.run, session.runtime.store.url)
     code = [stop for stop in stops if type(stop).__name__ not in _NOT_THE_CODE]
     if not code:
         return _Verdict(WAITS, stops)

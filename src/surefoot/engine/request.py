@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
 
+from surefoot.core import values
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.history import Past, PastState, cures
+from surefoot.core.masking import FEW, MANY, Mask, secrets_in
 from surefoot.core.matching import is_child
 from surefoot.core.members import changed_members
-from surefoot.engine.defaults import Gone, Unrepeatable
+from surefoot.engine.defaults import Gone, Unrepeatable, hides
 
 if TYPE_CHECKING:
     from surefoot.engine.session import Session
@@ -74,3 +76,14 @@ def cannot_be_repeated(run: str, address: str, why: Unrepeatable) -> Stop:
         "Nothing was executed."
     )
     return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, (helps, *cures(run)))
+
+
+def encoded(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], mask: Mask) -> tuple[bytes, str]:
+    """The arguments as they are recorded, and the digest of those that are compared. The mask learns their secrets."""
+    bound = spec.binder.bind(args, kwargs)
+    raw, digest = values.encode_args(bound)
+    if spec.noted:
+        digest = values.digest({name: value for name, value in bound.items() if name not in spec.noted})
+    if (hidden := hides(raw)) or spec.binder.may_hide:
+        mask.learn(secrets_in(args, kwargs, spec.binder.secrets, most=MANY if hidden else FEW))
+    return raw, digest

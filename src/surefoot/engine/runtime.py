@@ -12,7 +12,9 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from surefoot.engine.clock import Clock, StoreClock, SystemClock
 from surefoot.engine.commit import Committer
+from surefoot.engine.flight import Flight
 from surefoot.engine.journal import Journal
+from surefoot.engine.stops import Stops
 from surefoot.errors import SurefootError
 from surefoot.store.contract import Store
 
@@ -29,10 +31,8 @@ class Driving(Protocol):
 
     run: str
     journal: Journal
-    ended: bool
-
-    def hand_back(self) -> None:
-        """Let go of the run at the end of the call it is in."""
+    stops: Stops
+    flight: Flight
 
 
 class Runtime:
@@ -67,7 +67,7 @@ class Runtime:
 
     def discharge(self, session: Driving) -> None:
         session.journal.close()
-        session.ended = True
+        session.flight.ended = True
         with _driving_lock:
             if _driving.get((self.store.id, session.run)) is session:
                 del _driving[self.store.id, session.run]

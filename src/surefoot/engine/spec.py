@@ -461,7 +461,7 @@ class CallSpec:
                 f"run {place.session.run}: effect {self.name} was called inside {inside.kind} {inside.address}, "
                 "where it would have no intent of its own on record. Call it from the workflow instead."
             )
-            raise place.session.misused(inside.misused(misuse))
+            raise place.session.stops.misused(inside.misused(misuse))
         if self.kind == "effect":
             rehearsal.would_do("effect outside of the run", self.name)
         return self.fn(*args, **kwargs)

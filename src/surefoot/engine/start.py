@@ -180,7 +180,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
                 continue
             if not driven_elsewhere(runtime, state):
                 session = Session(runtime, state, head, wait_seconds=options.wait_seconds or 0.0)
-                session.hearings = hearings
+                session.lookup.hearings = hearings
                 session.follow(plan.watch, plan.on_drift, plan.approve, plan.on_failure)
                 return (yield from _enlisted(session, _drive(session, plan)))
         except AlreadyThere:
@@ -188,7 +188,7 @@ def running(runtime: Runtime, plan: Plan, run: str, options: Options) -> Loop:
             continue
         except Suspended:
             may_create = False  # What the workflow itself needs is away: wait for it here.
-            hearings += session is not None and session.is_unheard
+            hearings += session is not None and session.lookup.is_unheard
             continue
         except (DrivenHere, LostClaim):
             pass  # This process drives it already, or another was quicker: wait for them.
@@ -258,7 +258,7 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
     except (DrivenHere, LostClaim):
         raise PassedBy from None
     except Suspended:
-        if not session.is_unheard:
+        if not session.lookup.is_unheard:
             runtime.has_driven(run, session.journal.epoch, plan.fn)
         raise
     except JournalCorrupt as error:
@@ -271,18 +271,18 @@ def _claimed(session: Session, plan: Plan) -> Loop:
     if poison is None and (yield from _is_tried_first(session)):
         yield from _gate(session, plan)
         yield from _left_to_others(session)
-    session.rehearses = poison is None and not session.rehearsed and _is_gated(session, plan)
+    session.claim.rehearses = poison is None and not session.rehearsed and _is_gated(session, plan)
     try:
         yield Claim(session, None)
     except Fenced:
         raise LostClaim from None
-    if session.rehearses:
+    if session.claim.rehearses:
         yield from _gate(session, plan)
         yield from _handed_over(session)
-    if session.stops:
+    if session.stops.found:
         return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     if poison is not None:
-        session.stops.append(poison)
+        session.stops.found.append(poison)
         return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     return (yield from _drive(session, plan))
 
@@ -307,7 +307,7 @@ def _is_handed_out_first(state: RunState, now: int) -> bool:
 def _handed_over(session: Session) -> Loop:
     """As below, for one that was claimed, and that nobody has taken up in vain: it is handed back, as if it had not been."""
     store, state = session.runtime.store, session.state
-    if state.starts > 1 or not deploying.is_about_code(session.stops):
+    if state.starts > 1 or not deploying.is_about_code(session.stops.found):
         return
     if (yield Do(lambda: deploying.may_be_served_elsewhere(store, state, code.digest()))):
         yield Write(session, Append(RunReleased(HANDED_BACK)))
@@ -316,9 +316,9 @@ def _handed_over(session: Session) -> Loop:
 
 def _left_to_others(session: Session) -> Loop:
     """The rehearsal has met a stop. Nothing is claimed if another worker's code may go on, nor if it is the same stop."""
-    if not deploying.is_about_code(session.stops):
+    if not deploying.is_about_code(session.stops.found):
         return
-    if tuple(session.stops) == session.state.stops:
+    if tuple(session.stops.found) == session.state.stops:
         raise PassedBy
     store, state = session.runtime.store, session.state
     if (yield Do(lambda: deploying.may_be_served_elsewhere(store, state, code.digest()))):
@@ -372,7 +372,7 @@ def _tell(runtime: Runtime, run: str, error: JournalCorrupt) -> None:
 
 def _may_step_back(plan: Plan, session: Session | None, error: JournalCorrupt) -> bool:
     """Whether this very run is damaged. What user code met in another run or store is not ours to mend."""
-    ours = session is None or session.own_damage is error
+    ours = session is None or session.stops.own_damage is error
     return ours and (plan.on_corruption or settings.on_corruption) == FALLBACK
 
 
@@ -407,7 +407,7 @@ def _enlisted(session: Session, part: Loop) -> Loop:
     except (AlreadyThere, LostClaim):
         raise
     except BaseException as error:
-        if session.live and not session.journal.closed:
+        if session.claim.live and not session.journal.closed:
             with suppress(SurefootError):
                 yield Write(session, Append(RunReleased(f"interrupted by {type(error).__name__}")))
         raise
@@ -442,33 +442,35 @@ def _gate(session: Session, plan: Plan) -> Loop:
     from surefoot.engine import gate  # It stands on sessions; few starts are resumes.
 
     state, session.rehearsed = session.state, True
-    if not (session.rehearses or _is_gated(session, plan)):
+    if not (session.claim.rehearses or _is_gated(session, plan)):
         return
     if (plain := gate.plain_functions(state, plan.fn)) is not None:
-        session.stops.append(plain)
+        session.stops.found.append(plain)
         return
     learned: Learned | None = None
     for _ in range(gate.MOST_REHEARSALS):
-        rehearsal = gate.Rehearsal(session.runtime, state, session.journal.head, learned=learned, claimed=session.live)
+        rehearsal = gate.Rehearsal(
+            session.runtime, state, session.journal.head, learned=learned, claimed=session.claim.live
+        )
         with gate.on_stage(rehearsal):
             outcome = yield from _performed(rehearsal, plan)
             stops, learnt = rehearsal.judged(outcome), rehearsal.learnt()
             notes = rehearsal.notes(learnt.unproven)
-            hides = bool(rehearsal.declared) and rehearsal.may_stop()
-        if rehearsal.trouble is not None and not stops:
-            session.own_damage = rehearsal.own_damage
-            if (unreadable := gate.as_stop(state.run, rehearsal.trouble)) is None:
-                raise rehearsal.trouble
+            hides = bool(rehearsal.fence.declared) and rehearsal.replay.may_stop()
+        if rehearsal.stops.trouble is not None and not stops:
+            session.stops.own_damage = rehearsal.stops.own_damage
+            if (unreadable := gate.as_stop(state.run, rehearsal.stops.trouble)) is None:
+                raise rehearsal.stops.trouble
             stops = [unreadable]
-        if not rehearsal.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+        if not rehearsal.replay.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = learnt
     if hides and not stops:
         stops, passed = yield from _look_ahead(session, plan, learnt)
         learnt = replace(learnt, ahead=passed)
-    told = {past.address for past, _, _ in rehearsal.kept} - learnt.unproven
-    session.learn_from(learnt, told | set(rehearsal.counted))
-    session.stops += stops
+    told = {past.address for past, _, _ in rehearsal.lookup.kept} - learnt.unproven
+    session.lookup.learn_from(learnt, told | set(rehearsal.lookup.counted))
+    session.stops.found += stops
     if not stops:
         for note in notes:
             log.warning("%s", note)
@@ -500,11 +502,11 @@ def _look_ahead(session: Session, plan: Plan, learned: Learned) -> Loop:
             )
             with gate.on_stage(ahead):
                 outcome = yield from _performed(ahead, plan)
-                stops = [] if ahead.trouble is not None else ahead.judged(outcome)
+                stops = [] if ahead.stops.trouble is not None else ahead.judged(outcome)
             passed |= {address for kind, address in ahead.passed if kind == "effect"}
-            if not ahead.matcher.found_inserted - learned.inserted:
+            if not ahead.replay.matcher.found_inserted - learned.inserted:
                 break
-            learned = replace(learned, inserted=learned.inserted | ahead.matcher.found_inserted)
+            learned = replace(learned, inserted=learned.inserted | ahead.replay.matcher.found_inserted)
         if not stops:
             return [], passed
     return stops, passed
@@ -523,21 +525,21 @@ def _drive(session: Session, plan: Plan) -> Loop:
     """Rehearse, look at the world, run the function, record how it ended; again and again while it continues as new."""
     if session.state.calls and not session.rehearsed:
         yield from _gate(session, plan)
-        if session.stops:
+        if session.stops.found:
             return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
-    if session.watches and session.state.cancel is None:
+    if session.world.watches and session.state.cancel is None:
         yield from _verified(session)
-        if session.stops:
+        if session.stops.found:
             return answer(session, (yield from _concluding(session, NOTHING_RETURNED)))
     while True:
         args, kwargs = recorded_arguments(session, plan)
         outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
-        if isinstance(session.trouble, Fenced) and not session.live:
+        if isinstance(session.stops.trouble, Fenced) and not session.claim.live:
             raise LostClaim
         try:
             ending = yield from _concluding(session, outcome)
         except Fenced:
-            if session.live:
+            if session.claim.live:
                 raise
             raise LostClaim from None  # Only the end was missing, and another process was quicker to write it.
         if not isinstance(ending, ContinueSignal):
@@ -546,7 +548,7 @@ def _drive(session: Session, plan: Plan) -> Loop:
         try:
             request = next_arguments(session.run, plan, ending)
         except UsageError as misuse:
-            ending = yield from _concluding(session, session.misused(misuse))
+            ending = yield from _concluding(session, session.stops.misused(misuse))
             raise ending from misuse.__cause__
         yield Write(session, Append(session.continued(request)))
         session.begin_segment()
@@ -573,14 +575,14 @@ def _told_parent(session: Session, ending: Any) -> Loop:
 
 def _verified(session: Session) -> Loop:
     """Before anything runs: is the world as this run left it? What is accepted from here on is recorded."""
-    found = session.judge((yield Do(session.look_at_world)), resuming=True)
+    found = session.world.judge((yield Do(session.world.look)), resuming=True)
     if isinstance(found, Stop):
-        session.stops.append(found)
+        session.stops.found.append(found)
     elif found is not None:
         try:
             yield Write(session, Append(found))
         except Fenced:
-            if session.live:
+            if session.claim.live:
                 raise
             raise LostClaim from None  # While we looked, another process took the run up.
 
@@ -624,7 +626,7 @@ def answer(session: Session, ending: Any) -> Any:
         case Failed():
             raise session.originals.traced(session.revive(ending), ending.cause)
         case Halted():
-            raise revive(tuple(session.stops), session.run, session.runtime.store.url)
+            raise revive(tuple(session.stops.found), session.run, session.runtime.store.url)
         case _:
             raise ending
 
@@ -746,8 +748,10 @@ def check_id(run: object) -> None:
 def _refuse_self(run: str) -> None:
     place = current.get()
     inside = place is not None and place is not current.OUTSIDE
-    if inside and place.session.run == run and not place.session.ended:
-        raise place.session.misused(UsageError(f"run {run} was started from inside itself; it would wait for ever"))
+    if inside and place.session.run == run and not place.session.flight.ended:
+        raise place.session.stops.misused(
+            UsageError(f"run {run} was started from inside itself; it would wait for ever")
+        )
 
 
 def not_found(run: str, where: str) -> NotFound:
@@ -795,7 +799,7 @@ def _perform(wish: Any, pause: Any) -> Any:
         case Nap(length):
             return pause.wait(length)
         case Claim(session, created):
-            return drive.claim(session, session.claim(created))
+            return drive.claim(session, session.claim.ticket(created))
         case Write(session, append):
             drive.go_live(session)
             return drive.append(session, append.entry)

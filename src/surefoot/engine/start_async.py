@@ -40,7 +40,7 @@ async def _perform(wish: Any) -> Any:
         case Nap(length):
             return await asyncio.sleep(length)
         case Claim(session, created):
-            return await drive_async.claim(session, session.claim(created))
+            return await drive_async.claim(session, session.claim.ticket(created))
         case Write(session, append):
             await drive_async.go_live(session)
             return await drive_async.append(session, append.entry)

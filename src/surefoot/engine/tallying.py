@@ -25,9 +25,9 @@ class Tally:
         self._done = 0
         self._step = -(-total // TICKS) or 1
         self._lock = threading.Lock()
-        self._told = session.told_map is None
+        self._told = session.notices.told_map is None
         if self._told:
-            session.told_map = self
+            session.notices.told_map = self
             self._note()
 
     def ended(self, error: BaseException | None) -> None:
@@ -42,8 +42,8 @@ class Tally:
     def close(self) -> None:
         """The next map may be told."""
         if self._told:
-            self._session.told_map = None
+            self._session.notices.told_map = None
 
     def _note(self) -> None:
-        if self._session.live and not self._session.dry:
-            self._session.journal.lazily(Progressed(ITEMS_DONE, float(self._done), float(self._total), NOTE))
+        if self._session.notices.is_live and not self._session.dry:
+            self._session.record(Progressed(ITEMS_DONE, float(self._done), float(self._total), NOTE))

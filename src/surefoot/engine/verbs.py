@@ -30,9 +30,9 @@ from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
 from surefoot.engine import branches, current, drive, lines, moving, people, worldview
 from surefoot.engine.branches import Ends, MapResult
-from surefoot.engine.current import Place
+from surefoot.engine.context import Context
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.people import Decision
-from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, RunSignal
 from surefoot.engine.tallying import Tally
 from surefoot.engine.worldview import looked_around
@@ -79,7 +79,7 @@ def outside() -> Iterator[None]:
 # -- recorded values -----------------------------------------------------------------------------------
 
 
-def _noted(verb: str, name: str | None, make: Callable[[Session], object]) -> Any:
+def _noted(verb: str, name: str | None, make: Callable[[Context], object]) -> Any:
     place = current.require_branch(verb)
     session = place.session
     return session.note(place, pinned(verb, name), lambda: make(session), ValueNoted)
@@ -117,7 +117,7 @@ def patched(change: str) -> bool:
     place = current.require_branch("patched")
     session = place.session
     name = f"patched({change})"
-    found = session.note(place, name, lambda: session.takes_new_way(name), ValueNoted)
+    found = session.note(place, name, lambda: session.replay.takes_new_way(name, session.decoded), ValueNoted)
     return bool(found)
 
 
@@ -160,7 +160,7 @@ def gather(*thunks: Callable[[], Any], was: str | None = None) -> list[Any]:
     place = _branching("gather")
     for thunk in thunks:
         if not callable(thunk):
-            raise place.session.misused(
+            raise place.session.stops.misused(
                 UsageError(
                     "sf.gather takes functions: sf.gather(lambda: a(1), lambda: b(2)); in async code use surefoot.aio"
                 )
@@ -226,7 +226,7 @@ def _side_by_side(
     forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
-    place.session.branch_opens(scopes)
+    place.session.scopes.branch_opens(scopes)
 
     def branch(index: int) -> None:
         opened = Place(place.session, scopes[index], threading.get_ident(), line=forks[index])
@@ -237,7 +237,7 @@ def _side_by_side(
             ends.errors[index] = error
         finally:
             ends.overrule(index, opened)
-            place.session.branch_ends(scopes[index].path, ends.errors[index])
+            place.session.scopes.branch_ends(scopes[index].path, ends.errors[index])
             current.reset(token)
             if tally is not None:
                 tally.ended(ends.errors[index])
@@ -264,7 +264,7 @@ def _side_by_side(
     return ends
 
 
-def _run_all(session: Session, threads: list[threading.Thread]) -> None:
+def _run_all(session: Context, threads: list[threading.Thread]) -> None:
     """Start and wait for all. Interrupted: no branch begins another call, but those in flight are let finish."""
     try:
         for thread in threads:
@@ -274,7 +274,7 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
     except BaseException as error:
         # No user code runs in this thread here, so it is an interruption even where the standard library turns
         # Ctrl-C into an error of its own (a lock in Thread.start that was not taken yet).
-        session.cut_off(error)
+        session.stops.cut_off(error)
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
@@ -284,23 +284,23 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
 # -- waiting: the logic once, as generators ------------------------------------------------------------
 
 
-def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> Wait:
+def sleeping(place: Place, called: str, make_due: Callable[[Context], Due]) -> Wait:
     session = place.session
     session.enter_verb(place)
     address, past = session.recall(place, called)
     if past is not None:
         if past.kind != "timer":
-            raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
+            raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
         if past.state is PastState.DONE:
             return
-    session.would_do("sleep", address)
+    session.stops.would_do("sleep", address)
     due = past.due if past is not None else None
     if due is None:
         due = make_due(session)
         yield Append(TimerSet(address, due))
     begun = session.now()
     yield Pause(due)
-    session.journal.lazily(TimerFired(address))
+    session.record(TimerFired(address))
     yield from looked_around(place, begun)
 
 
@@ -311,18 +311,20 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
     due: Due | None
     if past is None:
         require_no_secret(session, name)
-        session.would_do("wait_event", address)
+        session.stops.would_do("wait_event", address)
         due = None if timeout is None else after(session.now(), seconds(timeout))
         yield Append(WaitStarted(address, name, due))
     else:
         if past.kind != "wait":
-            raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"waiting for event {name!r}"))
+            raise session.stops.stopped(
+                place, changed(session.run, address, f"a {past.kind}", f"waiting for event {name!r}")
+            )
         due = past.due
-        if past.name != name and session.matcher.keeps(past, values.digest(name)):
+        if past.name != name and session.replay.matcher.keeps(past, values.digest(name)):
             name = past.name
         elif past.name != name:
             if past.state is not PastState.OPEN or session.state.event_for(past.name) is not None:
-                raise session.stopped(place, other_event(session.run, past, name))
+                raise session.stops.stopped(place, other_event(session.run, past, name))
             # Nothing has come: it is waited for by its new name, as long as the code says now.
             require_no_secret(session, name)
             due = None if timeout is None else after(session.now(), seconds(timeout))
@@ -335,27 +337,27 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
     begun = session.now()
     patience = after(begun, session.wait_seconds)
     while True:
-        event = session.take_event(name)
+        event = session.replay.take_event(name)
         if event is not None:
-            session.would_do("wait_event", address)
-            session.journal.lazily(EventTaken(address, event.id))
+            session.stops.would_do("wait_event", address)
+            session.record(EventTaken(address, event.id))
             yield from looked_around(place, begun)
             return event.value
         if due is not None and remaining(due, session.now()) <= 0:
-            session.would_do("wait_event", address)
+            session.stops.would_do("wait_event", address)
             yield Append(WaitExpired(address))
             yield from looked_around(place, begun)
             raise _expired(name)
         if remaining(patience, session.now()) <= 0:
-            raise session.stopped(place, _waiting(session.run, address, name), due)
+            raise session.stops.stopped(place, _waiting(session.run, address, name), due)
         people.tell_waiting(session, _waiting(session.run, address, name))
         yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
 
 
-def require_no_secret(session: Session, name: str) -> None:
+def require_no_secret(session: Context, name: str) -> None:
     """Not masked: an event is known by its name, and two secrets would become one name."""
     if session.mask and (shown := session.mask(name)) != name:
-        raise session.misused(
+        raise session.stops.misused(
             UsageError(
                 f"run {session.run}: the event {shown!r} has a secret in its name, which would be recorded and shown. Take "
                 "another name that both sides know, for example a digest of it (hashlib.sha256)."
@@ -375,7 +377,7 @@ def _waiting(run: str, address: str, name: str) -> Stop:
 
 def perform_wait(place: Place, program: Wait) -> Any:
     """Drive a waiting verb in blocking code."""
-    session: Session = place.session
+    session = session_of(place)
     answer: Any = None
     try:
         while True:
@@ -390,7 +392,7 @@ def perform_wait(place: Place, program: Wait) -> Any:
     except StopIteration as end:
         return end.value
     except BaseException as error:
-        session.interrupted_by(error)
+        session.stops.interrupted_by(error)
         raise
 
 
@@ -428,15 +430,15 @@ def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
     """End this segment of the run and start the next with these arguments; history begins anew."""
     place = current.require_branch("continue_as_new")
     place.session.enter_verb(place)
-    place.session.meet_cancel(place, None)
+    place.session.stops.meet_cancel(place, None)
     if place.scope.path:
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: sf.continue_as_new() inside {place.scope.path.rstrip('/')}: "
                 "call it from the workflow itself, outside of scopes and branches"
             )
         )
-    raise place.session.continuing(place, ContinueSignal(args, kwargs))
+    raise place.session.stops.continuing(place, ContinueSignal(args, kwargs))
 
 
 __all__ = [
@@ -497,7 +499,7 @@ def asked_for(
     try:
         asked = people.question(verb, text, details, by, timeout, wanted).masked(session.mask)
     except UsageError as error:
-        raise session.misused(error) from None
+        raise session.stops.misused(error) from None
     address, _ = moving.recorded(place, verb, lambda past: past.shown == asked.shown)
     return place, address, asked
 
@@ -508,28 +510,28 @@ def asked_for(
 def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
     place = current.require_blocking("watch")
-    session: Session = place.session
-    address, past = session.watch_begins(place)
+    session = session_of(place)
+    address, past = worldview.watch_begins(place)
     if past is not None:
         return None if past.value is None else session.decoded(past.value)
-    entry = session.sighted(place, address, _observed(session, witness))
+    entry = worldview.sighted(place, address, _observed(session, witness))
     drive.go_live(session)
     drive.append(session, entry)
     return session.decoded(entry.value)
 
 
-def _observed(session: Session, witness: Any) -> Any:
+def _observed(session: Context, witness: Any) -> Any:
     try:
         return worldview.watch(witness)
     except UsageError as error:
-        raise session.misused(error) from None
+        raise session.stops.misused(error) from None
 
 
 def verify() -> None:
     """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
     place = current.require_blocking("verify")
-    session: Session = place.session
+    session = session_of(place)
     session.enter_verb(place)
     stop = drive.verify(session)
     if stop is not None:
-        raise session.stopped(place, stop)
+        raise session.stops.stopped(place, stop)

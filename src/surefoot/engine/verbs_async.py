@@ -23,7 +23,7 @@ from surefoot.engine import (
     worldview,
 )
 from surefoot.engine.branches import Ends, MapResult
-from surefoot.engine.current import Place
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.people import Decision
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.tallying import Tally
@@ -41,7 +41,7 @@ async def gather(*awaitables: Awaitable[Any], was: str | None = None) -> list[An
     place = _async_place("gather")
     for awaitable in awaitables:
         if isinstance(awaitable, asyncio.Future):
-            raise place.session.misused(
+            raise place.session.stops.misused(
                 UsageError(
                     f"run {place.session.run}: sf.gather got a task that was started elsewhere. "
                     "Give it the coroutines themselves: sf.gather(a(), b())"
@@ -98,7 +98,7 @@ async def map(  # noqa: A001 - the settled public name
 def _async_place(verb: str) -> Place:
     place = current.require_branch(verb)
     if isinstance(place.owner, int):
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: surefoot.aio's {verb}() inside a blocking workflow. "
                 f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
@@ -118,7 +118,7 @@ async def _side_by_side(
     ends = Ends(len(thunks))
     forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
-    place.session.branch_opens(scopes)
+    place.session.scopes.branch_opens(scopes)
 
     async def branch(index: int) -> None:
         me = asyncio.current_task()
@@ -130,7 +130,7 @@ async def _side_by_side(
             ends.errors[index] = error
         finally:
             ends.overrule(index, opened)
-            place.session.branch_ends(scopes[index].path, ends.errors[index])
+            place.session.scopes.branch_ends(scopes[index].path, ends.errors[index])
             current.reset(token)
             if tally is not None:
                 tally.ended(ends.errors[index])
@@ -169,7 +169,7 @@ async def _join(tasks: list[asyncio.Task[None]]) -> None:
 
 async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = "") -> Any:
     """Drive a waiting verb in a task. `address`: if it has taken one already."""
-    session = place.session
+    session = session_of(place)
     taken, address = bool(address), address or place.scope.coming(verb)
     cancellations.entering(place, address)
     if (cut := cancellations.recorded(place, address)) is not None:
@@ -178,7 +178,7 @@ async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = 
         await cancellations.again(place, address, cut)
     if (cut := cancellations.to_strike(place, address)) is not None:
         await cancellations.awaited(place, address, cut)
-    if session.limits:
+    if session.stops.limits:
         await drive_async.held(place, "" if taken else verb, address)
     answer: Any = None
     try:
@@ -254,15 +254,15 @@ async def ask(
 async def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
     place = _async_place("watch")
-    session = place.session
-    address, past = session.watch_begins(place)
+    session = session_of(place)
+    address, past = worldview.watch_begins(place)
     if past is not None:
         return None if past.value is None else session.decoded(past.value)
     try:
         seen = await drive_async.hop(worldview.watch, witness)
     except UsageError as error:
-        raise session.misused(error) from None
-    entry = session.sighted(place, address, seen)
+        raise session.stops.misused(error) from None
+    entry = worldview.sighted(place, address, seen)
     await drive_async.go_live(session)
     await drive_async.append(session, entry)
     return session.decoded(entry.value)
@@ -271,11 +271,11 @@ async def watch(witness: Any) -> Any:
 async def verify() -> None:
     """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
     place = _async_place("verify")
-    session = place.session
+    session = session_of(place)
     session.enter_verb(place)
     stop = await drive_async.verify(session)
     if stop is not None:
-        raise session.stopped(place, stop)
+        raise session.stops.stopped(place, stop)
 
 
 async def _deliver(run_id: str, name: str, value: Any, store: str | None = None) -> None:

@@ -418,7 +418,7 @@ class Worker:
                 ours = set(self._runs)
                 for session in self.runtime.driven():
                     if session.run in ours:
-                        session.hand_back()
+                        session.stops.hand_back()
                 self._idle.wait(min(left, 0.1))
             if self._runs:
                 log.warning(

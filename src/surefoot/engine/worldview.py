@@ -8,15 +8,18 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from surefoot.core import values
 from surefoot.core.choice import one_of
 from surefoot.core.command import Verify
-from surefoot.core.entry import Sight, Stop
+from surefoot.core.entry import Sight, Stop, WorldSeen
 from surefoot.core.expectation import UNSEEN, Drift, Expectation, Unseen
+from surefoot.core.history import Past, changed
 from surefoot.core.timer import Moment, after, remaining
-from surefoot.errors import UsageError
+from surefoot.engine.current import Place
+from surefoot.errors import UsageError, ValueRejected
 from surefoot.world.base import sight
 from surefoot.world.observing import distinct, observe_all
 from surefoot.world.observing import look as look_once
@@ -159,12 +162,36 @@ def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(distinct(watch))
 
 
-def looked_around(place: Any, begun: Moment) -> Generator[Verify, Stop | None, None]:
+def watch_begins(place: Place) -> tuple[str, Past | None]:
+    """`sf.watch`: seen once, then the same for ever."""
+    session = place.session
+    session.enter_verb(place)
+    address, past = session.recall(place, "watch")
+    if past is None:
+        session.stops.would_do("watch", address)
+    elif past.kind != "sight":
+        raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.watch()"))
+    return address, past
+
+
+def sighted(place: Place, address: str, seen: tuple[Any, Sight | str]) -> WorldSeen:
+    """From here on the run relies on what was seen."""
+    session, (value, found) = place.session, seen
+    if isinstance(found, str):
+        raise session.stops.stopped(place, unobservable(session.run, address, found))
+    try:
+        return WorldSeen((found,), address, value=Raw(values.encode(value)))
+    except ValueRejected as error:
+        where = f"run {session.run}, {address}: {error}"
+        raise session.stops.misused(ValueRejected(where, path=error.path)) from error
+
+
+def looked_around(place: Place, begun: Moment) -> Generator[Verify, Stop | None, None]:
     """After a long wait the world may have changed: it is looked at again before the run goes on."""
     if remaining(after(begun, LONG_WAIT_SECONDS), place.session.now()) < 0:
         stop = yield Verify()
         if stop is not None:
-            raise place.session.stopped(place, stop)
+            raise place.session.stops.stopped(place, stop)
 
 
 def here() -> str:

@@ -45,8 +45,10 @@ from surefoot.engine import (
     fallback,
     handle,
     journal,
+    losses,
     people,
     pruning,
+    replay,
     session,
     start,
     undoing,
@@ -415,27 +417,27 @@ def checkpoint_one_step_back() -> None:
 
 @engine
 def new_key_per_attempt() -> None:
-    session.Session._key = lambda self, address: uuid.uuid4().hex
+    replay.Replay.key_of = lambda self, address: uuid.uuid4().hex
 
 
 @engine
 def key_without_run_id() -> None:
-    session.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, "", segment, address)
+    replay.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, "", segment, address)
 
 
 @engine
 def key_without_segment() -> None:
-    session.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, run, 0, address)
+    replay.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, run, 0, address)
 
 
 @engine
 def fork_shares_keys() -> None:
     def key(self: Any, address: str) -> str:
-        created = self.state.created
-        run = (created.parent if created is not None else "") or self.run
-        return idempotency_key(self.namespace, run, self.state.segment, address)
+        created, run = self._state.created, self._state.run
+        namespace, parent = ("", "") if created is None else (created.namespace, created.parent)
+        return idempotency_key(namespace, parent or run, self._state.segment, address)
 
-    session.Session._key = key
+    replay.Replay.key_of = key
 
 
 def _seen_as(wrong: Callable[[Any], Any]) -> None:
@@ -558,12 +560,12 @@ def approval_reusable() -> None:
 
 @engine
 def no_approval_after_a_crash() -> None:
-    real = session.Session._supervises
+    real = people.supervises
 
-    def supervises(self: Any, spec: Any, address: str) -> bool:
-        return bool(real(self, spec, address)) and self.state.epoch < 2
+    def supervises(this: Any, spec: Any, address: str) -> bool:
+        return bool(real(this, spec, address)) and this.state.epoch < 2
 
-    session.Session._supervises = supervises
+    people.supervises = supervises
 
 
 @engine
@@ -579,13 +581,7 @@ def cancel_without_undo() -> None:
 @engine
 def blind_stretch_ignored() -> None:
     blindness.Blindness.covers = lambda self, address, recorded: False
-    real = session.Session._after_fallback
-
-    def after(self: Any, call: Any, past: Any) -> Any:
-        proven, _ = real(self, call, past)
-        return proven, None
-
-    session.Session._after_fallback = after
+    losses.suspected = lambda call, attempt: None
 
 
 @engine
@@ -743,9 +739,9 @@ def fail_is_retried() -> None:
 @engine
 def event_taken_twice() -> None:
     def take(self: Any, name: str) -> Any:
-        return next((event for event in self.state.events if event.name == name), None)
+        return next((event for event in self._state.events if event.name == name), None)
 
-    session.Session.take_event = take
+    replay.Replay.take_event = take
 
 
 @engine

@@ -201,7 +201,7 @@ def _before_this_run(session: Any, path: Path, target: str) -> Before:
     changes = _own_changes(session).get(os.fspath(path), ())
     content = _content(target) if found.kind == "large" and changes else found.content
     for past, left in changes:
-        if past.address not in session.matcher.asked and left == _fingerprint(found.kind, content or b""):
+        if past.address not in session.replay.matcher.asked and left == _fingerprint(found.kind, content or b""):
             # What was replaced is on record; where it is not, no wrong content shall be brought back.
             found = Before("unreadable") if past.before is None else session.decoded(past.before)
             content = found.content
@@ -218,7 +218,8 @@ def _own_changes(session: Any) -> dict[str, list[tuple[Past, str]]]:
     found = _changes.get(session)
     if found is None:
         found = _changes[session] = {}
-        for past in session.sent_back():
+        rewound = [past for past in list(session.state.calls.values()) if past.rewound]
+        for past in sorted(rewound, key=lambda past: past.first, reverse=True):
             name = past.address.rpartition("#")[0].rpartition("/")[2]
             args = session.decoded(past.args) if name in ("write_file", "delete_file") else None
             path, content = (args.get("path"), args.get("content", b"")) if isinstance(args, dict) else (None, None)

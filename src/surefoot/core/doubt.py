@@ -104,12 +104,16 @@ def open_questions(state: RunState) -> tuple[Stop, ...]:
         return tuple(left_behind(state.run, past) for past in state.in_doubt())
     if state.stops or state.status in ENDED:
         return state.stops
-    doubts = (
+    return (*open_doubts(state), *(unanswered(state.run, past) for past in state.questions()))
+
+
+def open_doubts(state: RunState) -> tuple[Stop, ...]:
+    """The effects in doubt that only a person can settle."""
+    return tuple(
         open_question(state.run, past, "it has no check")
         for past in state.in_doubt()
         if past.state is PastState.UNSTORABLE or past.policy == "ask"
     )
-    return (*doubts, *(unanswered(state.run, past) for past in state.questions()))
 
 
 def open_question(run: str, past: Past, why_now: str) -> Stop:

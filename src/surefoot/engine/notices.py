@@ -10,7 +10,6 @@ from surefoot.core.command import Pause
 from surefoot.core.entry import Stop
 from surefoot.core.masking import Mask
 from surefoot.core.timer import remaining
-from surefoot.engine.claim import Claim
 from surefoot.engine.clock import Clock
 from surefoot.engine.config import alert
 
@@ -18,11 +17,14 @@ _log = logging.getLogger("surefoot")
 
 
 class Notices:
-    def __init__(self, run: str, mask: Mask, clock: Clock, claim: Claim, earlier_stops: tuple[Stop, ...] = ()) -> None:
+    def __init__(
+        self, run: str, mask: Mask, clock: Clock, is_live: Callable[[], bool], earlier_stops: tuple[Stop, ...] = ()
+    ) -> None:
         self._run = run
         self._mask = mask
         self._clock = clock
-        self._claim = claim
+        self.is_live = is_live
+        """Whether what happens now is new, and not replayed."""
         self._untold: list[Callable[[], None]] = []
         """Alerts of what a replay has only passed: whoever was here first may have died before giving them."""
         self.earlier_stops = earlier_stops
@@ -34,15 +36,10 @@ class Notices:
         self.left_behind: dict[str, bool] = {}
         """Effects that failed in doubt, or that a saga could not undo; and whether people have been told of it."""
 
-    @property
-    def is_live(self) -> bool:
-        """Whether what happens now is new."""
-        return self._claim.live
-
     def tell(self, message: str, cures: Iterable[tuple[str, str]], *, kind: str) -> None:
         """Alert of it: at once, if it has just happened, and not at every replay; in the end, to be sure."""
         told = partial(alert, message, cures, run=self._run, kind=kind)
-        if self._claim.live:
+        if self.is_live():
             told()
         else:
             self._untold.append(told)

@@ -130,9 +130,8 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
         return None
     state, head = found
     driven = start.driven_elsewhere(runtime, state)
-    held, state.stops = state.stops, ()  # What stopped it under other code is asked anew.
-    doubts = tuple(stop for stop in doubt.open_questions(state) if stop.reason == "InDoubt")
-    in_doubt = () if driven else _revived(doubts, run, runtime.store.url)
+    # What stopped it under other code is asked anew.
+    in_doubt = () if driven else _revived(doubt.open_doubts(state), run, runtime.store.url)
     name = state.created.workflow if state.created else ""
     session = Rehearsal(runtime, state, head)
     definition: Definition | None = None
@@ -145,7 +144,7 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
             verdict = _Verdict(_blame(error), (error,))
     in_doubt += _revived(_suspected(session), run, runtime.store.url)
     if verdict.name in (GOES_ON, WAITS):
-        verdict = _held_up(verdict, in_doubt, _revived(_still_open(held), run, runtime.store.url))
+        verdict = _held_up(verdict, in_doubt, _revived(_still_open(state.stops), run, runtime.store.url))
     return Finding(
         run,
         verdict.name,

@@ -90,7 +90,7 @@ class Session:
         self.losses = Losses(state, self.whole, partial(evidence, runtime.store, run))
         self.flight = Flight(run)
         self.world = World(state, journal.folding)
-        self.notices = Notices(run, mask, clock, claim, state.stops)
+        self.notices = Notices(run, mask, clock, lambda: claim.live, state.stops)
 
     def claimed(self) -> None:
         self.claim.live = True

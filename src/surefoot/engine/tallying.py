@@ -45,5 +45,5 @@ class Tally:
             self._session.notices.told_map = None
 
     def _note(self) -> None:
-        if self._session.notices.is_live and not self._session.dry:
+        if self._session.notices.is_live() and not self._session.dry:
             self._session.record(Progressed(ITEMS_DONE, float(self._done), float(self._total), NOTE))

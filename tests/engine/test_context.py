@@ -39,7 +39,7 @@ from surefoot.testing.clock import FastClock
 from tests.folded import folded
 
 BEGUN = RunCreated("wf", Raw(b"{}"), "d"), RunAdopted("w", "h", 1, "c")
-MEMBERS = {name for name in vars(Context) if not name.startswith("_")}
+MEMBERS = {name for name in {**vars(Context), **Context.__annotations__} if not name.startswith("_")}
 
 
 class StandIn:

@@ -12,7 +12,7 @@ from enum import Enum
 
 from msgspec import Raw, Struct
 
-from surefoot.core.entry import Due, EffectLandedLate, Kept, RunAdopted, Stop, Value
+from surefoot.core.entry import Due, EffectLandedLate, RunAdopted, Stop, Value
 from surefoot.errors import Stopped
 
 _TAKEN_OUT, _MOST_TAKEN_OUT = "taken out, this run only?", 3
@@ -126,15 +126,6 @@ class Past(Struct, frozen=True, gc=False):
         return self.kind == "timer" and self.state is PastState.OPEN and name == "timeout"
 
 
-def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop | None:
-    """Why a recorded call is not the one that is asked for now; None if it is."""
-    if past.kind != kind:
-        return changed(run, past.address, f"recorded as {past.kind}", f"asked for as {kind}")
-    if past.digest and past.digest != digest:
-        return changed(run, past.address, _text(past.args), _text(args))
-    return None
-
-
 def no_longer_asked(
     run: str, pasts: list[Past], in_use: frozenset[str] = frozenset(), unknown: frozenset[str] = frozenset()
 ) -> Stop:
@@ -227,10 +218,3 @@ def changed(run: str, address: str, recorded: str, asked: str) -> Stop:
         f"run {run}, {address}: the code no longer matches the journal.\n  recorded: {recorded}\n  asked now: {asked}"
     )
     return Stop("CodeChanged", message, address, {"recorded": recorded, "asked": asked}, cures(run))
-
-
-def _text(raw: Value | bytes | None) -> str:
-    if isinstance(raw, Kept):
-        return f"{raw.reference.size} bytes with SHA-256 {raw.reference.digest.hex()}"
-    text = bytes(raw or b"").decode("utf-8", "replace")
-    return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"

@@ -47,7 +47,7 @@ from surefoot.engine.current import Inside, Place
 from surefoot.engine.deeds import note
 from surefoot.engine.defaults import hides
 from surefoot.engine.meters import meters
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.spec import Args, CallSpec, Kwargs
 from surefoot.engine.tracing import traced
 from surefoot.engine.worldview import checked_witnesses, observe
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError, ValueRejected
@@ -70,7 +70,7 @@ class Attempt:
     )  # fmt: skip
 
     def __init__(
-        self, session: Session, place: Place, spec: CallSpec, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any],
+        self, session: Session, place: Place, spec: CallSpec, call: Call, args: Args, kwargs: Kwargs,
         past: Past | None, program: Program, *, supervised: bool = False,
     ) -> None:  # fmt: skip
         self.supervised = supervised
@@ -111,7 +111,7 @@ class Attempt:
         past = self.session.state.calls.get(self.call.address)
         return past is not None and past.visited != self._visited
 
-    def own(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def own(self) -> tuple[Args, Kwargs]:
         """The arguments for user code, as they were recorded: whoever had them before may have changed them."""
         call = self.call
         if self._untouched and not hides(call.args):

@@ -27,60 +27,37 @@ if TYPE_CHECKING:
     from surefoot.engine.replay import Replay
     from surefoot.engine.runtime import Runtime
     from surefoot.engine.scopes import Scopes
-    from surefoot.engine.spec import CallSpec
+    from surefoot.engine.spec import Args, CallSpec, Kwargs
     from surefoot.engine.stops import Stops
 
 
 class Context(Protocol):
     """Eight facts, four parts, nine acts."""
 
-    @property
-    def run(self) -> str:
-        """The id of the run."""
-
-    @property
-    def state(self) -> RunState:
-        """What the run has been through, folded from its journal. To be read, never to be changed."""
-
-    @property
-    def runtime(self) -> Runtime:
-        """The store, in which child runs are started and to which events are sent; and its observer."""
-
-    @property
-    def clock(self) -> Clock:
-        """Time and luck, which verbs record."""
-
-    @property
-    def mask(self) -> Mask:
-        """The secrets that may be in no text that is recorded or shown."""
-
-    @property
-    def dry(self) -> bool:
-        """Whether the code is only replayed: nothing is executed, and nothing recorded."""
-
-    @property
-    def wait_seconds(self) -> float:
-        """How long a verb waits for an answer or an event before it stops."""
-
-    @property
-    def approve(self) -> str:
-        """Which effects a person has to agree to, as the workflow says."""
-
-    @property
-    def stops(self) -> Stops:
-        """Who has stopped where. A verb that cannot go on says so here."""
-
-    @property
-    def replay(self) -> Replay:
-        """What is on record, and what of it the code has asked for."""
-
-    @property
-    def scopes(self) -> Scopes:
-        """Branches and tasks that are open side by side."""
-
-    @property
-    def notices(self) -> Notices:
-        """What people were told."""
+    run: str
+    """The id of the run."""
+    state: RunState
+    """What the run has been through, folded from its journal. To be read, never to be changed."""
+    runtime: Runtime
+    """The store, in which child runs are started and to which events are sent; and its observer."""
+    clock: Clock
+    """Time and luck, which verbs record."""
+    mask: Mask
+    """The secrets that may be in no text that is recorded or shown."""
+    dry: bool
+    """Whether the code is only replayed: nothing is executed, and nothing recorded."""
+    wait_seconds: float
+    """How long a verb waits for an answer or an event before it stops."""
+    approve: str
+    """Which effects a person has to agree to, as the workflow says."""
+    stops: Stops
+    """Who has stopped where. A verb that cannot go on says so here."""
+    replay: Replay
+    """What is on record, and what of it the code has asked for."""
+    scopes: Scopes
+    """Branches and tasks that are open side by side."""
+    notices: Notices
+    """What people were told."""
 
     def now(self) -> Moment:
         """The moment by which timers and limits are reckoned."""
@@ -88,7 +65,7 @@ class Context(Protocol):
     def enter_verb(self, place: Place) -> None:
         """Every verb begins with it: refused where the run has stopped, or by a stranger."""
 
-    def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
+    def begin(self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
         """A step or an effect is called: what the journal answers, or the attempt that has to be made."""
 
     def finish(self, place: Place, ending: Ending) -> Any:

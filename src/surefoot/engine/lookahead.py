@@ -20,7 +20,7 @@ from surefoot.engine import gate, people, placeholder
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.current import Place
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.spec import Args, CallSpec, Kwargs
 from surefoot.store.contract import Head
 
 NOT_KNOWN: Final = Raw(b'"not known yet"')
@@ -52,7 +52,7 @@ class Lookahead(gate.Rehearsal):
 
     # -- calls that have not been made --------------------------------------------------------------
 
-    def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
+    def begin(self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
         if not self.passed:
             return super().begin(place, spec, args, kwargs)
         try:
@@ -62,7 +62,7 @@ class Lookahead(gate.Rehearsal):
             return self._with_unknown_arguments(place, spec)
 
     def _begin(
-        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any],
+        self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs,
         raw_args: bytes, digest: str, past: Past | None,
     ) -> Ending | Attempt:  # fmt: skip
         known = past is not None and recorded_ending(past) is not None

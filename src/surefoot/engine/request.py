@@ -8,7 +8,7 @@ recorded, secrets and what `ignore=` names, comes from the code as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Raw, Struct
 
@@ -22,7 +22,7 @@ from surefoot.engine.defaults import Gone, Unrepeatable, hides
 
 if TYPE_CHECKING:
     from surefoot.engine.session import Session
-    from surefoot.engine.spec import CallSpec
+    from surefoot.engine.spec import Args, CallSpec, Kwargs
 
 _UNDER_WAY = frozenset({PastState.IN_DOUBT, PastState.RETRYING, PastState.UNSTORABLE})
 
@@ -33,7 +33,7 @@ class Request(Struct, frozen=True):
     defaults: Raw = NOTHING
 
 
-def as_asked(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], raw: bytes, digest: str) -> Request:
+def as_asked(spec: CallSpec, args: Args, kwargs: Kwargs, raw: bytes, digest: str) -> Request:
     """As the code asks for it now. Of a step no defaults are recorded: what it did is its result."""
     return Request(Raw(raw), digest, spec.binder.left_out(args, kwargs) if spec.kind == "effect" else NOTHING)
 
@@ -78,7 +78,7 @@ def cannot_be_repeated(run: str, address: str, why: Unrepeatable) -> Stop:
     return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, (helps, *cures(run)))
 
 
-def encoded(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], mask: Mask) -> tuple[bytes, str]:
+def encoded(spec: CallSpec, args: Args, kwargs: Kwargs, mask: Mask) -> tuple[bytes, str]:
     """The arguments as they are recorded, and the digest of those that are compared. The mask learns their secrets."""
     bound = spec.binder.bind(args, kwargs)
     raw, digest = values.encode_args(bound)

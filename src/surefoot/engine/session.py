@@ -47,7 +47,7 @@ from surefoot.engine.request import Request, as_asked, cannot_be_repeated, encod
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.scopes import Scopes
 from surefoot.engine.signals import CancelSignal
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.spec import Args, CallSpec, Kwargs
 from surefoot.engine.stops import Stops
 from surefoot.engine.world import World
 from surefoot.engine.worldview import OnDrift
@@ -129,7 +129,7 @@ class Session:
             )
         place.require_owner()
 
-    def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
+    def begin(self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
         """What the journal answers; or else the attempt that has to be made."""
         self.enter_verb(place)
         if spec.kind == "effect" and self.fence.origins.setdefault(spec.name, spec.origin) != spec.origin:
@@ -156,9 +156,7 @@ class Session:
                 self.lookup.count(place, past)
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
-    def begin_at(
-        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Ending | Attempt:
+    def begin_at(self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
         """A call that belongs to another one, and has its address from there."""
         raw_args, digest = self._encoded(address, spec, args, kwargs)
         past = self.state.calls.get(address)
@@ -169,9 +167,7 @@ class Session:
                 return Halted(other_arguments(self.run, past, past.address, spec.name, shown, raw_args))
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
-    def is_cut_off_there(
-        self, place: Place, past: Past, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> bool:
+    def is_cut_off_there(self, place: Place, past: Past, spec: CallSpec, args: Args, kwargs: Kwargs) -> bool:
         """Whether a call comes to where this one was cut off, so that it is cut off again: also a step with other arguments,
         since it gave nothing. A step that was put in front is none: it is on record by itself, or what was done before the
         other one was cut off is yet to come.
@@ -182,9 +178,7 @@ class Session:
             return True
         return not (matcher.has_other(asked, past) or self.backlog.is_behind(place, past.first, past.address))
 
-    def require_same(
-        self, place: Place, past: Past, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def require_same(self, place: Place, past: Past, spec: CallSpec, args: Args, kwargs: Kwargs) -> None:
         """An effect that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
         raw, digest = self._encoded(past.address, spec, args, kwargs)
         address = f"{place.scope.path}{spec.name}#{place.scope.count(spec.name)}"
@@ -195,9 +189,7 @@ class Session:
         elif isinstance(found, Changed):
             raise self.stops.stopped(place, self.lookup.other_call(past, asked, is_cut_off=True))
 
-    def _encoded(
-        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[bytes, str]:
+    def _encoded(self, address: str, spec: CallSpec, args: Args, kwargs: Kwargs) -> tuple[bytes, str]:
         try:
             return encoded(spec, args, kwargs, self.mask)
         except ValueRejected as error:
@@ -205,7 +197,7 @@ class Session:
             raise self.stops.misused(ValueRejected(where, path=error.path)) from error
 
     def _begin(
-        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any],
+        self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs,
         raw_args: bytes, digest: str, past: Past | None,
     ) -> Ending | Attempt:  # fmt: skip
         if past is not None:
@@ -258,9 +250,9 @@ class Session:
         return Attempt(self, place, spec, call, args, kwargs, past, lost or program, supervised=supervised)
 
     def _own(
-        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request, *,
+        self, address: str, spec: CallSpec, args: Args, kwargs: Kwargs, request: Request, *,
         recorded: bool,
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
+    ) -> tuple[Args, Kwargs]:  # fmt: skip
         """Now, and not when it is to be executed: what cannot be read back is found before there is an intent."""
         try:
             return spec.own(args, kwargs, request.args, request.defaults, recorded=recorded)

@@ -43,11 +43,12 @@ from surefoot.core.programs.landing import GONE, Fate
 from surefoot.core.state import DOUBTFUL
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine import late
+from surefoot.engine.context import Args, Kwargs
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.deeds import note
 from surefoot.engine.defaults import hides
 from surefoot.engine.meters import meters
-from surefoot.engine.spec import Args, CallSpec, Kwargs
+from surefoot.engine.spec import CallSpec
 from surefoot.engine.tracing import traced
 from surefoot.engine.worldview import checked_witnesses, observe
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError, ValueRejected

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from surefoot.engine.replay import Replay
     from surefoot.engine.runtime import Runtime
     from surefoot.engine.scopes import Scopes
-    from surefoot.engine.spec import Args, CallSpec, Kwargs
+    from surefoot.engine.spec import CallSpec
     from surefoot.engine.stops import Stops
+
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+"""What a function is called with."""
 
 
 class Context(Protocol):

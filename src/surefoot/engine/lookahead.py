@@ -18,9 +18,10 @@ from surefoot.core.matching import CHILD, Learned
 from surefoot.core.state import RunState
 from surefoot.engine import gate, people, placeholder
 from surefoot.engine.attempt import Attempt, recorded_ending
+from surefoot.engine.context import Args, Kwargs
 from surefoot.engine.current import Place
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.spec import Args, CallSpec, Kwargs
+from surefoot.engine.spec import CallSpec
 from surefoot.store.contract import Head
 
 NOT_KNOWN: Final = Raw(b'"not known yet"')

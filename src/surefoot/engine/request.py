@@ -18,11 +18,12 @@ from surefoot.core.history import Past, PastState, cures
 from surefoot.core.masking import FEW, MANY, Mask, secrets_in
 from surefoot.core.matching import is_child
 from surefoot.core.members import changed_members
+from surefoot.engine.context import Args, Kwargs
 from surefoot.engine.defaults import Gone, Unrepeatable, hides
 
 if TYPE_CHECKING:
     from surefoot.engine.session import Session
-    from surefoot.engine.spec import Args, CallSpec, Kwargs
+    from surefoot.engine.spec import CallSpec
 
 _UNDER_WAY = frozenset({PastState.IN_DOUBT, PastState.RETRYING, PastState.UNSTORABLE})
 

@@ -30,6 +30,7 @@ from surefoot.engine import late, moving, originals, origins, people
 from surefoot.engine.attempt import Attempt, recorded_ending
 from surefoot.engine.claim import Claim
 from surefoot.engine.config import settings
+from surefoot.engine.context import Args, Kwargs
 from surefoot.engine.current import Place
 from surefoot.engine.defaults import Gone, Unrepeatable
 from surefoot.engine.fence import Fence
@@ -47,7 +48,7 @@ from surefoot.engine.request import Request, as_asked, cannot_be_repeated, encod
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.scopes import Scopes
 from surefoot.engine.signals import CancelSignal
-from surefoot.engine.spec import Args, CallSpec, Kwargs
+from surefoot.engine.spec import CallSpec
 from surefoot.engine.stops import Stops
 from surefoot.engine.world import World
 from surefoot.engine.worldview import OnDrift

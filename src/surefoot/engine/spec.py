@@ -27,10 +27,6 @@ from surefoot.engine.identity import origin_of
 from surefoot.errors import UsageError
 from surefoot.world.observing import distinct
 
-Args = tuple[Any, ...]
-Kwargs = dict[str, Any]
-"""What a function is called with."""
-
 ON_CRASH = ("ask", "retry", "check", "fail")
 ON_CHANGE = ("auto", "keep", "rerun", "stop")
 _undoable: set[str] = set()
@@ -51,7 +47,7 @@ def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], dict[str, Raw]]:
     return {name: values.again(form) for name, form in forms.items() if name not in hidden}, hidden
 
 
-def _takes(signature: inspect.Signature, args: Args, kwargs: Kwargs) -> bool:
+def _takes(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     try:
         signature.bind(*args, **kwargs)
     except TypeError:
@@ -97,7 +93,7 @@ class Binder:
         if unknown:
             raise UsageError(f"{self._called}: {option}={names!r} names no parameter of it: {', '.join(unknown)}")
 
-    def bind(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The ordinary case by zipping names; everything else, and every TypeError, by Python's own rules."""
         if not kwargs and len(args) == self._plain:
             return dict(zip(self._names, args, strict=False))
@@ -112,7 +108,7 @@ class Binder:
             bound.pop(name, None)
         return bound
 
-    def _bound(self, args: Args, kwargs: Kwargs, *, partial: bool = False) -> inspect.BoundArguments:
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, partial: bool = False) -> inspect.BoundArguments:
         """By Python's rules: `**` takes a keyword with the name of a positional-only parameter. Older `inspect` refuses it."""
         bind = self._signature.bind_partial if partial else self._signature.bind
         if not self._named_rest or self._by_position.isdisjoint(kwargs):
@@ -122,11 +118,13 @@ class Binder:
         found.arguments[self._named_rest] = rest
         return found
 
-    def left_out(self, args: Args, kwargs: Kwargs) -> Raw:
+    def left_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Raw:
         """The defaults in force for what these arguments leave out, as they are recorded."""
         return self.defaults.left_out(self._names, self._keywords, args, kwargs)
 
-    def with_defaults(self, args: Args, kwargs: Kwargs, recorded: Raw | bytes) -> tuple[Args, Kwargs]:
+    def with_defaults(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: Raw | bytes
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call, with the recorded defaults wherever the code has others by now."""
         others = self.defaults.others(recorded, {*self._names[: len(args)], *self._keywords.intersection(kwargs)})
         if not others:
@@ -139,8 +137,8 @@ class Binder:
         return bound.args, bound.kwargs
 
     def repeating(
-        self, args: Args, kwargs: Kwargs, recorded: dict[str, Any], hidden: dict[str, Raw]
-    ) -> tuple[Args, Kwargs]:
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any], hidden: dict[str, Raw]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call on record. Only what was not recorded, secrets and what `ignore=` names, is as it is passed now."""
         passed = self._bound(args, kwargs, partial=True).arguments
         if hidden:
@@ -162,7 +160,9 @@ class Binder:
             found[now] = passed[now] if now in self._ignore else completed(name, form, passed[now])
         return found
 
-    def with_recorded(self, args: Args, kwargs: Kwargs, recorded: dict[str, Any]) -> tuple[Args, Kwargs]:
+    def with_recorded(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call with what is recorded of it; what `ignore=` names is not recorded, and passed on."""
         fixed = [recorded.get(name, value) for name, value in zip(self._names, args, strict=False)]
         rest = args[len(self._names) :]
@@ -174,7 +174,7 @@ class Binder:
         }
         return tuple(fixed), named
 
-    def ordered(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def ordered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same arguments, by position wherever that can be, defaults included.
 
         For a companion (check, undo, touches=) that takes the same arguments, perhaps under other names.
@@ -183,7 +183,7 @@ class Binder:
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
-    def some_of(self, fn: Any, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def some_of(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What a function in `touches=` gets of these arguments, which are `ordered`: not all say what is touched.
 
         Those that it names, if all its names are the effect's own; else as many as it takes, by position.
@@ -216,12 +216,12 @@ class Binder:
     def names(self) -> frozenset[str]:
         return frozenset(self._signature.parameters)
 
-    def example(self) -> tuple[Args, Kwargs]:
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments as a companion gets them, to see whether it takes them."""
         named = {p.name: None for p in self._signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
         return (None,) * len(self._names), named
 
-    def call_with(self, bound: dict[str, Any]) -> tuple[Args, Kwargs]:
+    def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments that bind to the same again."""
         unknown = [name for name in bound if name not in self._signature.parameters]
         if unknown or not self._required <= bound.keys():
@@ -378,9 +378,9 @@ class CallSpec:
         return self.undo
 
     def own(
-        self, args: Args, kwargs: Kwargs, raw: Raw | bytes, defaults: Raw | bytes = NOTHING, *,
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], raw: Raw | bytes, defaults: Raw | bytes = NOTHING, *,
         recorded: bool = False,
-    ) -> tuple[Args, Kwargs]:  # fmt: skip
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
         """What user code is called with: a copy of what is recorded, and the defaults that are. `recorded`: it is an
         earlier call that is on record, and what is passed now may be something else.
 
@@ -396,14 +396,18 @@ class CallSpec:
             args, kwargs = self.binder.with_recorded(args, kwargs, values.again(raw))
         return (args, kwargs) if defaults is NOTHING else self.binder.with_defaults(args, kwargs, defaults)
 
-    def undoing(self, args: Args, kwargs: Kwargs, result: Any) -> tuple[Args, Kwargs]:
+    def undoing(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What the undo of a call with these arguments is called with."""
         return self._with_result(*self.binder.ordered(args, kwargs), result)
 
-    def _with_result(self, args: Args, kwargs: Kwargs, result: Any) -> tuple[Args, Kwargs]:
+    def _with_result(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (args, {**kwargs, "result": result}) if self._result_by_name else ((*args, result), kwargs)
 
-    def touched_by(self, args: Args, kwargs: Kwargs) -> list[Any]:
+    def touched_by(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The witnesses of what a call with these arguments touches. An undo touches what its effect does."""
         if self.undoes is not None:
             effect = self.undoes
@@ -412,11 +416,13 @@ class CallSpec:
         args, kwargs = self.binder.ordered(args, kwargs)
         return [self._asked(one, args, kwargs) if inspect.isfunction(one) else one for one in self.touches]
 
-    def _asked(self, touched: Any, args: Args, kwargs: Kwargs) -> Any:
+    def _asked(self, touched: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = self.binder.some_of(touched, args, kwargs)
         return touched(*args, **kwargs)
 
-    def _require_companion(self, fn: Callable[..., Any], what: str, args: Args, kwargs: Kwargs) -> None:
+    def _require_companion(
+        self, fn: Callable[..., Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         """Whether it can be called with these. Found when decorated, not at night when it is needed."""
         require_function(fn, f"effect {self.name}: its {what}")
         if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(self.fn):
@@ -428,7 +434,7 @@ class CallSpec:
                 f"effect {self.name}: its {what} takes the effect's own arguments{extra}, {mine}; this one takes {theirs}"
             )
 
-    def stray(self, args: Args, kwargs: Kwargs) -> Any:
+    def stray(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called where there is no run: just the function, unless that would hide an effect from a run."""
         if current.driven.count:
             if self.kind == "effect":
@@ -447,7 +453,7 @@ class CallSpec:
                 )
         return self.fn(*args, **kwargs)
 
-    def nested(self, place: Any, args: Args, kwargs: Kwargs) -> Any:
+    def nested(self, place: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called inside another call, whose record covers it; an effect must have one of its own."""
         if place is not current.OUTSIDE and self.kind == "effect":
             inside = place.inside

@@ -15,6 +15,7 @@ from surefoot.core.command import Done, Ending, Failed
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.programs.calls import Call
 from surefoot.core.state import was_in_doubt
+from surefoot.engine.context import Context
 from surefoot.engine.current import Place
 from surefoot.engine.defaults import Unrepeatable
 from surefoot.engine.repeating import another_undo
@@ -87,7 +88,7 @@ def note(
         line.deeds.append(Deed(address, spec, args, kwargs, result, stop=stop))
 
 
-def _recorded(session: Any, address: str, ending: Done) -> tuple[Raw | None, Raw]:
+def _recorded(session: Context, address: str, ending: Done) -> tuple[Raw | None, Raw]:
     """What the journal says that it was called with."""
     past = session.state.calls.get(address)
     if past is None or past.value is not ending.raw:

@@ -130,7 +130,7 @@ class Fence:
 
     # -- what a rehearsal has not heard -------------------------------------------------------------------
 
-    def is_unheard(self, past: Past) -> bool:
+    def was_hidden(self, past: Past) -> bool:
         """Whether a call that is new hid this one from the rehearsal: nobody knows yet if a later one is the recorded."""
         is_behind_news = self.may_hear_again and self._claim.advanced
         return is_behind_news and past.address not in self._replay.matcher.learned.asked

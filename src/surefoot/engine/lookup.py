@@ -97,7 +97,7 @@ class Lookup:
         match found:
             case Same(past):
                 return past.address, past
-            case Kept(past, matching.ACTED_ON) | Rerun(past, True) if fence.is_unheard(past):
+            case Kept(past, matching.ACTED_ON) | Rerun(past, True) if fence.was_hidden(past):
                 raise self._hear_again(place)
             case Kept(past, matching.NOTED) if is_removed(past):
                 return Halted(self.other_call(past, asked))  # Not the one that is left, perhaps: somebody has to say.

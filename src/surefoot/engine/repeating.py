@@ -15,13 +15,13 @@ from surefoot.core.history import Past, PastState, cures
 from surefoot.core.members import changed_members
 
 if TYPE_CHECKING:
-    from surefoot.engine.session import Session
+    from surefoot.engine.context import Context
     from surefoot.engine.spec import CallSpec
 
 _UNDER_ITS_KEY = frozenset({PastState.IN_DOUBT, PastState.RETRYING})
 
 
-def another_request(session: Session, past: Past, spec: CallSpec) -> Stop | None:
+def another_request(session: Context, past: Past, spec: CallSpec) -> Stop | None:
     """Why an effect that was begun is not tried again, nor looked for: enums in its arguments have other values now."""
     if past.kind != "effect" or past.args is None or past.state not in _UNDER_ITS_KEY:
         return None
@@ -60,5 +60,5 @@ def _old_value(run: str) -> tuple[str, str]:
     return "the old value?", f"put it back and run {shlex.quote(run)} again"
 
 
-def _changed(session: Session, part: Value) -> list[str]:
+def _changed(session: Context, part: Value) -> list[str]:
     return changed_members(session.whole(part))

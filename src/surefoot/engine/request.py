@@ -18,11 +18,10 @@ from surefoot.core.history import Past, PastState, cures
 from surefoot.core.masking import FEW, MANY, Mask, secrets_in
 from surefoot.core.matching import is_child
 from surefoot.core.members import changed_members
-from surefoot.engine.context import Args, Kwargs
+from surefoot.engine.context import Args, Context, Kwargs
 from surefoot.engine.defaults import Gone, Unrepeatable, hides
 
 if TYPE_CHECKING:
-    from surefoot.engine.session import Session
     from surefoot.engine.spec import CallSpec
 
 _UNDER_WAY = frozenset({PastState.IN_DOUBT, PastState.RETRYING, PastState.UNSTORABLE})
@@ -39,7 +38,7 @@ def as_asked(spec: CallSpec, args: Args, kwargs: Kwargs, raw: bytes, digest: str
     return Request(Raw(raw), digest, spec.binder.left_out(args, kwargs) if spec.kind == "effect" else NOTHING)
 
 
-def repeated(session: Session, past: Past, request: Request) -> Request:
+def repeated(session: Context, past: Past, request: Request) -> Request:
     """The one on record, if this call goes on with it; else the one the code asks for now."""
     if past.args is None or not (_goes_on(past, request.digest) if past.kind == "effect" else is_child(past)):
         return request
@@ -60,7 +59,7 @@ def _goes_on(past: Past, digest: str) -> bool:
     return past.state in _UNDER_WAY or (past.state is PastState.CLEARED and made_with == digest)
 
 
-def recorded_defaults(session: Session, past: Past) -> Raw:
+def recorded_defaults(session: Context, past: Past) -> Raw:
     return NOTHING if past.defaults is None else session.whole(past.defaults)
 
 

@@ -8,9 +8,10 @@ by them, nothing replays them, and a process that only replays makes none. One m
 from __future__ import annotations
 
 import threading
-from typing import Any, Final
+from typing import Final
 
 from surefoot.core.entry import ITEMS_DONE, Progressed
+from surefoot.engine.context import Context
 
 TICKS: Final = 20
 NOTE: Final = "items of sf.map"
@@ -19,7 +20,7 @@ NOTE: Final = "items of sf.map"
 class Tally:
     """Counts the branches of one map that have ended."""
 
-    def __init__(self, session: Any, total: int) -> None:
+    def __init__(self, session: Context, total: int) -> None:
         self._session = session
         self._total = total
         self._done = 0

@@ -123,7 +123,7 @@ def step_behind_its_effects_kept() -> None:
 @engine
 def hidden_step_not_heard_again() -> None:
     """What a new call hid from the rehearsal is decided without one."""
-    Fence.is_unheard = lambda self, past: False
+    Fence.was_hidden = lambda self, past: False
 
 
 @engine

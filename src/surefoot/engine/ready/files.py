@@ -24,6 +24,7 @@ from surefoot.core.entry import ABSENT, ValueNoted
 from surefoot.core.history import Past
 from surefoot.core.verdict import Verdict, happened, not_happened
 from surefoot.engine import current
+from surefoot.engine.context import Context
 from surefoot.engine.workflow import effect
 from surefoot.errors import Fatal, UsageError
 from surefoot.world.base import NotObservable, Witness
@@ -195,7 +196,7 @@ def _noted(name: str, path: Path, target: str) -> Before:
     return session.note(place, f"{name}.before", lambda: _before_this_run(session, path, target), ValueNoted)  # type: ignore[no-any-return]
 
 
-def _before_this_run(session: Any, path: Path, target: str) -> Before:
+def _before_this_run(session: Context, path: Path, target: str) -> Before:
     """What is there; or, if the run itself has left it so and was sent back since, what was there before that."""
     found = _before(target)
     changes = _own_changes(session).get(os.fspath(path), ())

@@ -14,8 +14,8 @@ import pytest
 import surefoot as sf
 import surefoot.aio
 from surefoot.core.entry import CancelRequested
-from surefoot.engine import config, journal, queues
-from surefoot.engine import worker as worker_module
+from surefoot.engine import config, journal
+from surefoot.engine.worker import queues, search
 from surefoot.store.contract import Append
 from tests.working import ended, kinds, wait_until
 
@@ -668,7 +668,7 @@ def _refusing(error):
 
 def test_worker_that_has_seen_everything_looks_no_more_because_a_run_ended(store, gate, monkeypatch):
     """Two hundred runs that end would be two hundred searches, each as dear as several steps."""
-    monkeypatch.setattr(worker_module, "POLL_SECONDS", 600.0)
+    monkeypatch.setattr(search, "POLL_SECONDS", 600.0)
     monkeypatch.setattr(queues, "_declared", {})  # the end of a run may let in another of a queue with limits
     for n in range(4):
         holding.start(f"s{n}", n)
@@ -677,9 +677,9 @@ def test_worker_that_has_seen_everything_looks_no_more_because_a_run_ended(store
         monkeypatch.setattr(worker.runtime.store, "reserve", lambda wanted: looks.append(wanted) or reserve(wanted))
         for _ in range(4):
             assert _entered.acquire(timeout=30)
-        wait_until(lambda: not worker._more)
+        wait_until(lambda: not worker._server._more)
         doubling.start("last", 1).result(timeout=30)
-        wait_until(lambda: not worker._more)  # it may look once more for what came with the last one
+        wait_until(lambda: not worker._server._more)  # it may look once more for what came with the last one
         before = len(looks)
         gate.set()
         wait_until(ended("s0", "s1", "s2", "s3"))

@@ -24,7 +24,7 @@ from surefoot.errors import SurefootError, UsageError
 from surefoot.view import text
 
 if TYPE_CHECKING:
-    from surefoot.engine.worker import Worker
+    from surefoot.engine.worker.worker import Worker
 
 CUT_OFF = 1
 """Not everything in flight came to its end."""
@@ -85,7 +85,7 @@ def worker(
 def _worker(settings: Settings, app: str, concurrency: int, queues: tuple[str, ...], grace: str) -> Worker:
     from surefoot.cli import code
     from surefoot.engine.registry import registry
-    from surefoot.engine.worker import Worker
+    from surefoot.engine.worker.worker import Worker
 
     if ":" in app:
         raise UsageError(f"{app!r}: a worker drives all workflows of a module. Write {app.partition(':')[0]}.")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from surefoot.core import reshaping
 from surefoot.core.choice import one_of
 from surefoot.core.timer import Duration, seconds
+from surefoot.engine import engines
 from surefoot.engine.alerts import Alert, Sink
 from surefoot.engine.meters import meters
 from surefoot.engine.pasting import DEFAULT_STORE, at
@@ -53,6 +54,7 @@ def configure(
     on_change: str | None = None,
     rerun_limit: int | None = None,
     in_flight: Duration | None = None,
+    engine: str | None = None,
 ) -> None:
     """Set how this process works. What is not given stays as it is.
 
@@ -63,7 +65,8 @@ def configure(
 
     `on_change` says what happens to recorded steps that changed code asks for with other arguments, unless they say it
     themselves; `rerun_limit`, how many of them may run again before a person is asked. `in_flight` is the time for which
-    a call that was cut off may still be on its way: so long its check's "not happened" is not believed.
+    a call that was cut off may still be on its way: so long its check's "not happened" is not believed. `engine` says who
+    drives runs: `"embedded:"`, surefoot's own workers, is the default.
     """
     if on_change is not None:
         settings.on_change = checked_on_change(on_change, "sf.configure") or settings.on_change
@@ -75,6 +78,8 @@ def configure(
         settings.on_corruption = checked_policy(on_corruption)
     if alerts is not None:
         settings.alerts = _checked_sinks(alerts)
+    if engine is not None:
+        engines.configure(engine)
     if store is not None:
         settings.store = store
     if namespace is not None:
@@ -126,6 +131,7 @@ def store_url(given: str | None = None) -> str:
 
 def runtime(url: str | None = None, *, create: bool) -> Runtime:
     """The open store. Only verbs that write may create one, and they say so."""
+    engines.opened()  # An engine that does not exist is refused now, and not after something was written.
     where = store_url(url)
     if not backend_of(where).durable and where not in _warned:
         _warned.add(where)

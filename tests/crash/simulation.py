@@ -172,7 +172,7 @@ class SimStore:
             raise Dead
         if self._failed:
             raise StoreUnavailable("this handle was given up. Open the store again.")
-        fault = process.schedule.fault(process, writes=name in ("append", "rewrite"))
+        fault = process.schedule.fault(process, writes=name in ("append", "rewrite_together"))
         if fault in ("taken-over", "passed-by", "visited"):
             process.schedule.meanwhile(process, fault)
         if fault == "dies-before":

@@ -71,9 +71,12 @@ def after_failure(settings: Settings, run_id: str) -> tuple[standing.Cure, ...]:
 
 def report(settings: Settings, run: Run, recorded: dict[str, Any], sentence: str, *, app: str | None = None) -> None:
     """What was recorded, what is still open, and the command that resumes."""
+    from surefoot.engine import engines
+
     state, driven = look(run)
     told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
-    resume = "" if state.status in ENDED or state.stops or driven else resume_command(settings, run.id, app)
+    goes_on = driven or engines.bell().drives
+    resume = "" if state.status in ENDED or state.stops or goes_on else resume_command(settings, run.id, app)
     if settings.json:
         open_ = [{"type": one.type, "address": one.address, "message": one.message} for one in told.reasons]
         output.say_json({"recorded": recorded, "status": state.status, "open": open_, "resume": resume})

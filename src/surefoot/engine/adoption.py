@@ -15,7 +15,7 @@ from msgspec import Struct
 from surefoot.core.entry import FellBack, StoreAdopted
 from surefoot.core.seal import GENESIS, Sealer
 from surefoot.core.state import ENDED
-from surefoot.engine import config, fallback, journal
+from surefoot.engine import bell, config, fallback, journal
 from surefoot.engine.clock import Clock
 from surefoot.errors import JournalCorrupt, StoreUnavailable
 from surefoot.store.contract import RESERVED, Head, Journals, Rewrite, Store
@@ -45,7 +45,7 @@ def adopt(store: Store, clock: Clock, *, reason: str, by: str) -> Adoption:
     """Accept the store as it is. `store` was opened with `open_regressed`."""
     _refuse_if_in_use(store)
     adoption, items = _prepared(store, reason, by, clock)
-    if not store.rewrite_together(items, beyond=max(adoption.expected, adoption.found, 1)):
+    if not bell.rewrite(store, *items, beyond=max(adoption.expected, adoption.found, 1)):
         raise JournalCorrupt(f"{store.url}: it changed while it was looked at. Nothing was done; try again.")
     config.loud(
         f"store {store.url}: an older state was adopted by {by}: {reason}. {len(adoption.unfinished)} unfinished runs "

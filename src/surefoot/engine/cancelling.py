@@ -11,7 +11,7 @@ from collections.abc import Callable
 from surefoot.core.entry import RunCancelled
 from surefoot.core.history import PastState
 from surefoot.core.state import ENDED, RunState
-from surefoot.engine import config, drive, journal, parents, start
+from surefoot.engine import config, drive, engines, journal, parents, start
 from surefoot.engine.ending import tell_what_is_left, what_is_left
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
@@ -23,7 +23,7 @@ from surefoot.errors import Cancelled, CodeChanged, Fenced
 def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
     """The code, if a cancellation has to run it in this process."""
     definition = registry.known_for(state.created)
-    if definition is None or start.driven_elsewhere(runtime, state):
+    if definition is None or engines.bell().drives or start.driven_elsewhere(runtime, state):
         return None
     effects = [past for past in state.calls.values() if past.kind == "effect"]
     undoes = state.in_doubt() or any(is_undoable(past.address) for past in effects)
@@ -32,13 +32,13 @@ def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
 
 def would_leave_done(runtime: Runtime, state: RunState) -> list[str]:
     """Effects that a cancellation from here would leave done, because only the code knows whether to undo them."""
-    over = state.status in ENDED or start.driven_elsewhere(runtime, state)
+    over = engines.bell().drives or state.status in ENDED or start.driven_elsewhere(runtime, state)
     return [] if over else _left_done(state)
 
 
 def carry_out(runtime: Runtime, state: RunState, resume: Callable[[], object]) -> None:
-    """End the run now that the request is recorded, unless a living process drives it and does so itself."""
-    if start.driven_elsewhere(runtime, state):
+    """End the run now that the request is recorded, unless others do so: a living process that drives it, or an engine."""
+    if engines.bell().drives or start.driven_elsewhere(runtime, state):
         return
     if undoes_here(runtime, state) is not None:
         _undo_and_end(runtime, state.run, resume)

@@ -17,7 +17,7 @@ from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunCo
 from surefoot.core.evidence import Evidence, fallbacks_before, weigh
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record
 from surefoot.core.state import ENDED, FAILED, STOPPED, RunState
-from surefoot.engine import config, journal
+from surefoot.engine import bell, config, journal
 from surefoot.engine.clock import Clock
 from surefoot.engine.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
@@ -135,7 +135,7 @@ def fall_back(
         for record in records:
             found.state.fold(record)
         row = journal.index_row(found.state)
-        if store.rewrite(Rewrite(run, found.head, damage.keep, records, row)) is None:
+        if bell.rewrite(store, Rewrite(run, found.head, damage.keep, records, row)):
             config.loud(damage.summary(), run=run, kind="fallback")
             return damage
 
@@ -244,7 +244,7 @@ def renew_row(store: Journals, run: str) -> None:
     found = journal.load(store, run)
     if found is not None:
         state, head = found
-        store.append([Append(run, head, [], journal.index_row(state))])
+        bell.append(store, Append(run, head, [], journal.index_row(state)))
 
 
 def renew_lost_rows(store: Store) -> None:
@@ -257,7 +257,7 @@ def renew_lost_rows(store: Store) -> None:
 def shelve(store: Journals, run: str, workflow: str, reason: str) -> None:
     """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
     row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
-    store.append([Append(run, store.read(run, limit=1).head, [], row)])
+    bell.append(store, Append(run, store.read(run, limit=1).head, [], row))
 
 
 def renew_rows(store: Store) -> None:
@@ -280,7 +280,7 @@ def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") ->
     record, _ = Sealer(store.id, run).entry(entry, at=clock.now())
     state = RunState(run)
     state.fold(record)
-    if store.rewrite(Rewrite(run, stored.head, 0, [record], journal.index_row(state))) is not None:
+    if not bell.rewrite(store, Rewrite(run, stored.head, 0, [record], journal.index_row(state))):
         raise UsageError(f"run {run} has changed since it was looked at. Nothing was done; look again.")
 
 

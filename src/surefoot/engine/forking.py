@@ -38,7 +38,7 @@ from surefoot.core.entry import (
 from surefoot.core.history import Past, PastState
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.core.state import DRIVEN, RunState
-from surefoot.engine import journal, start, verifying
+from surefoot.engine import bell, journal, start, verifying
 from surefoot.engine.handle import RecordedCall, Run, whoami
 from surefoot.engine.rehearsal import would_do
 from surefoot.errors import RunConflict, UsageError
@@ -195,7 +195,7 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
         would_do("fork of run", new_id)
         draft = prepare(run, new_id, at=address, by=by, note=note)
         written = Append(new_id, None, draft.records, journal.index_row(draft.state))
-        if store.append([written]) == [None]:
+        if bell.append(store, written):
             break  # else somebody else was quicker: look at what is there
     _require_whole(run, new_id)
     return Fork(Run(run.runtime, new_id), run.id, address, draft.reused, draft.would_execute)

@@ -50,6 +50,7 @@ from surefoot.core.parts import Cut, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
 from surefoot.core.standing import LEFT_BEHIND, Standing, moved
 from surefoot.core.state import NO_PROGRESS, RunState, status_after
+from surefoot.engine import bell
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
 from surefoot.engine.pasting import in_its_store
@@ -375,7 +376,7 @@ def visit(store: Journals, clock: Clock, run: str, decide: Callable[[RunState], 
         before = state.status, state.standing
         state.fold(record)
         row = index_row(state) if (state.status, state.standing) != before else None
-        if store.append([Append(run, head, [record], row, cuts)]) == [None]:
+        if bell.append(store, Append(run, head, [record], row, cuts)):
             return state
 
 
@@ -385,7 +386,7 @@ def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunS
     record, cuts = Sealer(store.id, run).entry(created, at=clock.now())
     state = RunState(run)
     state.fold(record)
-    if store.append([Append(run, None, [record], index_row(state), cuts)]) != [None]:
+    if not bell.append(store, Append(run, None, [record], index_row(state), cuts)):
         found = load(store, run)
         if found is None:
             raise JournalCorrupt(f"run {run}: the store has its head, but not its journal", run_id=run)

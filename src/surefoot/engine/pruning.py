@@ -17,7 +17,7 @@ from surefoot.core.entry import RunPruned
 from surefoot.core.seal import Sealer
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import MICROS
-from surefoot.engine import journal
+from surefoot.engine import bell, journal
 from surefoot.engine.clock import Clock
 from surefoot.engine.verifying import Flaw, Survey, Watch, aside
 from surefoot.errors import Damaged, SchemaMismatch
@@ -94,7 +94,7 @@ def bury(store: Store, clock: Clock, found: Candidate, *, by: str = "", note: st
     left.fold(record)
     row = journal.index_row(left)
     item = Rewrite(found.run, found.head, 0, [record], row, cuts, archive=False, forget=True)
-    if store.rewrite(item) is not None:
+    if not bell.rewrite(store, item):
         return Refusal(found.run, "somebody has written to it meanwhile")
     return None
 

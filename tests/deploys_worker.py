@@ -17,7 +17,7 @@ import surefoot as sf
 from surefoot.core.timer import Moment
 from surefoot.engine import deploying, runtime
 from surefoot.engine.clock import SystemClock
-from surefoot.engine.worker import outcome
+from surefoot.engine.worker import stand
 
 READY = frozenset({"queued", "running"})
 LIMIT_SECONDS = 60.0
@@ -49,7 +49,7 @@ def is_idle(worker: sf.Worker, clock: WeekClock) -> bool:
 def work(home: str, workflow: str, hours: float, runs: list[str]) -> None:
     clock = WeekClock(hours)
     runtime.default_clock = lambda: clock
-    outcome.LEFT_SECONDS = 0.2  # What is left to workers with other code is looked at again soon,
+    stand.LEFT_SECONDS = 0.2  # What is left to workers with other code is looked at again soon,
     deploying.PATIENCE_SECONDS = 1.0  # and not for ten minutes.
     sys.path[:0] = [home, os.path.join(home, "site-packages")]
     import agent  # the version that is deployed

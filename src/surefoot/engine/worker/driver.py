@@ -22,9 +22,9 @@ from surefoot.core.visible import shorten
 from surefoot.engine import config, fallback, journal, start
 from surefoot.engine.registry import Definition, another, owning, registry, several
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.worker import outcome
+from surefoot.engine.worker import stand
 from surefoot.engine.worker.loop import SharedLoop
-from surefoot.engine.worker.outcome import Driven, Stand
+from surefoot.engine.worker.stand import DriveResult, Stand
 from surefoot.errors import JournalCorrupt, StepFailed, Stopped, StoreUnavailable, SurefootError
 from surefoot.store.contract import Stored
 
@@ -60,7 +60,7 @@ class Driver:
         self.ended: dict[str, int] = {}
         """How the drives have ended, counted: done, failed, stopped, suspended, …"""
         self._store_url = store
-        self._under_way: dict[str, Future[Driven]] = {}
+        self._under_way: dict[str, Future[DriveResult]] = {}
         self._left: dict[str, float] = {}
         """Runs that are left to other code -> until when they are not looked at here."""
         self._told_of: set[tuple[str, str]] = set()
@@ -72,14 +72,14 @@ class Driver:
 
     # -- from outside -----------------------------------------------------------------------------------
 
-    def drive(self, run: str) -> Future[Driven]:
+    def drive(self, run: str) -> Future[DriveResult]:
         """Drive the run in the background. It never fails: what came of it is a value.
 
         One that is under way here already is not begun twice: this is the drive that is under way.
         """
         return self.drive_all([run])[0]
 
-    def drive_all(self, runs: Sequence[str]) -> list[Future[Driven]]:
+    def drive_all(self, runs: Sequence[str]) -> list[Future[DriveResult]]:
         """Each of them, read with as few questions to the store as possible."""
         from concurrent.futures import Future
 
@@ -119,7 +119,7 @@ class Driver:
         """How the run stands, by its journal. None: it cannot be read, or is not there."""
         try:
             found = journal.load(self.runtime.store, run)
-            return None if found is None else outcome.stand(self.runtime, found[0])
+            return None if found is None else stand.of(self.runtime, found[0])
         except SurefootError:
             return None
 
@@ -224,12 +224,12 @@ class Driver:
     # -- concluding -------------------------------------------------------------------------------------
 
     def _conclude(self, runtime: Runtime, run: str, state: RunState | None, error: BaseException | None) -> None:
-        how = outcome.how(error)
-        if error is not None and how not in outcome.QUIET:
+        how = stand.how(error)
+        if error is not None and how not in stand.QUIET:
             _tell(run, how, error)
         if isinstance(error, start.LeftToOthers):
-            self._leave(run, outcome.LEFT_SECONDS)
-        driven = Driven(run, how, self._stand(runtime, run, state, error), error)
+            self._leave(run, stand.LEFT_SECONDS)
+        driven = DriveResult(run, how, self._stand(runtime, run, state, error), error)
         with self._lock:
             future = self._under_way.pop(run)
             self.ended[how] = self.ended.get(how, 0) + 1
@@ -238,15 +238,15 @@ class Driver:
 
     def _stand(self, runtime: Runtime, run: str, state: RunState | None, error: BaseException | None) -> Stand | None:
         """What this process wrote it has folded, so most runs need not be read again."""
-        how = outcome.how(error)
+        how = stand.how(error)
         try:
-            if state is not None and how not in outcome.UNCERTAIN:
-                return outcome.stand(runtime, state)
+            if state is not None and how not in stand.UNCERTAIN:
+                return stand.of(runtime, state)
             if isinstance(error, StoreUnavailable):  # Each look at a store that is away takes its time.
                 return None
             found = self.look(run)
-            return outcome.rested(found, error, runtime.clock.now()) if found and how == outcome.PASSED_BY else found
-        except SurefootError:
+            return stand.rested(found, error, runtime.clock.now()) if found and how == stand.PASSED_BY else found
+        except Exception:  # noqa: BLE001 - the drive has ended, whatever comes of this look
             return None
 
     def _leave(self, run: str, seconds: float) -> None:
@@ -270,11 +270,11 @@ def _tell(run: str, how: str, error: BaseException) -> None:
     told = (
         [(type(stop).__name__, stop.summary) for stop in error.stops] if isinstance(error, Stopped) else [_said(error)]
     )
-    head = f"run {run}:" if how == outcome.TROUBLE else f"run {run} {how}:"
+    head = f"run {run}:" if how == stand.TROUBLE else f"run {run} {how}:"
     for kind, message in told:
         plain = message.removeprefix(f"run {run}, ").removeprefix(f"run {run}: ")
         log.warning("worker: %s %s", head, shorten(f"{kind}: {plain}" if plain else kind, TOLD_WIDTH))
-    if how == outcome.FAILED:
+    if how == stand.FAILED:
         log.debug("worker: run %s failed here:", run, exc_info=error)
 
 

@@ -21,8 +21,8 @@ from surefoot.engine import code, deploying, fallback
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.worker import queues
 from surefoot.engine.worker.driver import Driver
-from surefoot.engine.worker.outcome import OVER, Driven
 from surefoot.engine.worker.protocol import Share
+from surefoot.engine.worker.stand import OVER, DriveResult
 from surefoot.errors import StoreUnavailable
 from surefoot.store.contract import Reserved, RunQuery, Serving, Wanted
 from surefoot.store.rules import serves
@@ -164,7 +164,7 @@ class Search:
         for drive in self._driver.drive_all(runs):
             drive.add_done_callback(self._look_again)
 
-    def _look_again(self, drive: Future[Driven]) -> None:
+    def _look_again(self, drive: Future[DriveResult]) -> None:
         """A run that ended may have made room for others; one that did not may be ready again."""
         if self._more or drive.result().how not in OVER:
             with contextlib.suppress(StoreUnavailable):

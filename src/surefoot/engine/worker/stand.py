@@ -45,7 +45,7 @@ class Stand(Struct, frozen=True):
     """Until when the holder counts as alive, though it may be dead. None: it lives for certain, or there is none."""
 
 
-class Driven(Struct, frozen=True):
+class DriveResult(Struct, frozen=True):
     """What came of one drive."""
 
     run: str
@@ -80,7 +80,7 @@ def how(error: BaseException | None) -> str:
             return TROUBLE
 
 
-def stand(runtime: Runtime, state: RunState) -> Stand:
+def of(runtime: Runtime, state: RunState) -> Stand:
     """As the journal has it."""
     holder = state.claimant.worker if state.claimant and start.driven_elsewhere(runtime, state) else ""
     until = runtime.store.alive_until(holder) if holder else None

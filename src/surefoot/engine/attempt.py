@@ -43,7 +43,8 @@ from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine import late
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.defaults import hides
-from surefoot.engine.meters import meters
+from surefoot.engine.observer import AnswerLost, observers
+from surefoot.engine.observer import Call as Made
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.tracing import traced
 from surefoot.engine.worldview import checked_witnesses, observe
@@ -122,9 +123,11 @@ class Attempt:
         call, session = self.call, self.session
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
-        if attempt > 1:
-            meters.retried()
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt, call.digest)
+        if attempt > 1:
+            observers.call_retried(self._made())
+        if observers.hear_calls:
+            observers.call_began(self._made())
         return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 
     def lapsed(self) -> bool:
@@ -161,6 +164,8 @@ class Attempt:
         made = self.inside.attempt if self.inside is not None else 0
         attempt = max(1, made, self.past.attempt if self.past is not None else 0)
         self.inside = Inside("check", call.address, call.key, attempt, call.digest)
+        if observers.hear_calls:
+            observers.check_began(self._made())
         return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 
     def require_check(self) -> Callable[..., Any]:
@@ -190,6 +195,12 @@ class Attempt:
 
     def judged(self, returned: object) -> Verdict:
         """What the check said, its value encoded."""
+        verdict = self._judged(returned)
+        if observers.hear_calls:
+            observers.check_ended(self._made(), verdict)
+        return verdict
+
+    def _judged(self, returned: object) -> Verdict:
         self._check_misuse()
         verdict = judged(returned)
         if isinstance(verdict, Partial | Unknown):
@@ -262,6 +273,26 @@ class Attempt:
             place.undoing = before
 
     def returned(self, value: object, started: int) -> Outcome:
+        outcome = self._returned(value, started)
+        return self._told(outcome) if observers.hear_calls else outcome
+
+    def raised(self, error: BaseException) -> Outcome:
+        outcome = self._raised(error)
+        return self._told(outcome) if observers.hear_calls else outcome
+
+    def _made(self) -> Made:
+        """This attempt, as observers are told of it."""
+        session, inside = self.session, self.inside
+        return Made(session.run, session.state.segment, inside.address, inside.attempt, inside.key, self.spec)
+
+    def _told(self, outcome: Outcome) -> Outcome:
+        try:
+            observers.call_ended(self._made(), outcome)
+        except AnswerLost as lost:
+            return self._raised(lost.error)
+        return outcome
+
+    def _returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
         try:
             return Returned(Raw(values.encode(value)), started)
@@ -271,7 +302,7 @@ class Attempt:
             where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
             raise self.session.misused(ValueRejected(where, path=error.path)) from error
 
-    def raised(self, error: BaseException) -> Outcome:
+    def _raised(self, error: BaseException) -> Outcome:
         self._check_misuse()
         if isinstance(error, Stopped | StoreUnavailable | Fenced):
             # Another run's stop, or a store's trouble: it says nothing about this call, and is not its outcome.

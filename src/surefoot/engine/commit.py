@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from surefoot.core.entry import Entry
 from surefoot.core.parts import Cut
-from surefoot.engine.meters import meters
+from surefoot.engine.observer import Observer, observers
 from surefoot.errors import StoreUnavailable, SurefootError, UsageError
 from surefoot.store.contract import Append, Journals
 
@@ -69,8 +69,9 @@ class Committer:
     (Ctrl-C can strike between any two lines) repeats its hand-over on the way out, and nobody is left waiting.
     """
 
-    def __init__(self, store: Journals) -> None:
+    def __init__(self, store: Journals, observer: Observer = observers) -> None:
         self.store = store
+        self._observer = observer
         self._mutex = threading.Lock()
         self._queue: list[Ticket] = []
         self._batch: list[Ticket] = []
@@ -190,19 +191,20 @@ class Committer:
                     for tickets in list(waiting.values()):
                         self._write(tickets)
                     return
-                meters.append_failed()
+                self._observer.append_failed(error)
                 for tickets in waiting.values():
                     _settle(tickets, _as_ours(error))
                 return
-            took, written = perf_counter() - began, 0
-            for journal, item, answer in zip(journals, proposed, answers, strict=True):
+            took, taken = perf_counter() - began, proposed
+            if any(answers):
+                taken = [item for item, answer in zip(proposed, answers, strict=True) if answer is None]
+            self._observer.appended(taken, took)
+            for journal, answer in zip(journals, answers, strict=True):
                 if answer is None:
                     journal.accepted()
                     _settle(waiting.pop(journal), None)
-                    written += len(item.records)
                 else:
                     self._resolve(journal, waiting)
-            meters.appended(took, written)
 
     def _resolve(self, journal: Writer, waiting: dict[Writer, list[Ticket]]) -> None:
         """Somebody else wrote into the run. Visitors are let in; a newer claimant ends our claim."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from surefoot.core import reshaping
 from surefoot.core.choice import one_of
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine.alerts import Alert, Sink
-from surefoot.engine.meters import meters
+from surefoot.engine.observer import Observer, observers
 from surefoot.engine.pasting import DEFAULT_STORE, at
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.spec import checked_on_change
@@ -36,6 +37,8 @@ class Settings:
         """So many recorded steps may run again in one resume because their arguments have changed; more are a stop."""
         self.in_flight_seconds = 30.0
         """For how long a call that was cut off may still be on its way, where its effect does not say."""
+        self.rehearses = True
+        """Whether a resumed run is replayed before it goes on. The testing kit also tries without."""
         self.loading = ""
         """The module that a command is importing to know its workflows. Looking at code starts no run."""
 
@@ -108,16 +111,35 @@ def loud(message: str, *, run: str = "", kind: str = "") -> None:
 
 
 def alert(message: str, cures: Iterable[tuple[str, str]] = (), *, run: str = "", kind: str) -> None:
-    """Tell every sink, with what helps. One that fails changes nothing for the others, nor for the run."""
-    meters.alerted(kind)
-    if not settings.alerts:
-        return
-    told = Alert("\n".join([message, *(f"  {when} {do}" for when, do in cures)]), run=run, kind=kind)
-    for sink in settings.alerts:
-        try:
-            sink(told)
-        except Exception:
-            log.exception("an alert failed")
+    """A person should know this at once, with what helps."""
+    observers.alerted(Alert("\n".join([message, *(f"  {when} {do}" for when, do in cures)]), run=run, kind=kind))
+
+
+class Sinks(Observer):
+    """Hands alerts to the sinks that are set. One that fails changes nothing for the others, nor for the run."""
+
+    def alerted(self, alert: Alert) -> None:
+        for sink in settings.alerts:
+            try:
+                sink(alert)
+            except Exception:
+                log.exception("an alert failed")
+
+
+observers.add(Sinks())
+
+
+@contextmanager
+def overridden(**others: Any) -> Iterator[None]:
+    """While this lasts, these settings are others: for tests."""
+    kept = {name: getattr(settings, name) for name in others}
+    for name, value in others.items():
+        setattr(settings, name, value)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(settings, name, value)
 
 
 def store_url(given: str | None = None) -> str:

@@ -192,6 +192,8 @@ def _stop(session: Session) -> Conclusion:
     earlier = set(map(identity, session.earlier_stops))
     if session.live or earlier != set(map(identity, session.stops)):
         yield Append(RunStopped(tuple(session.stops), _earliest(session), tuple(session.children)))
+        if not session.dry:
+            session.runtime.observer.run_stopped(session.run, tuple(session.stops))
     for stop in session.stops:
         if identity(stop) not in earlier | session.told and not session.dry:
             alert_of(session, stop)

@@ -19,6 +19,7 @@ from surefoot.core.seal import GENESIS, Record, Sealer, from_record
 from surefoot.core.state import ENDED, FAILED, STOPPED, RunState
 from surefoot.engine import config, journal
 from surefoot.engine.clock import Clock
+from surefoot.engine.observer import observers
 from surefoot.engine.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
 from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Rewrite, Store
@@ -136,6 +137,7 @@ def fall_back(
             found.state.fold(record)
         row = journal.index_row(found.state)
         if store.rewrite(Rewrite(run, found.head, damage.keep, records, row)) is None:
+            observers.run_fell_back(run, damage.summary())
             config.loud(damage.summary(), run=run, kind="fallback")
             return damage
 

@@ -257,6 +257,8 @@ class Session:
     def claimed(self) -> None:
         self.live = True
         self.runtime.watch(self)
+        created = self.state.created
+        self.runtime.observer.run_began(self.run, created.workflow if created else "", resumed=self.state.epoch > 1)
 
     def _visited(self, entry: Entry) -> None:
         """Somebody else wrote something into the run."""
@@ -354,7 +356,11 @@ class Session:
 
     def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
         """What the journal answers; or else the attempt that has to be made."""
-        self.enter_verb(place)
+        try:
+            self.enter_verb(place)
+        except current.ForeignCall as error:
+            self.runtime.observer.call_refused(self.run, spec.name, spec.kind, error)
+            raise
         if spec.kind == "effect" and self._origins.setdefault(spec.name, spec.origin) != spec.origin:
             raise self.misused(two_of_one_name(self.run, spec.name, self._origins[spec.name], spec.origin))
         address = place.called = place.scope.take(spec.name)

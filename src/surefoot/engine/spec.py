@@ -24,6 +24,7 @@ from surefoot.core.timer import Duration, seconds
 from surefoot.engine import current, rehearsal
 from surefoot.engine.defaults import FIXED, Defaults, Unplaced, completed, hides
 from surefoot.engine.identity import origin_of
+from surefoot.engine.observer import observers
 from surefoot.errors import UsageError
 from surefoot.world.observing import distinct
 
@@ -438,11 +439,13 @@ class CallSpec:
         """Called where there is no run: just the function, unless that would hide an effect from a run."""
         if current.driven.count:
             if self.kind == "effect":
-                raise UsageError(
+                error = UsageError(
                     f"effect {self.name} was called from a thread or task that belongs to no run while a run is being "
                     "driven in this process, so it would not be recorded. Use sf.map or sf.gather instead of a pool, "
                     "asyncio.to_thread in async code, or `with sf.outside():` if it really is not part of a run."
                 )
+                observers.call_refused("", self.name, self.kind, error)
+                raise error
             if not self._warned:
                 self._warned = True
                 warnings.warn(

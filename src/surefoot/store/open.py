@@ -10,6 +10,8 @@ import atexit
 import os
 import re
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from surefoot.errors import UsageError
@@ -31,6 +33,7 @@ _stores: Final[dict[str, Store]] = {}
 _known: Final[dict[tuple[str, str], Store]] = {}
 """What a URL meant in a working folder, so that the thousandth run does not ask the file system again."""
 _opening = threading.RLock()
+_wrappers: Final[list[Callable[[Store], Store]]] = []
 
 
 def backend_of(url: str) -> Backend:
@@ -55,9 +58,22 @@ def open_store(url: str, *, create: bool, announce: Announce | None = None) -> S
         store = _stores.get(key)
         if store is None or not store.usable:
             _stores.pop(key, None)
-            store = _stores[key] = backend.open(url, create=create, announce=announce)
+            store = backend.open(url, create=create, announce=announce)
+            for wrap in _wrappers:
+                store = wrap(store)
+            _stores[key] = store
     _known[place] = store
     return store
+
+
+@contextmanager
+def wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
+    """While this lasts, every store that is opened is handed out as this makes it: for tests that look on."""
+    _wrappers.append(wrap)
+    try:
+        yield
+    finally:
+        _wrappers.remove(wrap)
 
 
 def open_regressed(url: str) -> Store:

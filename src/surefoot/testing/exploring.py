@@ -27,11 +27,12 @@ import msgspec
 from msgspec import Struct
 
 from surefoot.core import values
-from surefoot.engine import gate, runtime
-from surefoot.engine.config import settings
+from surefoot.engine.config import overridden
 from surefoot.engine.handle import Run, get_run
+from surefoot.engine.observer import observed
+from surefoot.engine.runtime import clocked
 from surefoot.errors import Damaged, InDoubt, Stopped, SurefootError, UsageError, WaitingForAnswer
-from surefoot.store.open import close_all, open_store
+from surefoot.store.open import close_all, open_store, wrapped
 from surefoot.testing import answers as people
 from surefoot.testing.children import Ended, Tell, in_child
 from surefoot.testing.clock import FastClock
@@ -272,18 +273,13 @@ class Stage:
         )  # fmt: skip
         if strike.eyes:
             watch.open_eyes(task.world.now)
-        watch.install()
-        if task.workflow.definition.is_async:
-            watch.install_async()
+        sys.addaudithook(watch.touching)
         clock = FastClock(self._time(place), watch.waits)
-        runtime.default_clock = lambda: clock
-        if not strike.rehearsed:
-            gate.is_needed = lambda state: False  # noqa: ARG005 - called by its name elsewhere
-        settings.store, settings.alerts = _url(place / STORE_FOLDER), ()
         os.environ.pop("SUREFOOT_STORE", None)
-        task.world.begin(place / LEDGER_FILE, first=first)
-        leg = self._drive(watch)
-        tell(msgspec.json.encode(leg))
+        changed = overridden(store=_url(place / STORE_FOLDER), alerts=(), rehearses=strike.rehearsed)
+        with observed(watch), wrapped(watch.over), clocked(clock), changed:
+            task.world.begin(place / LEDGER_FILE, first=first)
+            tell(msgspec.json.encode(self._drive(watch)))
 
     def _drive(self, watch: Watch) -> Leg:
         task = self.task

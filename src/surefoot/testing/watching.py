@@ -2,8 +2,8 @@
 
 Boundaries are found by running, not named by hand: each durable write (before and after the store's append), each
 execution of a user's function or check (before and after, and inside before it opens a file for writing, renames,
-connects, starts a program), each wait. All of it is done by wrapping and by an audit hook, in a process that ends with
-its scenario; the engine knows nothing of it, and an ordinary run pays nothing for it.
+connects, starts a program), each wait. All of it is seen by an observer of the engine, a store with a watch over its appends,
+a clock of the kit's own and an audit hook of Python's. Nothing of the engine is replaced.
 
 What was passed and what was really executed is in the event log, written before anything else happens, so that it
 survives the SIGKILL. It is the kit's truth about the world: journal and log are held against each other.
@@ -11,15 +11,13 @@ survives the SIGKILL. It is the kit's truth about the world: journal and log are
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -45,12 +43,12 @@ from surefoot.core.entry import (
 )
 from surefoot.core.proof import proves_not_done
 from surefoot.core.verdict import Happened, NotHappened, Partial, Verdict
-from surefoot.engine import current, drive
-from surefoot.engine.attempt import Attempt
-from surefoot.engine.session import Session
-from surefoot.engine.spec import CallSpec
-from surefoot.store.contract import Append, Conflict
-from surefoot.store.sqlite.store import SqliteStore
+from surefoot.engine import current
+from surefoot.engine.alerts import Alert
+from surefoot.engine.observer import AnswerLost, Observer
+from surefoot.engine.observer import Call as Made
+from surefoot.errors import STOPS
+from surefoot.store.contract import Append, Conflict, Store
 from surefoot.testing import mishaps
 from surefoot.testing.acting import Eyes, World
 from surefoot.testing.children import die
@@ -59,6 +57,8 @@ from surefoot.testing.worlds import LEDGER
 from surefoot.world.paths import file_part
 
 T = TypeVar("T")
+Answers = list[Conflict | None]
+"""Of a store, for each run of a batch."""
 
 AT, BEGUN, ENDED, LOOKED, RECORDED, STRAYED, MISUSED, LOUD, TIME, TOUCHED, ABROAD, MEDDLED = (
     "at", "begun", "ended", "looked", "recorded", "strayed", "misused", "loud", "time", "touched", "abroad",
@@ -99,7 +99,6 @@ OUTLIVING: Final = _NETWORK | _PROGRAMS
 """What is begun with these goes on when the process is dead: at the other side, or in a process of its own."""
 CONTINUING: Final = (OUTLIVING - {"socket.connect", "subprocess.Popen", "os.system"}) | {"os.posix_spawn", "os.exec"}
 """These may belong to what was begun before: they send more of it, or start it."""
-_WAITING: Final = "run %s: waiting for "
 _FILE: Final = file_part("x").removesuffix("x")
 _ARGUMENTS: Final[dict[str, list[tuple[int, int | None]]]] = {
     "open": [(0, None)], "sqlite3.connect": [(0, None)], "os.truncate": [(0, None)], "os.remove": [(0, 1)],
@@ -194,8 +193,10 @@ def read_events(path: Path) -> list[Event]:
     return [msgspec.json.decode(line, type=Event) for line in lines]
 
 
-class Watch:
+class Watch(Observer):
     """The watch over one process. With a target, the process dies there, or the mishap strikes."""
+
+    is_strict = True
 
     def __init__(
         self, log: Path, *, run: str, target: str | None, mishap: str = "", survivor: Survivor | None = None,
@@ -269,40 +270,24 @@ class Watch:
             lambda: self.unnoticed(world), None if self._target is None else Point.of(self._target).address
         )
 
-    def install(self) -> None:
-        """For the rest of this process."""
-        SqliteStore.append = self._appending(SqliteStore.append)  # type: ignore[method-assign]
-        drive.execute = self._executing(drive.execute)
-        drive.look = self._looking(drive.look)
-        Session.begin = self._beginning(Session.begin)  # type: ignore[method-assign]
-        CallSpec.stray = self._straying(CallSpec.stray)  # type: ignore[method-assign]
-        logging.getLogger("surefoot").addHandler(_Loud(self))
-        sys.addaudithook(self._touching)
-
-    def install_async(self) -> None:
-        """As `install`, for async workflows: others need not load asyncio."""
-        from surefoot.engine import drive_async
-
-        drive_async.execute = self._executing_async(drive_async.execute)
-        drive_async.look = self._looking_async(drive_async.look)
+    def over(self, store: Store) -> Store:
+        """The store with this watch over its appends."""
+        return cast("Store", _Watched(store, self))
 
     # -- durable writes -----------------------------------------------------------------------------
 
-    def _appending(self, append: Callable[..., list[Conflict | None]]) -> Any:
-        def watched(store: Any, batch: Sequence[Append]) -> list[Conflict | None]:
-            labels = [label for item in batch for label in self._labels(item)]
-            for label in labels:
-                self.passes(BEFORE, WRITE, label)
-            answers = append(store, batch)
-            for item, answer in zip(batch, answers, strict=True):
-                if answer is None:
-                    self._recorded(item)
-            for label in labels if not any(answers) else []:
-                if self.passes(AFTER, WRITE, label):
-                    self._edit(label)
-            return answers
-
-        return watched
+    def appends(self, batch: Sequence[Append], append: Callable[[Sequence[Append]], Answers]) -> Answers:
+        labels = [label for item in batch for label in self._labels(item)]
+        for label in labels:
+            self.passes(BEFORE, WRITE, label)
+        answers = append(batch)
+        for item, answer in zip(batch, answers, strict=True):
+            if answer is None:
+                self._recorded(item)
+        for label in labels if not any(answers) else []:
+            if self.passes(AFTER, WRITE, label):
+                self._edit(label)
+        return answers
 
     def _edit(self, label: str) -> None:
         """Somebody else writes. An effect that was about to run has not: its process dies."""
@@ -335,50 +320,74 @@ class Watch:
 
     # -- user code ----------------------------------------------------------------------------------
 
-    def _begins(self, attempt: Attempt) -> None:
-        label, ways = self._label(attempt), ""
+    def call_began(self, call: Made) -> None:
+        label, spec, ways = self._label(call), call.declared, ""
         self.passes(BEFORE, CALL, label)
-        if attempt.spec.kind == EFFECT:
-            ways = ",".join(mishaps.lost_answers(attempt.spec))
-            self._bounds[label] = mishaps.bound_of(attempt.spec)
+        if spec.kind == EFFECT:
+            ways = ",".join(mishaps.lost_answers(spec))
+            self._bounds[label] = mishaps.bound_of(spec)
             if self._eyes is not None:
                 self._eyes.begins(label)
-        self.note(self._event(BEGUN, attempt, text=ways))
+        self.note(self._event(BEGUN, call, text=ways))
 
-    def _ends(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+    def call_ended(self, call: Made, outcome: Outcome) -> None:
         if self._survives:
             os._exit(0)
-        label = self._label(attempt)
+        label = self._label(call)
         acted = self._eyes.ends(label) if self._eyes is not None else None
         match outcome:
             case Returned(raw, _):
-                self.note(self._event(ENDED, attempt, value=bytes(raw).decode()))
+                self.note(self._event(ENDED, call, value=bytes(raw).decode()))
             case Raised(error, _):
-                self.note(self._event(ENDED, attempt, text=f"{type(error).__name__}: {error}"))
-                self._judges(attempt, outcome, acted=acted is True)
+                self.note(self._event(ENDED, call, text=f"{type(error).__name__}: {error}"))
+                self._judges(call, error, guarded=outcome.proven, acted=acted is True)
             case _:
-                self.note(self._event(ENDED, attempt, text="returned something that cannot be stored"))
+                self.note(self._event(ENDED, call, text="returned something that cannot be stored"))
         if self.passes(AFTER, CALL, label) and isinstance(outcome, Returned):
-            outcome = self._lost(attempt, acted=acted is not False)
-        return outcome
+            self._lose(call, acted=acted is not False)
 
-    def _judges(self, attempt: Attempt, outcome: Raised, *, acted: bool) -> None:
+    def _judges(self, call: Made, error: BaseException, *, guarded: bool, acted: bool) -> None:
         """What an effect ends with may say that nothing was done."""
-        error, not_done = outcome.error, attempt.call.not_done
-        if attempt.spec.kind == EFFECT and proves_not_done(error, not_done, guarded=outcome.proven):
+        not_done = call.declared.not_done
+        if call.declared.kind == EFFECT and proves_not_done(error, not_done, guarded=guarded):
             why = f"{type(error).__name__}: {error}", mishaps.why_believed(error, not_done)
-            self.note(self._event(DENIED, attempt, value=ACTED if acted else "", text="\n".join(why)))
+            self.note(self._event(DENIED, call, value=ACTED if acted else "", text="\n".join(why)))
 
-    def _lost(self, attempt: Attempt, *, acted: bool) -> Outcome:
+    def _lose(self, call: Made, *, acted: bool) -> NoReturn:
         """It has returned, and its answer does not arrive."""
-        ways = mishaps.lost_answers(attempt.spec)
-        outcome = attempt.raised(ways[self._mishap.partition("-")[2] or mishaps.USUAL])
-        if isinstance(outcome, Raised):
-            self._judges(attempt, outcome, acted=acted)
-        return outcome
+        error = mishaps.lost_answers(call.declared)[self._mishap.partition("-")[2] or mishaps.USUAL]
+        self._judges(call, error, guarded=False, acted=acted)
+        raise AnswerLost(error)
 
-    def _touching(self, event: str, args: tuple[Any, ...]) -> None:
-        """Called for everything that Python does, so it leaves at once."""
+    def check_began(self, call: Made) -> None:
+        self.passes(BEFORE, CHECK, self._label(call))
+
+    def check_ended(self, call: Made, verdict: Verdict) -> None:
+        why = "" if isinstance(verdict, Happened | NotHappened) else verdict.why
+        self.note(self._event(LOOKED, call, text=type(verdict).__name__, value=why))
+        self.passes(AFTER, CHECK, self._label(call))
+
+    def call_refused(self, run: str, name: str, kind: str, error: Exception) -> None:
+        self.note(Event(MISUSED if run else STRAYED, run, address=name, kind=kind, text=str(error)))
+
+    def alerted(self, alert: Alert) -> None:
+        """Of stops the run itself tells."""
+        if alert.kind not in STOPS:
+            self.note(Event(LOUD, alert.run, kind=alert.kind, text=str(alert)))
+
+    def _label(self, call: Made) -> str:
+        return self._where(call.run, call.address)
+
+    def _event(self, what: str, call: Made, *, value: str = "", text: str = "") -> Event:
+        spec, us = call.declared, _now() if what == ENDED else 0
+        return Event(
+            what, call.run, call.segment, call.address, spec.kind, spec.on_crash, spec.undoes is not None, value, text, us,
+        )  # fmt: skip
+
+    # -- what user code reaches for -----------------------------------------------------------------
+
+    def touching(self, event: str, args: tuple[Any, ...]) -> None:
+        """An audit hook: called for everything that Python does, so it leaves at once."""
         if event not in _TOUCHING or (event == "open" and not (isinstance(args[2], int) and args[2] & _WRITING)):
             return
         if self._looks is not None and self._looks == threading.get_ident():
@@ -484,81 +493,19 @@ class Watch:
             return LEDGER
         return whole.removeprefix(self._world + os.sep) if whole.startswith(self._world + os.sep) else ""
 
-    def _executing(self, execute: Callable[..., Outcome]) -> Any:
-        def watched(attempt: Attempt, number: int) -> Outcome:
-            self._begins(attempt)
-            return self._ends(attempt, execute(attempt, number))
 
-        return watched
+class _Watched:
+    """A store whose appends are boundaries; all else is the store's own."""
 
-    def _executing_async(self, execute: Callable[..., Awaitable[Outcome]]) -> Any:
-        async def watched(attempt: Attempt, number: int) -> Outcome:
-            self._begins(attempt)
-            return self._ends(attempt, await execute(attempt, number))
-
-        return watched
-
-    def _looking(self, look: Callable[[Attempt], Verdict]) -> Any:
-        def watched(attempt: Attempt) -> Verdict:
-            self.passes(BEFORE, CHECK, self._label(attempt))
-            return self._looked(attempt, look(attempt))
-
-        return watched
-
-    def _looking_async(self, look: Callable[[Attempt], Awaitable[Verdict]]) -> Any:
-        async def watched(attempt: Attempt) -> Verdict:
-            self.passes(BEFORE, CHECK, self._label(attempt))
-            return self._looked(attempt, await look(attempt))
-
-        return watched
-
-    def _looked(self, attempt: Attempt, verdict: Verdict) -> Verdict:
-        why = "" if isinstance(verdict, Happened | NotHappened) else verdict.why
-        self.note(self._event(LOOKED, attempt, text=type(verdict).__name__, value=why))
-        self.passes(AFTER, CHECK, self._label(attempt))
-        return verdict
-
-    def _label(self, attempt: Attempt) -> str:
-        return self._where(attempt.session.run, attempt.call.address)
-
-    def _event(self, what: str, attempt: Attempt, *, value: str = "", text: str = "") -> Event:
-        session, spec = attempt.session, attempt.spec
-        return Event(
-            what, session.run, session.state.segment, attempt.call.address, spec.kind, spec.on_crash,
-            spec.undoes is not None, value, text, _now() if what == ENDED else 0,
-        )  # fmt: skip
-
-    # -- misuse -------------------------------------------------------------------------------------
-
-    def _beginning(self, begin: Callable[..., Any]) -> Any:
-        def watched(session: Session, place: Any, spec: CallSpec, *rest: Any) -> Any:
-            try:
-                return begin(session, place, spec, *rest)
-            except current.ForeignCall as error:
-                self.note(Event(MISUSED, session.run, address=spec.name, kind=spec.kind, text=str(error)))
-                raise
-
-        return watched
-
-    def _straying(self, stray: Callable[..., Any]) -> Any:
-        def watched(spec: CallSpec, *rest: Any) -> Any:
-            if current.driven.count and spec.kind == "effect":
-                self.note(Event(STRAYED, address=spec.name, kind=spec.kind))
-            return stray(spec, *rest)
-
-        return watched
-
-
-class _Loud(logging.Handler):
-    """What surefoot says that nobody may overlook."""
-
-    def __init__(self, watch: Watch) -> None:
-        super().__init__(logging.WARNING)
+    def __init__(self, store: Store, watch: Watch) -> None:
+        self._inner = store
         self._watch = watch
 
-    def emit(self, record: logging.LogRecord) -> None:
-        if not str(record.msg).startswith(_WAITING):  # That one waits says nothing of damage, nor of drift.
-            self._watch.note(Event(LOUD, text=record.getMessage()))
+    def append(self, batch: Sequence[Append]) -> Answers:
+        return self._watch.appends(batch, self._inner.append)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 class _Seen(Struct):

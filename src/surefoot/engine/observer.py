@@ -86,7 +86,10 @@ class Observer:
         """The same, for every attempt after the first; told before `call_began`."""
 
     def call_ended(self, call: Call, outcome: Outcome) -> None:
-        """The function has returned or raised. Nothing of that is on record yet."""
+        """The function has returned or raised. Nothing of that is on record yet.
+
+        Not told of a call that was cut off: a step that was cancelled, or Ctrl-C.
+        """
 
     def call_refused(self, run: str, name: str, kind: str, error: Exception) -> None:
         """A call came from a thread or task that belongs to no run (`run` is empty), or to no branch of its run."""

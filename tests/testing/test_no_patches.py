@@ -1,7 +1,7 @@
 """The kit patches nothing: what it tests is the engine as it is, and not one that was changed for the test.
 
-It has an observer, a store with a watch over it, a clock, settings, and Python's audit hooks. Each is given to the engine
-through a function of the engine's own.
+It has an observer, a store that is wrapped when it is opened, a clock, settings, and Python's audit hooks. Each is given to
+the engine through a function of the engine's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SOURCE = Path(surefoot.__file__).parent
 KIT = [*sorted((SOURCE / "testing").glob("*.py")), SOURCE / "pytest_plugin.py"]
 OWN = {
     "sys.dont_write_bytecode", "sys.stdout", "sys.stderr",
-    "watch.watching", "other.alone", "call.notes", "call.returned", "_depth",
+    "probe.is_on", "other.alone", "call.notes", "call.returned", "_depth",
 }  # fmt: skip
 """What it assigns to besides `self`: Python's own, and objects of the kit."""
 SETTERS = ("setattr", "delattr", "setitem", "patch", "__setattr__", "addHandler", "addFilter", "settrace", "setprofile")

@@ -75,8 +75,8 @@ def crashtest(
     if settings.store is not None:
         output.tell("crashtest makes a store of its own for every scenario: --store is not used.")
     from surefoot.cli import code, driving
-    from surefoot.testing.exploring import Task
     from surefoot.testing.matrix import explore
+    from surefoot.testing.scenarios import Task
     from surefoot.testing.worlds import observed
 
     with driving.answers_only():

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from surefoot.core.visible import shorten
-from surefoot.testing import watching
-from surefoot.testing.exploring import Task
-from surefoot.testing.watching import Event
+from surefoot.testing import probe
+from surefoot.testing.probe import Event
+from surefoot.testing.scenarios import Task
 
 WIDTH: Final = 160
 
@@ -33,13 +33,13 @@ class Noted:
         for event in events:
             function = function_of(event.address)
             match event.what:
-                case watching.BEGUN:
+                case probe.BEGUN:
                     self._executed[function] += 1
-                case watching.ABROAD:
+                case probe.ABROAD:
                     self._abroad.setdefault(function, event.text)
-                case watching.LOOKED if event.text in watching.ANSWERS:
+                case probe.LOOKED if event.text in probe.ANSWERS:
                     self._answered.add(function)
-                case watching.LOOKED:
+                case probe.LOOKED:
                     self._unsure.setdefault(function, event.value)
                 case _:
                     pass

@@ -14,11 +14,9 @@ from typing import Final, assert_never
 
 from surefoot.core.entry import QuestionAsked
 from surefoot.core.visible import shorten
-from surefoot.testing.exploring import Ending, Seen, Task, differences
 from surefoot.testing.mishaps import EDITED, FAILS, is_edited, sort_of
 from surefoot.testing.plan import edits
-from surefoot.testing.tracing import Traces
-from surefoot.testing.watching import (
+from surefoot.testing.probe import (
     ACTED,
     AFTER,
     ANSWERS,
@@ -45,6 +43,8 @@ from surefoot.testing.watching import (
     Point,
     where,
 )
+from surefoot.testing.scenarios import Ending, Seen, Task, differences
+from surefoot.testing.trace import Traces
 from surefoot.testing.worlds import Difference, few
 
 WIDTH: Final = 160

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from surefoot.testing import watching
-from surefoot.testing.watching import ANYTHING, Call, Event
+from surefoot.testing import probe
+from surefoot.testing.probe import ANYTHING, Call, Event
 
 SOMEBODY: Final[Call] = ("", 0, "")
 """A thread that nobody has told what it works for."""
@@ -31,12 +31,12 @@ class Traces:
         under_way: dict[Call, None] = {}
         for event in log:
             match event.what:
-                case watching.BEGUN:
+                case probe.BEGUN:
                     under_way[event.call] = None
                     self._branches = self._branches or "/" in event.address
-                case watching.ENDED:
+                case probe.ENDED:
                     under_way.pop(event.call, None)
-                case watching.TOUCHED:
+                case probe.TOUCHED:
                     self._note(event, under_way)
                 case _:
                     pass

@@ -2,8 +2,8 @@
 
 Boundaries are found by running, not named by hand: each durable write (before and after the store's append), each
 execution of a user's function or check (before and after, and inside before it opens a file for writing, renames,
-connects, starts a program), each wait. All of it is seen by an observer of the engine, a store with a watch over its appends,
-a clock of the kit's own and an audit hook of Python's. Nothing of the engine is replaced.
+connects, starts a program), each wait. The probe is an observer of the engine;
+it also sees the store's appends, the kit's clock, and Python's audit events. Nothing of the engine is replaced.
 
 What was passed and what was really executed is in the event log, written before anything else happens, so that it
 survives the SIGKILL. It is the kit's truth about the world: journal and log are held against each other.
@@ -193,8 +193,8 @@ def read_events(path: Path) -> list[Event]:
     return [msgspec.json.decode(line, type=Event) for line in lines]
 
 
-class Watch(Observer):
-    """The watch over one process. With a target, the process dies there, or the mishap strikes."""
+class Probe(Observer):
+    """Of one process. With a target, the process dies there, or the mishap strikes."""
 
     is_strict = True
 
@@ -221,7 +221,7 @@ class Watch(Observer):
         self._world = os.path.realpath(os.getcwd())
         self._gone: set[tuple[str, str]] = set()
         self._looks: int | None = None
-        self.watching = True
+        self.is_on = True
         """Not while a person is played: what they write is no boundary of the run."""
 
     def note(self, event: Event) -> None:
@@ -229,7 +229,7 @@ class Watch(Observer):
 
     def passes(self, side: str, what: str, label: str = "") -> bool:
         """A boundary. The same one met again has a number: `before:wait~2`. True: here the mishap strikes."""
-        if not self.watching:
+        if not self.is_on:
             return False
         with self._lock:
             point = ":".join(filter(None, (side, what, label)))
@@ -271,8 +271,8 @@ class Watch(Observer):
         )
 
     def over(self, store: Store) -> Store:
-        """The store with this watch over its appends."""
-        return cast("Store", _Watched(store, self))
+        """The store; its appends are seen here."""
+        return cast("Store", _Probed(store, self))
 
     # -- durable writes -----------------------------------------------------------------------------
 
@@ -494,15 +494,15 @@ class Watch(Observer):
         return whole.removeprefix(self._world + os.sep) if whole.startswith(self._world + os.sep) else ""
 
 
-class _Watched:
+class _Probed:
     """A store whose appends are boundaries; all else is the store's own."""
 
-    def __init__(self, store: Store, watch: Watch) -> None:
+    def __init__(self, store: Store, probe: Probe) -> None:
         self._inner = store
-        self._watch = watch
+        self._probe = probe
 
     def append(self, batch: Sequence[Append]) -> Answers:
-        return self._watch.appends(batch, self._inner.append)
+        return self._probe.appends(batch, self._inner.append)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -39,8 +39,7 @@ from surefoot.testing.clock import FastClock
 from surefoot.testing.damaging import DAMAGES, damage
 from surefoot.testing.mishaps import LATE
 from surefoot.testing.plan import edits, lags
-from surefoot.testing.survivor import Survivor
-from surefoot.testing.watching import (
+from surefoot.testing.probe import (
     AT,
     BEGUN,
     ENDED,
@@ -52,10 +51,11 @@ from surefoot.testing.watching import (
     STRUCK,
     TIME,
     Event,
-    Watch,
+    Probe,
     note,
     read_events,
 )
+from surefoot.testing.survivor import Survivor
 from surefoot.testing.worlds import (
     Difference,
     Observed,
@@ -267,21 +267,21 @@ class Stage:
         os.chdir(place / "world")
         sys.dont_write_bytecode = True  # The first import of a module must not differ from the others.
         _silence(place / LOG_FILE)
-        watch = Watch(
+        probe = Probe(
             place / EVENTS_FILE, run=task.run, target=strike.target, mishap=strike.mishap, survivor=strike.survivor,
             edits=self._edits.get(strike.target or "", ()),
         )  # fmt: skip
         if strike.eyes:
-            watch.open_eyes(task.world.now)
-        sys.addaudithook(watch.touching)
-        clock = FastClock(self._time(place), watch.waits)
+            probe.open_eyes(task.world.now)
+        sys.addaudithook(probe.touching)
+        clock = FastClock(self._time(place), probe.waits)
         os.environ.pop("SUREFOOT_STORE", None)
         changed = overridden(store=_url(place / STORE_FOLDER), alerts=(), rehearses=strike.rehearsed)
-        with observed(watch), wrapped(watch.over), clocked(clock), changed:
+        with observed(probe), wrapped(probe.over), clocked(clock), changed:
             task.world.begin(place / LEDGER_FILE, first=first)
-            tell(msgspec.json.encode(self._drive(watch)))
+            tell(msgspec.json.encode(self._drive(probe)))
 
-    def _drive(self, watch: Watch) -> Leg:
+    def _drive(self, probe: Probe) -> Leg:
         task = self.task
         try:
             result = task.workflow.run(task.run, *task.args, **task.kwargs)
@@ -289,8 +289,8 @@ class Stage:
                 result = asyncio.run(result)
             ended = Leg(Ending.DONE, value=values.encode(result).decode())
         except Stopped as stop:
-            watch.watching = False
-            return self._answered(stop, watch)
+            probe.is_on = False
+            return self._answered(stop, probe)
         except UsageError as error:
             ended = Leg(Ending.MISUSED, text=str(error), kind=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is how it ended
@@ -300,15 +300,15 @@ class Stage:
             ended = Leg(Ending.DIED, text=f"it ends the program, with sys.exit({leaving.code!r})", kind="SystemExit")
         except KeyboardInterrupt:
             ended = Leg(Ending.DIED, text="it raises KeyboardInterrupt by itself", kind="KeyboardInterrupt")
-        watch.watching = False
-        watch.land()
+        probe.is_on = False
+        probe.land()
         calls, unread = _calls(task.run)
         return msgspec.structs.replace(ended, look=task.world.end(), calls=calls, unread=unread)
 
-    def _answered(self, stop: Stopped, watch: Watch) -> Leg:
+    def _answered(self, stop: Stopped, probe: Probe) -> Leg:
         """A person, too, may find that the store is damaged."""
         try:
-            return self._stopped(stop, watch)
+            return self._stopped(stop, probe)
         except Stopped as worse:
             return _standing(worse)
         except UsageError as error:
@@ -316,7 +316,7 @@ class Stage:
         except SurefootError as error:
             return Leg(Ending.FAILED, text=str(error), kind=type(error).__name__)
 
-    def _stopped(self, stop: Stopped, watch: Watch) -> Leg:
+    def _stopped(self, stop: Stopped, probe: Probe) -> Leg:
         """Do what a person would do. What only a look at the real world could tell is left to them."""
         left = ""
         for one in stop.stops:
@@ -324,7 +324,7 @@ class Stage:
             if isinstance(one, WaitingForAnswer):
                 people.give(run, one, self.task.answers)
             elif isinstance(one, InDoubt):
-                left = left or _settled(run, one, read_events(watch.log))
+                left = left or _settled(run, one, read_events(probe.log))
             else:
                 return _standing(one)
         if left:

@@ -14,7 +14,7 @@ from surefoot.core.entry import KINDS, CancelRequested, Due, Progressed, RunAdop
 from surefoot.core.history import Past, PastState
 from surefoot.core.standing import Standing
 from surefoot.core.state import RunState
-from surefoot.view import listing, page, standing, timeline, trouble
+from surefoot.view import facts, listing, page, standing, timeline, trouble
 from surefoot.view.standing import Stands, Wait
 
 HOSTILE = "\x1b]0;owned\x07\u202e"
@@ -355,7 +355,7 @@ def test_every_stop_is_told_with_its_cures():
         "  happened?   surefoot settle r a#1",
         "InDoubt: run r, b#1: lost.",
     ]
-    told = trouble.facts(first, exit_code=3)
+    told = facts.error(first, exit_code=3)
     assert (told["run"], told["address"], [stop["address"] for stop in told["stops"]]) == ("r", "a#1", ["a#1", "b#1"])
     assert told["cures"] == [{"when": "happened?", "do": "surefoot settle r a#1"}]
 
@@ -373,4 +373,4 @@ def test_an_exception_whose_text_cannot_be_made_is_shown_all_the_same():
 
 
 def test_the_field_of_a_refused_value_is_told_to_programs():
-    assert trouble.facts(errors.ValueRejected("no", path="$.a[3]"))["path"] == "$.a[3]"
+    assert facts.error(errors.ValueRejected("no", path="$.a[3]"))["path"] == "$.a[3]"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surefoot.cli import output
 from surefoot.cli.options import Settings
 from surefoot.core.state import DRIVEN, ENDED, RunState
-from surefoot.view import page, standing, text
+from surefoot.view import facts, page, standing, text
+from surefoot.view.facts import Facts
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -69,17 +70,17 @@ def after_failure(settings: Settings, run_id: str) -> tuple[standing.Cure, ...]:
     return () if how.failure is None else standing.what_helps(run_id, how, where(settings))
 
 
-def report(settings: Settings, run: Run, recorded: dict[str, Any], sentence: str, *, app: str | None = None) -> None:
+def report(
+    settings: Settings, run: Run, what: Facts, sentence: str, *, by: str, note: str, app: str | None = None
+) -> None:
     """What was recorded, what is still open, and the command that resumes."""
     state, driven = look(run)
     told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
     resume = "" if state.status in ENDED or state.stops or driven else resume_command(settings, run.id, app)
     if settings.json:
-        open_ = [{"type": one.type, "address": one.address, "message": one.message} for one in told.reasons]
-        output.say_json({"recorded": recorded, "status": state.status, "open": open_, "resume": resume})
+        output.say_json(facts.action(what, told, by=by, note=note, resume=resume))
         return
-    note = f": {recorded['note']}" if recorded.get("note") else ""
-    output.say(text.visible(sentence + note))
+    output.say(text.visible(f"{sentence}: {note}" if note else sentence))
     for reason in told.reasons:
         output.say("still open:")
         output.say(f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}")

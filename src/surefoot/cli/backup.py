@@ -10,7 +10,7 @@ import click
 
 from surefoot.cli import output, progress
 from surefoot.cli.options import Settings, common
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.store.contract import Store
@@ -37,9 +37,7 @@ def backup(settings: Settings, path: str) -> None:
         watch = partial(show, "copying, then verifying")
         made = backend_of(store.url).back_up(store, path, verify=_wrong, now=datetime.now(UTC), watch=watch)
     if settings.json:
-        output.say_json(
-            {"path": made.path, "bytes": made.bytes, "records": made.records, "verified": True, "removed": made.removed}
-        )
+        output.say_json(facts.backup(made))
         return
     output.say(
         text.visible(f"{made.path}: {made.bytes / 1e6:,.1f} MB, up to record {made.records} of the store; verified")

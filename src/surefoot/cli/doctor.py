@@ -10,7 +10,7 @@ import click
 from surefoot.cli import output, paint
 from surefoot.cli.options import Settings, common
 from surefoot.errors import Damaged, NotFound, Stopped, SurefootError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.store.contract import Store
@@ -34,7 +34,7 @@ def doctor(settings: Settings) -> int:
     url = config.store_url(settings.store)
     found = _examined(url)
     if settings.json:
-        output.say_json({"surefoot": __version__, "store": shown(url), "findings": [_facts(one) for one in found]})
+        output.say_json(facts.health(__version__, shown(url), found))
     else:
         output.say(text.visible(f"surefoot {__version__}, store {shown(url)}"))
         rows = [(one.level, one.what, text.visible(_told(one))) for one in found]
@@ -65,7 +65,3 @@ def _examined(url: str) -> list[Finding]:
 
 def _told(one: Finding) -> str:
     return f"{one.said} -> {one.do}" if one.do else one.said
-
-
-def _facts(one: Finding) -> dict[str, str]:
-    return {"verdict": one.level, "what": one.what, "said": one.said, "do": one.do}

@@ -1,8 +1,8 @@
-"""Damage in words and as facts, for every verb that comes across it."""
+"""Damage in words, for every verb that comes across it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surefoot.errors import Damaged
 from surefoot.view import text
@@ -27,15 +27,3 @@ def told(flaw: Flaw, place: str = "") -> str:
 
 def _placed(command: str, place: str) -> str:
     return command + place if command.startswith(("surefoot repair", "surefoot verify")) else command
-
-
-def facts(flaw: Flaw) -> dict[str, Any]:
-    return {
-        "journal": flaw.journal,
-        "entry": flaw.entry or None,
-        "entries": flaw.entries if flaw.entries >= 0 else None,
-        "valid": flaw.valid,
-        "why": flaw.why,
-        "message": str(flaw),
-        "cures": [{"when": when, "do": do} for when, do in flaw.cures],
-    }

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,7 @@ from surefoot.cli import output, progress
 from surefoot.cli.flaws import DAMAGED
 from surefoot.cli.options import Settings, common
 from surefoot.errors import UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.store.inspection import AnchorSeen, JournalSeen, Seen, ShelvesSeen, StoreSeen
@@ -43,7 +43,7 @@ def inspect(settings: Settings, place: str | None) -> int:
     with progress.line(settings) as watch:
         seen = inspection.look(path, watch)
     if settings.json:
-        output.say_json(facts(seen))
+        output.say_json(facts.inspection(seen))
     else:
         for line in lines(seen):
             output.say(text.visible(line))
@@ -73,13 +73,11 @@ def _let_go() -> None:
 
 
 def _export(settings: Settings, path: str) -> int:
-    from msgspec import structs
-
     from surefoot.engine.exporting import check_file
 
     found = check_file(path)
     if settings.json:
-        output.say_json({"kind": "export", "path": path, "sound": found.whole, **structs.asdict(found)})
+        output.say_json(facts.inspected_export(path, found))
     else:
         state = "whole" if found.whole else f"damaged when it was exported: {found.valid} records hold"
         output.say(text.visible(f"{path}: run {found.run}, exported, {found.records} records, {state}"))
@@ -205,15 +203,3 @@ def _some(title: str, told: list[str]) -> Iterator[str]:
     yield from (f"  {title:<12} {line}" for line in told[:MOST_LINES])
     if len(told) > MOST_LINES:
         yield f"  {title:<12} … and {len(told) - MOST_LINES} more"
-
-
-# --- for programs --------------------------------------------------------------------------------------
-
-
-def facts(seen: Seen) -> dict[str, Any]:
-    import msgspec
-
-    from surefoot.store.inspection import AnchorSeen, StoreSeen
-
-    kind = "store" if isinstance(seen, StoreSeen) else "anchor" if isinstance(seen, AnchorSeen) else "checkpoints"
-    return {"kind": kind, "sound": seen.sound, **msgspec.to_builtins(seen)}

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import IO
 
 from surefoot.cli.options import Settings
-from surefoot.view import text, trouble
+from surefoot.view import facts, text, trouble
+from surefoot.view.facts import Facts
 from surefoot.view.standing import Cure
 
 
@@ -34,7 +35,8 @@ def tell(*lines: str) -> None:
         _write(sys.stderr, line)
 
 
-def say_json(value: Any, *, indent: int | None = 2) -> None:
+def say_json(value: Facts, *, indent: int | None = 2) -> None:
+    """An object for programs, as `view/facts.py` makes them. A verb has none of its own."""
     say(_fit(text.to_json(value, indent=indent)))
 
 
@@ -49,7 +51,7 @@ def complain(
 ) -> int:  # fmt: skip
     """Show an error; the exit code to end with."""
     if settings.json:
-        say_json({"error": trouble.facts(error, run=run, exit_code=exit_code, cures=cures)})
+        say_json(facts.failure(facts.error(error, run=run, exit_code=exit_code, cures=cures)))
     else:
         tell(*trouble.lines(error))
     tell(*more)

@@ -10,7 +10,7 @@ import click
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, common, operator
 from surefoot.errors import JournalCorrupt, NotFound
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.fallback import Damage
@@ -62,7 +62,7 @@ def _given_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, b
         return asking.DECLINED
     fallback.give_up(runtime.store, runtime.clock, run_id, by=by, note=note)
     if settings.json:
-        output.say_json({"run": run_id, "given_up": True})
+        output.say_json(facts.giving_up(run_id))
     else:
         output.say(text.visible(f"given up: run {run_id}."))
     return 0
@@ -110,23 +110,10 @@ def _structure(runtime: Runtime, run_id: str) -> str:
 
 def _told(settings: Settings, run_id: str, damage: Damage | None) -> int:
     if settings.json:
-        output.say_json({"run": run_id, "repaired": damage is not None, **_facts(damage)})
+        output.say_json(facts.repair(run_id, damage))
     elif damage is None:
         output.say(text.visible(f"run {run_id} is sound: nothing to repair."))
     else:
         output.say(text.visible(f"repaired: run {run_id} goes on after entry {damage.keep}."))
         output.say(text.visible(f"go on with: {acting.resume_command(settings, run_id)}"))
     return 0
-
-
-def _facts(damage: Damage | None) -> dict[str, object]:
-    if damage is None:
-        return {}
-    return {
-        "after": damage.keep,
-        "quarantined": damage.quarantined,
-        "lost": None if damage.lost < 0 else damage.lost,
-        "in_doubt": list(damage.in_doubt),
-        "proven": damage.proven,
-        "why": damage.why,
-    }

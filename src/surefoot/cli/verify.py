@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import acting, flaws, output, progress
 from surefoot.cli.flaws import many
 from surefoot.cli.options import Settings, common
+from surefoot.view import facts
 
 if TYPE_CHECKING:
     from surefoot.engine.verifying import Verdict
@@ -38,7 +39,7 @@ def verify(settings: Settings, run_id: str | None) -> int:
         verdict = verify_store(store, None if run_id is None else [run_id], watch=watch)
     seconds = time.perf_counter() - started
     if settings.json:
-        output.say_json(facts(verdict))
+        output.say_json(facts.verdict(verdict))
     else:
         for line in lines(verdict, acting.where(settings)):
             output.say(line)
@@ -56,17 +57,3 @@ def lines(verdict: Verdict, place: str = "") -> Iterator[str]:
     totals += [f"{many(verdict.quarantined, 'entry')} in quarantine"] * bool(verdict.quarantined)
     totals += [f"{many(verdict.unneeded, 'part')} that nobody needs"] * bool(verdict.unneeded)
     yield f"{'whole' if not verdict.flaws else f'{len(verdict.flaws)} damaged'}: {', '.join(totals)}"
-
-
-def facts(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "whole": not verdict.flaws,
-        "runs": verdict.runs,
-        "journals": verdict.journals,
-        "entries": verdict.entries,
-        "bytes": verdict.bytes,
-        "parts": verdict.parts,
-        "unneeded_parts": verdict.unneeded,
-        "quarantined": verdict.quarantined,
-        "damaged": [flaws.facts(flaw) for flaw in verdict.flaws],
-    }

@@ -21,7 +21,7 @@ import click
 from surefoot.cli import output
 from surefoot.cli.options import Settings, common
 from surefoot.errors import SurefootError, UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.worker import Worker
@@ -193,7 +193,7 @@ def _report(settings: Settings, working: Worker, unfinished: tuple[str, ...], fa
     if failure is not None:
         return output.complain(settings, failure, exit_code=failure.exit_code)
     if settings.json:
-        output.say_json({"store": working.runtime.store.url, "ended": ended, "unfinished": list(unfinished)})
+        output.say_json(facts.worker(working.runtime.store.url, ended=ended, unfinished=unfinished))
     return CUT_OFF if unfinished else 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from surefoot.core import values
 from surefoot.core.doubt import open_questions, unanswered
@@ -62,7 +62,7 @@ class Reason:
     message: str
     address: str = ""
     cures: tuple[Cure, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
     asked: Asked | None = None
 
 

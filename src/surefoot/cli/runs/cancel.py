@@ -9,7 +9,7 @@ import click
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.core.state import CANCELLED
-from surefoot.view import text
+from surefoot.view import facts, text
 
 
 @click.command()
@@ -41,13 +41,8 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str 
         run.cancel(by=who, note=note)
     ended = run.status == CANCELLED
     how = "cancelled" if ended else "asked to cancel; its process ends it at the next call"
-    acting.report(
-        settings,
-        run,
-        {"run": run_id, "cancelled": ended, "left_done": left, "by": who, "note": note},
-        f"recorded: run {run_id} {how}, said by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run_id} {how}, said by {who}"
+    acting.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=who, note=note, app=app)
     return 0
 
 

@@ -13,12 +13,11 @@ from surefoot.core.need import KINDS
 from surefoot.core.standing import LEFT_BEHIND
 from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.errors import Damaged
-from surefoot.view import listing, standing, text
+from surefoot.view import facts, listing, standing, text
 from surefoot.view.standing import Stands
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
-    from surefoot.store.contract import IndexRow
 
 ANY = "*"
 MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
@@ -61,7 +60,7 @@ def list_(
     found = _all(statuses, query)
     seen = [_seen(run) for run in found.values()]
     if settings.json:
-        output.say_json({"runs": [_facts(one, found[one.run].row) for one in listing.ordered(seen)]})
+        output.say_json(facts.runs((one, found[one.run].row) for one in listing.ordered(seen)))
         return
     now = time.time_ns() // 1000
     lines = listing.lines(seen, now)
@@ -106,21 +105,3 @@ def _seen(run: Run) -> listing.Seen:
         dict(created.labels) if created else {},
         standing.stands(state, driven=driven, now=run.runtime.clock.now()),
     )
-
-
-def _facts(seen: listing.Seen, row: IndexRow | None) -> dict[str, Any]:
-    return {
-        "run": seen.run,
-        "workflow": seen.workflow,
-        "status": seen.status,
-        "stands": seen.stands.status,
-        "needs_a_person": seen.stands.needs_a_person,
-        "why": seen.stands.brief,
-        "left": list(seen.stands.left),
-        "created": text.moment(seen.created) if seen.created else None,
-        "labels": seen.labels,
-        "need": row.need if row else "",
-        "until": text.moment(row.until) if row and row.until else None,
-        "queue": row.queue if row else "",
-        "marks": list(row.marks) if row else [],
-    }

@@ -12,7 +12,7 @@ from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.core.state import FAILED, STOPPED
 from surefoot.core.timer import MICROS, seconds
 from surefoot.errors import Stopped, UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -61,13 +61,8 @@ def retry(
         return asking.DECLINED
     reopened = run.retry(failed=failed or None, at=named, by=who, note=note)
     what = ", ".join(reopened) or "the workflow"
-    acting.report(
-        settings,
-        run,
-        {"run": run_id, "reopened": reopened, "runs": [_facts(one) for one in told], "by": who, "note": note},
-        f"recorded: run {run_id}: {what} to be tried again, said by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run_id}: {what} to be tried again, said by {who}"
+    acting.report(settings, run, facts.retry(reopened, told), sentence, by=who, note=note, app=app)
     return 0
 
 
@@ -127,7 +122,7 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
     output.tell(*(text.visible(f"left as it is: {why}") for _, why in left))
     if going and not asking.agreed(f"try {len(going)} runs again?" if len(going) > 1 else "try it again?", yes=yes):
         return asking.DECLINED
-    done: list[dict[str, Any]] = []
+    done: list[Reopening] = []
     for run, told in going:
         try:
             run.retry(failed=True, by=by, note=note)
@@ -135,9 +130,9 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
             left.append((run.id, str(error)))
             output.tell(text.visible(f"left as it is: {error}"))
         else:
-            done += [_facts(one) for one in told]
+            done += told
     if settings.json:
-        output.say_json({"reopened": done, "left": [{"run": run, "why": why} for run, why in left]})
+        output.say_json(facts.retries(done, left))
     else:
         output.say(f"recorded: {len(done)} failed run{'s' * (len(done) != 1)} to be tried again, said by {by}")
     return LEFT if left else 0
@@ -157,13 +152,3 @@ def _failed_runs(settings: Settings, workflow: str | None, age: float | None) ->
         if is_failed(state) and newest:
             found.append(run)
     return found[::-1]
-
-
-def _facts(one: Reopening) -> dict[str, Any]:
-    return {
-        "run": one.run,
-        "steps": one.steps,
-        "effects": one.effects,
-        "in_doubt": one.in_doubt,
-        "waits": one.waits,
-    }

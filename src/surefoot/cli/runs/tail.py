@@ -11,7 +11,7 @@ import click
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common, told_app_option
 from surefoot.core.state import ENDED
-from surefoot.view import text, timeline
+from surefoot.view import facts, text, timeline
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import JournalEntry, Run
@@ -86,8 +86,7 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
 
 
 def _as_json(entry: JournalEntry) -> None:
-    facts = {"seq": entry.seq, "at": entry.at, "epoch": entry.epoch, "kind": entry.kind, "data": entry.data}
-    output.say_json(facts, indent=None)
+    output.say_json(facts.entry(entry), indent=None)
 
 
 def _printer() -> Any:

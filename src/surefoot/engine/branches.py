@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from surefoot.core.address import Scope
-from surefoot.core.choice import one_of
+from surefoot.core.choice import OnError, one_of
 from surefoot.core.parking import unavailable
 from surefoot.engine.current import Place
 from surefoot.engine.lines import claim
@@ -19,7 +19,6 @@ from surefoot.errors import UsageError
 
 R = TypeVar("R")
 DEFAULT_CONCURRENCY = 8
-ON_ERROR = ("raise", "collect")
 
 
 class MapResult(Generic[R]):
@@ -134,7 +133,7 @@ def _checked_was(place: Place, verb: str, was: Any) -> str | None:
     )
 
 
-def collected(ends: Ends, names: list[Any], on_error: str) -> Any:
+def collected(ends: Ends, names: list[Any], on_error: OnError) -> Any:
     if on_error == "raise":
         ends.raise_first()
         return ends.values
@@ -145,8 +144,8 @@ def collected(ends: Ends, names: list[Any], on_error: str) -> Any:
     )
 
 
-def checked_width(concurrency: int | None, on_error: str) -> int:
-    one_of(on_error, ON_ERROR, "sf.map: on_error")
+def checked_width(concurrency: int | None, on_error: OnError) -> int:
+    one_of(on_error, OnError, "sf.map: on_error")
     if concurrency is not None and concurrency < 1:
         raise UsageError(f"sf.map(concurrency={concurrency!r}): must be a whole number, one or more")
     return concurrency or DEFAULT_CONCURRENCY

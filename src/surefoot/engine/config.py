@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from surefoot.core import reshaping
-from surefoot.core.choice import one_of
+from surefoot.core.choice import OnChange, OnCorruption, one_of
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine.alerts import Alert, Sink
 from surefoot.engine.meters import meters
@@ -19,7 +19,6 @@ from surefoot.errors import Damaged, UsageError
 from surefoot.store.open import backend_of, open_store, shown
 
 FALLBACK: Final = "fallback"
-STOP: Final = "stop"
 log = logging.getLogger("surefoot")
 reshaping.announce_to(log.warning)
 
@@ -48,9 +47,9 @@ def configure(
     *,
     store: str | None = None,
     namespace: str | None = None,
-    on_corruption: str | None = None,
+    on_corruption: OnCorruption | None = None,
     alerts: Iterable[Sink] | None = None,
-    on_change: str | None = None,
+    on_change: OnChange | None = None,
     rerun_limit: int | None = None,
     in_flight: Duration | None = None,
 ) -> None:
@@ -81,8 +80,8 @@ def configure(
         settings.namespace = namespace
 
 
-def checked_policy(on_corruption: str) -> str:
-    return one_of(on_corruption, (FALLBACK, STOP), "on_corruption")
+def checked_policy(on_corruption: OnCorruption) -> OnCorruption:
+    return one_of(on_corruption, OnCorruption, "on_corruption")
 
 
 def _checked_limit(rerun_limit: int) -> int:

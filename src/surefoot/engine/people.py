@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 from surefoot.core import schema as schemas
 from surefoot.core import values
 from surefoot.core.address import approval_of
-from surefoot.core.choice import one_of
+from surefoot.core.choice import OnTimeout, one_of
 from surefoot.core.command import Append, Ending, Failed, Pause, Verify, Wish
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
@@ -33,9 +33,7 @@ from surefoot.engine.pasting import pasteable
 from surefoot.engine.worldview import looked_around
 from surefoot.errors import Fatal, UsageError, ValueRejected
 
-DENY, APPROVE, RAISE = "deny", "approve", "raise"
 log = logging.getLogger("surefoot")
-ON_TIMEOUT = (DENY, APPROVE, RAISE)
 
 Asking = Generator[Append | Pause | Verify, Any, Past | None]
 
@@ -209,17 +207,17 @@ def _misfit(session: Any, past: Past, wanted: Any) -> str:
     return ""
 
 
-def decision(session: Any, past: Past | None, on_timeout: str, address: str) -> Decision:
+def decision(session: Any, past: Past | None, on_timeout: OnTimeout, address: str) -> Decision:
     if past is None:
-        if on_timeout == RAISE:
+        if on_timeout == "raise":
             raise TimeoutError(f"nobody answered {address} in time")
-        return Decision(on_timeout == APPROVE, note="nobody answered in time")
+        return Decision(on_timeout == "approve", note="nobody answered in time")
     approved = session.decoded(past.value) is True
     return Decision(approved, past.learned_by, past.why, datetime.fromtimestamp(past.ended / 1e6, UTC))
 
 
-def checked_on_timeout(on_timeout: str) -> str:
-    return one_of(on_timeout, ON_TIMEOUT, "sf.approve: on_timeout")
+def checked_on_timeout(on_timeout: OnTimeout) -> OnTimeout:
+    return one_of(on_timeout, OnTimeout, "sf.approve: on_timeout")
 
 
 def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
@@ -249,7 +247,7 @@ def consent(
     asked = question("approve", f"Run {call.address}?", details, None, None)
     at_once = known is not None and known.state is PastState.DONE and known.shown == asked.shown
     past = yield from asking(place, address, asked)
-    given = decision(session, past, DENY, address)
+    given = decision(session, past, "deny", address)
     if given:
         session.would_do("effect", call.address)
         return None, not at_once

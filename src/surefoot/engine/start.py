@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
 LONGEST_ID = 200
 DECLARED = "declared"
-APPROVALS = (DECLARED, "every", "never")
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
 QUIET_SECONDS = 1.0
 """Who waits longer than this for another process is told so."""

@@ -13,6 +13,7 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 from surefoot.core import values
 from surefoot.core.address import Scope, escape
 from surefoot.core.changing import other_event
+from surefoot.core.choice import OnError, OnTimeout
 from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.entry import (
     Due,
@@ -197,7 +198,7 @@ def map(  # noqa: A001 - the settled public name
     *,
     key: Callable[[T], object] | None = None,
     concurrency: int | None = None,
-    on_error: Literal["raise", "collect"] = "raise",
+    on_error: OnError = "raise",
     was: branches.Was = None,
 ) -> list[R] | MapResult[R]:
     """Call `fn` for each item, some side by side, each in a branch of its own. Results in order.
@@ -454,7 +455,7 @@ def approve(
     details: object = None,
     by: str | Sequence[str] | None = None,
     timeout: Duration | None = None,
-    on_timeout: str = "deny",
+    on_timeout: OnTimeout = "deny",
 ) -> Decision:
     """Ask a person for a yes or a no. The run stands still until then; the process may end."""
     people.checked_on_timeout(on_timeout)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
 from surefoot.core.address import Scope
+from surefoot.core.choice import OnError, OnTimeout
 from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.timer import Duration, after, seconds, until
 from surefoot.engine import (
@@ -79,7 +80,7 @@ async def map(  # noqa: A001 - the settled public name
     *,
     key: Callable[[T], object] | None = None,
     concurrency: int | None = None,
-    on_error: Literal["raise", "collect"] = "raise",
+    on_error: OnError = "raise",
     was: branches.Was = None,
 ) -> list[R] | MapResult[R]:
     """Await `fn(item)` for each item, some side by side, each in a branch of its own. Results in order.
@@ -226,7 +227,7 @@ async def approve(
     details: object = None,
     by: str | Sequence[str] | None = None,
     timeout: Duration | None = None,  # noqa: ASYNC109 - recorded, survives a crash
-    on_timeout: str = "deny",
+    on_timeout: OnTimeout = "deny",
 ) -> Decision:
     """Ask a person for a yes or a no. The run stands still until then; the process may end."""
     people.checked_on_timeout(on_timeout)

@@ -6,12 +6,12 @@ import inspect
 import os
 import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surefoot.core.choice import one_of
+from surefoot.core.choice import OnDriftWord, one_of
 from surefoot.core.command import Verify
 from surefoot.core.entry import Sight, Stop
 from surefoot.core.expectation import UNSEEN, Drift, Expectation, Unseen
@@ -25,7 +25,6 @@ from surefoot.world.specs import from_spec
 STOP: Final = "stop"
 WARN: Final = "warn"
 ACCEPT: Final = "accept"
-VERDICTS: Final = (STOP, WARN, ACCEPT)
 SHOWN: Final = 20
 LONG_WAIT_SECONDS: Final = 60.0
 """After a longer wait the world is looked at again."""
@@ -33,7 +32,7 @@ LONG_WAIT_SECONDS: Final = 60.0
 LOOKED_AGAIN: Final = "It stopped when it looked again; what it did before is done."
 CODE_NEEDED: Final = "only the code that watched it can look; name it in watch= of the workflow"
 
-OnDrift = str | Callable[[list[Drift]], str]
+OnDrift = OnDriftWord | Callable[[list[Drift]], str]
 
 
 class Findings(Struct, frozen=True):
@@ -139,8 +138,8 @@ def verdict(drift: list[Drift], on_drift: OnDrift) -> str:
         said: Any = on_drift(drift)
     except Exception as error:
         raise UsageError(f"on_drift= raised {type(error).__name__}: {error}. The run stays as it is.") from error
-    if said not in VERDICTS:
-        raise UsageError(f"on_drift= answered {said!r}; it must be one of {', '.join(map(repr, VERDICTS))}")
+    if said not in (words := get_args(OnDriftWord)):
+        raise UsageError(f"on_drift= answered {said!r}; it must be one of {', '.join(map(repr, words))}")
     return str(said)
 
 
@@ -149,7 +148,7 @@ def checked_on_drift(on_drift: OnDrift) -> OnDrift:
         raise UsageError("on_drift= takes a plain function, not an async one")
     if callable(on_drift):
         return on_drift
-    return one_of(on_drift, VERDICTS, "@sf.workflow: on_drift", more=", nor a function")
+    return one_of(on_drift, OnDriftWord, "@sf.workflow: on_drift", more=", nor a function")
 
 
 def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:

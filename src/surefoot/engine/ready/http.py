@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from surefoot.core import values
+from surefoot.core.choice import OnCrash
 from surefoot.core.forms import Secret
 from surefoot.core.timer import Duration, seconds
 from surefoot.core.verdict import Verdict, happened, not_happened, unknown
@@ -90,7 +91,7 @@ def http_request(
     asked = _Asked(method, url, headers, json, data, idempotency_header, check_url, ok)
     if honours_key and not idempotency_header:
         raise UsageError("http_request: honours_key=True needs an idempotency_header to send the key in")
-    policy = "retry" if honours_key or asked.method in _SAFE else "ask" if check_url is None else "check"
+    policy: OnCrash = "retry" if honours_key or asked.method in _SAFE else "ask" if check_url is None else "check"
     send = _sender(policy, honours_key, seconds(timeout))
     return send(asked.method, asked.url, **asked.given)  # type: ignore[no-any-return]
 
@@ -161,7 +162,7 @@ def _json(value: object) -> bytes:
 
 
 @functools.lru_cache(maxsize=64)
-def _sender(policy: str, honours_key: bool, timeout_seconds: float) -> Callable[..., Any]:
+def _sender(policy: OnCrash, honours_key: bool, timeout_seconds: float) -> Callable[..., Any]:
     """The effect for one policy and one time-out. All of them have the same name, so all are counted together."""
 
     def http_request(

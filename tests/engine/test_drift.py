@@ -391,6 +391,7 @@ def test_a_run_sent_back_to_after_it_began_to_watch_still_watches():
     assert "not as the run left it" in task.go_away().summary
 
 
+@pytest.mark.processes
 def test_git_head_moved():
     git = shutil.which("git")
     assert git, "this test needs git"

@@ -303,6 +303,7 @@ def test_a_process_that_ends_in_the_rehearsal_leaves_the_run_as_it_is(program):
     assert (program.folder / "sent").read_text() == "ann"
 
 
+@pytest.mark.processes
 def test_code_that_forks_in_the_rehearsal_takes_the_run_up_in_one_process_only(sent, ledger, capfd):
     """The child comes back from the workflow as its parent does; it must not go on with the run beside it."""
 

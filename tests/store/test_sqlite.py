@@ -249,6 +249,7 @@ def test_parent_that_is_a_file_is_named(tmp_path):
         sqlite.SqliteStore.open(str(tmp_path / "file" / "runs.db"), create=True, url="x")
 
 
+@pytest.mark.processes
 def test_folder_that_may_not_be_written_is_named():
     """As a user who lacks the right: root is allowed everything, so the child becomes somebody else."""
     folder = Path(tempfile.mkdtemp())
@@ -440,6 +441,7 @@ store.close()
 """
 
 
+@pytest.mark.processes
 def test_two_processes_append_at_once(place):
     """Each append is granted once, in one gapless chain, and neither process disturbs the other's runs."""
     children = [place.child(HAMMER, name) for name in ("one", "two")]
@@ -458,6 +460,7 @@ def test_two_processes_append_at_once(place):
     assert_whole(store, "two", 40)
 
 
+@pytest.mark.processes
 def test_two_processes_make_the_same_store_at_once(place):
     """Both must succeed, with one store between them: nobody's first record may be lost."""
     code = """
@@ -486,6 +489,7 @@ print(store.id.hex())
         here.clear_up()
 
 
+@pytest.mark.processes
 def test_changes_moves_when_another_process_appended(place):
     """Waiting for another process's entry."""
     store = place.open()
@@ -497,6 +501,7 @@ def test_changes_moves_when_another_process_appended(place):
     assert_whole(store, "r", 1)
 
 
+@pytest.mark.processes
 def test_locked_database_is_named_within_the_time_given_and_works_again_after(place):
     """Waiting is bounded; nothing was written, so the handle stays good."""
     store = place.open(busy_seconds=0.05)
@@ -528,6 +533,7 @@ while True:
 """
 
 
+@pytest.mark.processes
 def test_kill_in_the_middle_of_appends_loses_nothing_that_was_acknowledged(place):
     """Eight times SIGKILL, each after a random number of commits, on one and the same store."""
     chance = random.Random(8)
@@ -576,6 +582,7 @@ print(good.seq + 1)
 """
 
 
+@pytest.mark.processes
 def test_full_disk_is_named_and_the_store_goes_on_once_there_is_space(place):
     """A limit on file sizes stands in for the disk: the same failed write, without needing root."""
     lines = place.run_child(FULL).splitlines()
@@ -703,6 +710,7 @@ def test_store_that_cannot_be_made_ready_leaves_nothing_open(place, monkeypatch)
     assert sorted(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.processes
 def test_too_few_descriptors_is_unavailable_not_missing(place):
     """A process that ran out of descriptors must not take a store for a new one."""
     place.fill()
@@ -752,6 +760,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("end", ["hard", "ordinary"])
 def test_forked_child_cannot_use_or_harm_the_parents_store(place, end):
     """SQLite's locks do not come along, and even closing the handle in the child would drop the parent's."""
@@ -794,11 +803,13 @@ assert_whole(store, "r", 1)
 """
 
 
+@pytest.mark.processes
 def test_forked_child_closes_no_handle_not_even_at_its_end(place):
     """The interpreter clears up at exit and closes what nobody holds any more; these must be held for ever."""
     assert place.run_child(WATCHED) == ""
 
 
+@pytest.mark.processes
 def test_store_closed_before_the_fork_can_be_opened_in_the_child(place):
     """The cure the message names."""
     place.fill()

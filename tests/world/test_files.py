@@ -308,6 +308,7 @@ def others_can_lock(path):
     return subprocess.run([sys.executable, "-c", TRY_LOCK, path], capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("look", [lambda: witness.file("held"), lambda: witness.files("*")])
 def test_looking_drops_no_lock_of_this_process(look):
     """Closing any descriptor of a file drops the process's POSIX locks on it: SQLite's, or a sign of life."""

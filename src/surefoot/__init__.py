@@ -3,7 +3,7 @@
 `import surefoot as sf` for blocking code, `import surefoot.aio as sf` for async code: the same words.
 """
 
-from surefoot import alerts
+from surefoot import alerts, errors
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
@@ -74,6 +74,9 @@ from surefoot.errors import (
     WaitingForAnswer,
     WorkflowFailed,
 )
+from surefoot.view import words
+
+errors.in_words = words.told
 
 __version__ = "0.1.0"
 

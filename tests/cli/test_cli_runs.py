@@ -153,7 +153,9 @@ def test_a_failed_run_says_how_to_try_again_once_the_cause_is_mended(shell):
     cure = "surefoot runs retry f --failed"
     assert f"  mended?   {cure}\n" in shell("runs", "show", "f").out
     assert f"  mended?    {cure}\n" in shell("runs", "plan", "f").out
-    assert shell("runs", "plan", "f", "--json").json["cures"] == [{"when": "mended?", "do": cure}]
+    [told] = shell("runs", "plan", "f", "--json").json["cures"]
+    assert (told["when"], told["do"], told["command"]) == ("mended?", cure, cure)
+    assert (told["verb"], told["arguments"]) == ("runs retry", {"run": "f", "failed": True})
     assert shell("runs", "retry", "f", "--failed", "--yes").code == 0
 
 
@@ -631,6 +633,6 @@ def test_looking_at_a_module_that_starts_runs_at_import_executes_nothing(shell, 
 
 def test_a_command_that_is_suggested_does_not_show_the_password_of_the_store():
     """It would end up in terminals, logs and screenshots."""
-    told = acting.where(Settings(store="postgresql://app:geheim@db/runs"))
+    told = acting.resume_command(Settings(store="postgresql://app:geheim@db/runs"), "r")
 
-    assert told == " --store 'postgresql://app:***@db/runs'"
+    assert told == "surefoot runs resume r --app MODULE --store 'postgresql://app:***@db/runs'"

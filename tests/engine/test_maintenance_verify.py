@@ -111,7 +111,7 @@ def test_a_changed_entry_is_named_with_what_is_safe(runs):
     assert (flaw.entry, flaw.entries, flaw.valid) == (7, count, 6)
     assert str(flaw).startswith(f"run victim: entry 7 of {count}: its seal does not hold (")
     assert str(flaw).endswith("; entries 1 to 6 are whole")
-    assert ("go on before it", "surefoot repair victim") in flaw.cures
+    assert ("go on before it", "surefoot repair victim") in flaw.error().cures
     with pytest.raises(sf.JournalCorrupt, match=r"entry 7 of .* Nothing was changed"):
         verify_run(store(), "victim")
     assert verify_run(store(), "last") == count

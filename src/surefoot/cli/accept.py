@@ -13,7 +13,7 @@ from surefoot.errors import UsageError
 from surefoot.view import text
 
 if TYPE_CHECKING:
-    from surefoot.core.expectation import Drift
+    from surefoot.core.entry import Drift
     from surefoot.engine.handle import Run
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from surefoot.cli import output
 from surefoot.cli.options import Settings
+from surefoot.core.cure import APP, command
 from surefoot.core.state import DRIVEN, ENDED, RunState
-from surefoot.view import page, standing, text
+from surefoot.view import page, standing, text, words
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -37,18 +37,16 @@ def look(run: Run) -> tuple[RunState, bool]:
 
 
 def where(settings: Settings) -> str:
-    """What a command needs to find the same store again."""
+    """The URL of the store, for commands that are suggested."""
     from surefoot.engine.config import store_url
-    from surefoot.engine.pasting import DEFAULT_STORE
     from surefoot.store.open import shown
 
-    url = store_url(settings.store)
-    return "" if url == DEFAULT_STORE else f" --store {shlex.quote(shown(url))}"
+    return shown(store_url(settings.store))
 
 
 def app_named(app: str | None = None) -> str:
     """The module with the code, for commands that are suggested: as given, or as SUREFOOT_APP says."""
-    return app or os.environ.get("SUREFOOT_APP") or standing.UNKNOWN_APP
+    return app or os.environ.get("SUREFOOT_APP") or words.UNKNOWN_APP
 
 
 def page_of(settings: Settings, run: Run, app: str | None = None) -> page.Page:
@@ -59,10 +57,10 @@ def page_of(settings: Settings, run: Run, app: str | None = None) -> page.Page:
 
 
 def resume_command(settings: Settings, run_id: str, app: str | None = None) -> str:
-    return f"surefoot runs resume {shlex.quote(run_id)} --app {shlex.quote(app_named(app))}{where(settings)}"
+    return words.command_text(command("runs resume", run_id, app=APP), where(settings), app_named(app))
 
 
-def after_failure(settings: Settings, run_id: str) -> tuple[standing.Cure, ...]:
+def after_failure(settings: Settings, run_id: str) -> tuple[words.Help, ...]:
     """What helps a run that is recorded as failed; nothing for any other."""
     run = open_run(settings, run_id)
     how = standing.stands(run.state(), driven=False, now=run.runtime.clock.now())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,10 @@ import click
 from surefoot.cli import output, progress
 from surefoot.cli.flaws import DAMAGED
 from surefoot.cli.options import Settings, common
+from surefoot.core.cure import ADOPT, ANY_RUN, Ask, command
 from surefoot.errors import UsageError
 from surefoot.view import text
+from surefoot.view.words import command_text
 
 if TYPE_CHECKING:
     from surefoot.store.inspection import AnchorSeen, JournalSeen, Seen, ShelvesSeen, StoreSeen
@@ -158,29 +159,29 @@ def _verdict(seen: StoreSeen) -> Iterator[str]:
     yield f"damaged: {len(bad)} of {len(seen.journals)} journals"
     yield "  a backup?   put it back, together with its -wal file"
     if seen.anchor.why:
-        yield f"  gone?       surefoot adopt --reason TEXT{_where(seen.path)}"
+        yield f"  gone?       {command_text(ADOPT, _url(seen.path))}"
     if checkpoints(bad):
         yield "  checkpoint? load() falls back to the newest generation that is whole, and says so"
     if (run := _to_repair(seen, bad)) is not None:
-        yield f"  go on?      surefoot repair {run}{_where(seen.path)}"
+        yield f"  go on?      {command_text(command('repair', run), _url(seen.path))}"
 
 
-def _to_repair(seen: StoreSeen, bad: list[str]) -> str | None:
+def _to_repair(seen: StoreSeen, bad: list[str]) -> str | Ask | None:
     """What to name to `surefoot repair`, which takes runs only: the first that is bad, or any where the file itself is."""
     from surefoot.store.rules import is_run
 
     if any(fault.startswith("page 1,") for fault in seen.faults):
         return None  # Without it nothing can be built anew.
     if (run := next(filter(is_run, bad), None)) is not None:
-        return shlex.quote(run)
+        return run
     only_other_journals = bad and not (seen.faults or seen.pages or seen.unread or seen.misfits)
-    return None if only_other_journals else "ID"
+    return None if only_other_journals else ANY_RUN
 
 
-def _where(path: str) -> str:
+def _url(path: str) -> str:
     from urllib.parse import quote
 
-    return f" --store {shlex.quote('sqlite:///' + quote(path))}"
+    return f"sqlite:///{quote(path)}"
 
 
 def _shelves(seen: ShelvesSeen) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from surefoot.cli.options import Settings
 from surefoot.view import text, trouble
-from surefoot.view.standing import Cure
+from surefoot.view.words import Help
 
 
 def never_fail_on_characters() -> None:
@@ -45,7 +45,7 @@ def say_raw_json(raw: bytes) -> None:
 
 def complain(
     settings: Settings, error: BaseException, *, exit_code: int, run: str = "", more: Iterable[str] = (),
-    cures: Iterable[Cure] = (),
+    cures: Iterable[Help] = (),
 ) -> int:  # fmt: skip
     """Show an error; the exit code to end with."""
     if settings.json:

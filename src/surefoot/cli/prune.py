@@ -53,7 +53,7 @@ def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by
             swept = pruning.sweep(store, watch=watch)
         damaged = damaged or bool(swept.flaws)
     if settings.json:
-        output.say_json(_facts(going, left, swept))
+        output.say_json(_facts(going, left, swept, acting.where(settings)))
     else:
         _tell(settings, going, left, swept)
     return flaws.DAMAGED if damaged else 0
@@ -90,14 +90,14 @@ def _tell(settings: Settings, going: list[Candidate], left: list[Refusal], swept
         output.tell(flaws.told(flaw, acting.where(settings)))
 
 
-def _facts(going: list[Candidate], left: list[Refusal], swept: Swept | None) -> dict[str, Any]:
+def _facts(going: list[Candidate], left: list[Refusal], swept: Swept | None, store: str) -> dict[str, Any]:
     return {
         "done": swept is not None,
         "pruned" if swept is not None else "would_prune": [_candidate(one) for one in going],
         "left": [{"run": one.run, "why": one.why} for one in left],
         "parts_deleted": 0 if swept is None else swept.deleted,
         "parts_kept_because": "" if swept is None else swept.why,
-        "damaged": [] if swept is None else [flaws.facts(flaw) for flaw in swept.flaws],
+        "damaged": [] if swept is None else [flaws.facts(flaw, store) for flaw in swept.flaws],
     }
 
 

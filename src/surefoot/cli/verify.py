@@ -38,7 +38,7 @@ def verify(settings: Settings, run_id: str | None) -> int:
         verdict = verify_store(store, None if run_id is None else [run_id], watch=watch)
     seconds = time.perf_counter() - started
     if settings.json:
-        output.say_json(facts(verdict))
+        output.say_json(facts(verdict, acting.where(settings)))
     else:
         for line in lines(verdict, acting.where(settings)):
             output.say(line)
@@ -46,9 +46,9 @@ def verify(settings: Settings, run_id: str | None) -> int:
     return flaws.DAMAGED if verdict.flaws else 0
 
 
-def lines(verdict: Verdict, place: str = "") -> Iterator[str]:
+def lines(verdict: Verdict, store: str = "") -> Iterator[str]:
     for flaw in verdict.flaws:
-        yield flaws.told(flaw, place)
+        yield flaws.told(flaw, store)
     others = verdict.journals - verdict.runs
     totals = [many(verdict.runs, "run")]
     totals += [many(others, "other journal")] * bool(others)
@@ -58,7 +58,7 @@ def lines(verdict: Verdict, place: str = "") -> Iterator[str]:
     yield f"{'whole' if not verdict.flaws else f'{len(verdict.flaws)} damaged'}: {', '.join(totals)}"
 
 
-def facts(verdict: Verdict) -> dict[str, Any]:
+def facts(verdict: Verdict, store: str = "") -> dict[str, Any]:
     return {
         "whole": not verdict.flaws,
         "runs": verdict.runs,
@@ -68,5 +68,5 @@ def facts(verdict: Verdict) -> dict[str, Any]:
         "parts": verdict.parts,
         "unneeded_parts": verdict.unneeded,
         "quarantined": verdict.quarantined,
-        "damaged": [flaws.facts(flaw) for flaw in verdict.flaws],
+        "damaged": [flaws.facts(flaw, store) for flaw in verdict.flaws],
     }

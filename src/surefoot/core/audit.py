@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from surefoot.core.cure import Cures
 from surefoot.core.entry import Entry
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record
 from surefoot.errors import JournalCorrupt, Stopped
@@ -33,7 +34,7 @@ class Break(Struct, frozen=True):
     """So many entries, from the first on, hold."""
     record: Record | None = None
     """What was found there."""
-    cures: tuple[tuple[str, str], ...] | None = None
+    cures: Cures | None = None
     """What helps, if that is not what helps against damage."""
 
 
@@ -81,7 +82,7 @@ class Audit:
         try:
             entry = self._read(record)
         except self._damage as error:
-            cures = None if isinstance(error, JournalCorrupt) else error.cures
+            cures = None if isinstance(error, JournalCorrupt) else error.remedies
             self.blame(error.summary, record, cures)
             return None
         self.end = self._last
@@ -91,7 +92,7 @@ class Audit:
         for record in records:
             self.take(record)
 
-    def blame(self, why: str, record: Record | None = None, cures: tuple[tuple[str, str], ...] | None = None) -> None:
+    def blame(self, why: str, record: Record | None = None, cures: Cures | None = None) -> None:
         """The next entry cannot be used."""
         self.found = self.found or Break(self.valid + 1, why, self.valid, record, cures)
 

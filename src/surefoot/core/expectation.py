@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from surefoot.core.entry import ABSENT, EffectSettled, Sight, WorldSeen
+from surefoot.core.entry import ABSENT, Drift, EffectSettled, Sight, WorldSeen
 
 START = "the start of the run"
 ACCEPTED = "accepted by "
@@ -33,35 +33,9 @@ class Unseen(Struct, frozen=True):
 UNSEEN = "not observable"
 
 
-class Drift(Struct, frozen=True):
-    """One part of the world that is not as the run left it."""
-
-    witness: str
-    part: str
-    what: str
-    """`added`, `removed`, `changed` or `not observable`."""
-    expected: str
-    actual: str
-    by: str
-    """Which call recorded what was expected."""
-
-    def line(self) -> str:
-        if self.what == UNSEEN:
-            return f"{self.witness}: cannot be observed: {self.actual}"
-        expected, actual = _short(self.expected), _short(self.actual)
-        by = self.by if self.by.startswith(ACCEPTED) else f"recorded by {self.by}"
-        return f"{self.part}: {self.what} (expected {expected}, {by}; found {actual})"
-
-
 def _parts_of(witnesses: set[str], actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
     seen = (actual.get(witness, {}) for witness in witnesses)
     return {part for parts in seen if not isinstance(parts, Unseen) for part in parts}
-
-
-def _short(value: str) -> str:
-    """A hash is there to be told from another, not to be read."""
-    head, _, rest = value.partition(" ")
-    return f"{head[:12]}… {rest}".strip() if len(head) > 16 else value
 
 
 class Expectation:

@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from surefoot.core.cure import NEWER_VERSION
 from surefoot.core.cutting import pieces
 from surefoot.core.forms import MAX_BYTES
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt
@@ -377,7 +378,7 @@ def _row(link: _Link, part: Part | None) -> Part:
         raise CodecMissing(
             f"part {link.id.hex()} is stored with codec {part.codec}, which this version of surefoot does not have.",
             facts={"part": link.id.hex(), "codec": part.codec, "why": f"is stored with the unknown codec {part.codec}"},
-            cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+            cures=(NEWER_VERSION,),
         )
     if not 0 < part.size <= MAX_PART or len(part.body) > MAX_PART:
         raise _bad(

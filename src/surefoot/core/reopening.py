@@ -8,12 +8,12 @@ builds on nothing but the effect that it takes back, whatever else was undone be
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Container, Iterable
 from typing import Final
 
 from msgspec import Struct
 
+from surefoot.core.cure import NEW_ID, Command, command
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import RunState
@@ -122,17 +122,16 @@ def why_not(one: Undone) -> str:
     return f"it was done, and {one.undo.address} has undone it since. To go on as if it were done would be wrong."
 
 
-def cures(run: str, one: Undone) -> tuple[tuple[str, str], ...]:
-    at = shlex.quote(one.effect.address)
+def cures(run: str, one: Undone) -> tuple[Command, Command]:
     return (
-        ("do it once more, under new keys?", f"surefoot runs fork {shlex.quote(run)} --at {at} --id NEW"),
-        ("leave it undone?", f"surefoot runs cancel {shlex.quote(run)}"),
+        command("runs fork", run, at=one.effect.address, id=NEW_ID, when="do it once more, under new keys?"),
+        command("runs cancel", run, when="leave it undone?"),
     )
 
 
-def undo_again(run: str, undos: Iterable[str]) -> str:
+def undo_again(run: str, undos: Iterable[str], *, when: str) -> Command:
     """What helps where undos failed for good. Only they are named: what failed before them stays failed."""
-    return f"surefoot runs retry {shlex.quote(run)}" + "".join(f" --at {shlex.quote(undo)}" for undo in undos)
+    return command("runs retry", run, at=tuple(undos), when=when)
 
 
 def is_undo(address: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from surefoot.core.cure import NEWER_VERSION, Advice
 from surefoot.core.entry import BY_PARTS, ELSEWHERE, KIND_OF, KINDS, LARGE, Entry, Kept
 from surefoot.core.parts import Cut, Reference, cut
 from surefoot.errors import CodecMissing, JournalCorrupt, SchemaMismatch, UsageError
@@ -143,7 +144,7 @@ def from_record(record: Record) -> Entry:
             f"run {record.run}: entry {record.seq} is stored with codec {record.codec}, key {record.key}, "
             "which this version of surefoot does not have.",
             run_id=record.run,
-            cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+            cures=(NEWER_VERSION,),
         )
     decode = _decoders.get(record.kind)
     if decode is None or record.schema > SCHEMA:
@@ -151,7 +152,7 @@ def from_record(record: Record) -> Entry:
             f"run {record.run}: entry {record.seq} is of kind {record.kind}, schema {record.schema}: "
             "written by a newer version of surefoot.",
             run_id=record.run,
-            cures=(("use", "that version, or a newer one"),),
+            cures=(Advice("use", "that version, or a newer one"),),
         )
     try:
         entry: Entry = decode(record.body)

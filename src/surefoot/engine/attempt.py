@@ -33,8 +33,7 @@ from surefoot.core.command import (
     Unstorable,
     Wish,
 )
-from surefoot.core.entry import NOTHING, EffectIntended, Sight, StepStarted, Stop
-from surefoot.core.expectation import Drift
+from surefoot.core.entry import NOTHING, Drift, EffectIntended, Sight, StepStarted, Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import CHILD
 from surefoot.core.programs.calls import Call, called_off, effect

@@ -16,13 +16,13 @@ Whoever waits for the run may be cancelled too; that gives the run up for now an
 from __future__ import annotations
 
 import logging
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from surefoot.core.address import approval_of
+from surefoot.core.cure import Advice, Cures, command
 from surefoot.core.entry import CallCancelled, QuestionExpired, Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastState, names_of
 from surefoot.core.timer import after
 from surefoot.engine import limits, replaying
 from surefoot.engine.current import Place
@@ -200,7 +200,7 @@ def _not_again(session: Any, address: str, what: str) -> Stop:
 
 
 def _too_early(session: Any, address: str, missed: list[Past], *, is_answered: bool = False) -> Stop:
-    names = ", ".join(past.address for past in missed[:5]) + (" …" if len(missed) > 5 else "")
+    names = names_of(missed)
     asked = f"and asks for {address}, but has not asked for {names}, which came before that. {address} does not begin."
     cut = f"in {address}, which was answered before, so that it cannot come to {names}. Nothing was executed."
     message = (
@@ -219,10 +219,10 @@ def _only_now(session: Any, address: str) -> Stop:
     return Stop("CodeChanged", message, address, {"recorded": "not cancelled"}, _cures(session.run))
 
 
-def _cures(run: str) -> tuple[tuple[str, str], ...]:
+def _cures(run: str) -> Cures:
     return (
-        ("once more:", "run it again, with what cancels it as it did before"),
-        ("in new runs:", "async with sf.timeout(...), or sf.gather(...): how they end is recorded"),
-        ("in this run:", 'keep the old way: if sf.patched("…"): … else: …'),
-        ("give up:", f"surefoot runs cancel {shlex.quote(run)}"),
+        Advice("once more:", "run it again, with what cancels it as it did before"),
+        Advice("in new runs:", "async with sf.timeout(...), or sf.gather(...): how they end is recorded"),
+        Advice("in this run:", 'keep the old way: if sf.patched("…"): … else: …'),
+        command("runs cancel", run, when="give up:"),
     )

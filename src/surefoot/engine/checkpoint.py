@@ -20,8 +20,9 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from surefoot.core import values
-from surefoot.core.entry import Sight
-from surefoot.core.expectation import UNSEEN, Drift, Expectation
+from surefoot.core.cure import Advice, Cures, Edit
+from surefoot.core.entry import Drift, Sight
+from surefoot.core.expectation import UNSEEN, Expectation
 from surefoot.core.generation import FEWEST, Saved, Seen, Shelved, Watch, retained
 from surefoot.engine import rehearsal, worldview
 from surefoot.engine.clock import SystemClock
@@ -243,12 +244,10 @@ class Checkpoint:
         if verdict == worldview.STOP:
             raise Drifted(
                 message,
-                facts={
-                    found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift
-                },
+                drift=worldview.found_here(drift),
                 cures=(
-                    ("it is all right?", 'ckpt.accept_drift(note="why"), then load() again'),
-                    ("it is not?", "put it back as it was, then load() again"),
+                    Advice("it is all right?", 'ckpt.accept_drift(note="why"), then load() again'),
+                    Advice("it is not?", "put it back as it was, then load() again"),
                 ),
             )
         if verdict == worldview.WARN:
@@ -328,7 +327,7 @@ class Checkpoint:
                 f"checkpoint {self.name}: generation {one.number} has schema {one.schema}, newer than the code's "
                 f"schema={self.schema}. It was saved {_moment(one.at)} by {_writer(one)}.",
                 facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema},
-                cures=(("older code?", "use the code that saved it"),),
+                cures=(Advice("older code?", "use the code that saved it"),),
             )
         missing = [schema for schema in range(one.schema, self.schema) if schema not in self._migrations]
         if missing:
@@ -336,7 +335,7 @@ class Checkpoint:
                 f"checkpoint {self.name}: generation {one.number} has schema {one.schema}, the code has "
                 f"schema={self.schema}, and there is no migration from {', '.join(map(str, missing))}.",
                 facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema, "missing": missing},
-                cures=tuple(("write", f"@checkpoint.migration({schema})") for schema in missing),
+                cures=tuple(Edit("write", f"@checkpoint.migration({schema})") for schema in missing),
             )
 
     def _migrated(self, state: Any, one: Seen) -> Any:
@@ -354,7 +353,7 @@ class Checkpoint:
             f"checkpoint {self.name}: generation {one.number} could not be migrated: the migration from schema "
             f"{schema} {why}. What is stored was not changed.",
             facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema, "migration": schema},
-            cures=(("mend", f"the function under @checkpoint.migration({schema})"),),
+            cures=(Advice("mend", f"the function under @checkpoint.migration({schema})"),),
         )
 
     # --- saving ------------------------------------------------------------------------------------------
@@ -480,8 +479,11 @@ class Checkpoint:
             cures=self._cures(where),
         )
 
-    def _cures(self, where: str) -> tuple[tuple[str, str], ...]:
-        return (("a copy?", f"put {where} back from it"), ("start over?", "use another name; this one stays as it is"))
+    def _cures(self, where: str) -> Cures:
+        return (
+            Advice("a copy?", f"put {where} back from it"),
+            Advice("start over?", "use another name; this one stays as it is"),
+        )
 
     def _fenced(self, found: Shelved | None) -> Fenced:
         newest = found.seen[-1] if found is not None and found.seen else None

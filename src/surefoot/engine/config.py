@@ -7,15 +7,18 @@ import os
 from collections.abc import Iterable
 from typing import Any, Final
 
+from surefoot import errors
 from surefoot.core import reshaping
 from surefoot.core.choice import one_of
+from surefoot.core.cure import Cure
 from surefoot.core.timer import Duration, seconds
+from surefoot.core.urls import DEFAULT_STORE
 from surefoot.engine.alerts import Alert, Sink
 from surefoot.engine.meters import meters
-from surefoot.engine.pasting import DEFAULT_STORE, at
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.spec import checked_on_change
-from surefoot.errors import Damaged, UsageError
+from surefoot.engine.whereabouts import at
+from surefoot.errors import Damaged, Stopped, UsageError
 from surefoot.store.open import backend_of, open_store, shown
 
 FALLBACK: Final = "fallback"
@@ -107,12 +110,22 @@ def loud(message: str, *, run: str = "", kind: str = "") -> None:
     alert(message, run=run, kind=kind)
 
 
-def alert(message: str, cures: Iterable[tuple[str, str]] = (), *, run: str = "", kind: str) -> None:
-    """Tell every sink, with what helps. One that fails changes nothing for the others, nor for the run."""
+def alert_error(error: Stopped, run: str = "") -> None:
+    kind = type(error).__name__
+    alert(f"{kind}: {error.summary}", error.remedies, store=error.store, run=run, kind=kind)
+
+
+def alert(message: str, cures: Iterable[Cure] = (), *, store: str = "", run: str = "", kind: str) -> None:
+    """Tell every sink, with what helps. One that fails changes nothing for the others, nor for the run.
+
+    Recipients may be on another host, so the commands name the store.
+    """
     meters.alerted(kind)
     if not settings.alerts:
         return
-    told = Alert("\n".join([message, *(f"  {when} {do}" for when, do in cures)]), run=run, kind=kind)
+    told = Alert(
+        "\n".join([message, *(f"  {cure.when} {errors.in_words(cure, store)}" for cure in cures)]), run=run, kind=kind
+    )
     for sink in settings.alerts:
         try:
             sink(told)
@@ -135,5 +148,5 @@ def runtime(url: str | None = None, *, create: bool) -> Runtime:
             return runtime_of(open_store(where, create=create, announce=log.warning))
     except Damaged as error:
         if create:  # Somebody wants to work there, not only to look: it needs a person, and nothing can be recorded.
-            alert(f"{type(error).__name__}: {error.summary}", error.cures, kind=type(error).__name__)
+            alert_error(error)
         raise

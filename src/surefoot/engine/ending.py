@@ -8,7 +8,6 @@ effect was asked for and none is in doubt.
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Generator
 from typing import Any
 
@@ -16,6 +15,7 @@ from msgspec import Raw
 
 from surefoot.core import failures, values
 from surefoot.core.command import Append, Done, Ending, Failed, Halted, Returned
+from surefoot.core.cure import command
 from surefoot.core.doubt import left_behind, open_question
 from surefoot.core.entry import (
     CallsUnclaimed,
@@ -34,8 +34,7 @@ from surefoot.core.parking import unavailable
 from surefoot.core.reopening import is_over, is_void
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import RunState
-from surefoot.engine.config import alert, loud
-from surefoot.engine.pasting import name_store
+from surefoot.engine.config import alert_error, loud
 from surefoot.engine.people import alert_of, identity
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
@@ -157,8 +156,7 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
     """`on_failure="stop"`: no end, but a stop that a person opens."""
     run, told = session.run, session.mask(f"{type(error).__name__}: {failures.message(error)}".rstrip(": "))
     message = f"run {run}: the workflow raised {told}. What it did is on record; nothing is lost."
-    quoted = shlex.quote(run)
-    cures = (("mended?", f"surefoot runs retry {quoted} --failed"), ("give up?", f"surefoot runs cancel {quoted}"))
+    cures = (command("runs retry", run, failed=True, when="mended?"), command("runs cancel", run, when="give up?"))
     return Stop("WorkflowFailed", message, facts={"error": told}, cures=cures)
 
 
@@ -181,8 +179,8 @@ def _warn_unclaimed(session: Session, unclaimed: tuple[str, ...], given_up: set[
         log.warning("run %s: the code no longer asks for recorded steps: %s", session.run, ", ".join(steps))
     if given_up:
         log.warning(
-            "run %s: effects that were executed before the run was sent back, or that sf.removed or a person (surefoot "
-            "match --keep) lets go, are not asked for any more, and nothing was undone: %s",
+            "run %s: effects that were executed before the run was sent back, or that sf.removed or a person "
+            "(match --keep) lets go, are not asked for any more, and nothing was undone: %s",
             session.run,
             ", ".join(sorted(given_up)),
         )
@@ -233,7 +231,7 @@ def tell_what_is_left(session: Session) -> None:
     _tell_what_failed_in_doubt(session)
     for past in () if session.dry else session.in_doubt():
         stop = left_behind(session.run, past)
-        log.warning("%s", stop.message)
+        log.warning("%s", stop)
         alert_of(session, stop)
 
 
@@ -242,9 +240,8 @@ def _alert_of(session: Session, trouble: SurefootError) -> None:
     if session.dry or not isinstance(trouble, Stopped) or isinstance(trouble, JournalCorrupt):
         return
     if trouble.run_id == session.run:
-        name_store(trouble, session.runtime.store.url)
-        kind = type(trouble).__name__
-        alert(f"{kind}: {trouble.summary}", trouble.cures, run=session.run, kind=kind)
+        trouble.name_store(session.runtime.store.url)
+        alert_error(trouble, session.run)
 
 
 def _by(state: RunState) -> str:

@@ -22,12 +22,13 @@ import msgspec
 from msgspec import Struct
 
 from surefoot.core.audit import Audit
+from surefoot.core.cure import NEWER_VERSION, Advice
 from surefoot.core.forms import MAX_BYTES
 from surefoot.core.parts import Part, Reference, damaged_parts, expand, fault, reachable
 from surefoot.core.seal import Record, Sealer, from_record, references
 from surefoot.engine import start
-from surefoot.engine.pasting import in_its_store
 from surefoot.engine.verifying import PartsSeen, batches, check, head_of
+from surefoot.engine.whereabouts import in_its_store
 from surefoot.errors import (
     Damaged,
     JournalCorrupt,
@@ -167,7 +168,7 @@ def _records(
 
 def _changed(run: str) -> JournalCorrupt:
     return JournalCorrupt(
-        f"run {run}: it was rewritten while it was exported.", run_id=run, cures=(("now", "export it again"),)
+        f"run {run}: it was rewritten while it was exported.", run_id=run, cures=(Advice("now", "export it again"),)
     )
 
 
@@ -313,7 +314,7 @@ class _Check:
         if header.format > FORMAT:
             raise SchemaMismatch(
                 f"{self._path} has format {header.format}, this version of surefoot knows up to {FORMAT}.",
-                cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+                cures=(NEWER_VERSION,),
             )
         sealer = Sealer(self._from_hex(header.store), header.run)
         self._audit = Audit(sealer, read=from_record, damage=(Stopped,))
@@ -442,7 +443,7 @@ class _Check:
         return JournalCorrupt(
             f"{self._path}: line {self._number}: {why}. This is not what was exported.",
             facts={"line": self._number, "valid": self._audit.valid},
-            cures=(("still there?", "export it again from the store"),),
+            cures=(Advice("still there?", "export it again from the store"),),
         )
 
 

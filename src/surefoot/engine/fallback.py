@@ -7,12 +7,12 @@ prefix says. But effects that were recorded there have happened. An intact recor
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 
 from msgspec import Struct
 
 from surefoot.core.audit import Audit
+from surefoot.core.cure import Advice, command
 from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunContinued, RunCreated, RunPruned
 from surefoot.core.evidence import Evidence, fallbacks_before, weigh
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record
@@ -157,7 +157,7 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
     """`valid`: so many entries are known to be sound, with their values."""
     stored = store.read(run)
     if not stored.records and stored.head is None:
-        raise NotFound(f"there is no run {run!r} in {store.url}. `surefoot runs` lists those that are there.")
+        raise NotFound(f"there is no run {run!r} in {store.url}. `{command('runs')}` lists those that are there.")
     sealer = Sealer(store.id, run)
     audit, state = _audited(sealer, stored.records if valid is None else stored.records[:valid])
     keep = state.seq
@@ -172,7 +172,7 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
             "Nothing was changed.",
             run_id=run,
             facts={"entry": 1, "valid": 0},
-            cures=(("give it up?", f"surefoot repair {shlex.quote(run)} --give-up"),),
+            cures=(command("repair", run, give_up=True, when="give it up?"),),
         )
     lost, hidden = _lost(stored.head, keep, behind, evidence.whole)
     before = fallbacks_before(sealer, kept, [*store.quarantined(run), *behind])
@@ -235,7 +235,7 @@ def _refuse_if_driven(store: Store, found: Survey) -> None:
                 f"run {found.state.run}: its journal is damaged, and may still be driven by a process (pid {holder.pid} "
                 f"on host {holder.host}), {vouched(store, holder.worker)}. Nothing was changed.",
                 run_id=found.state.run,
-                cures=(("then", "end that process, and run it again"),),
+                cures=(Advice("then", "end that process, and run it again"),),
             )
 
 
@@ -275,7 +275,7 @@ def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") ->
     except JournalCorrupt:
         pass
     else:
-        raise UsageError(f"run {run} is not lost: `surefoot repair {shlex.quote(run)}` lets it go on.")
+        raise UsageError(f"run {run} is not lost: `{command('repair', run)}` lets it go on.")
     entry = RunPruned("", "", FAILED, len(stored.records), clock.now(), clock.now(), "", {}, by, note or "given up")
     record, _ = Sealer(store.id, run).entry(entry, at=clock.now())
     state = RunState(run)

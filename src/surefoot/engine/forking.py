@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,6 +19,7 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
+from surefoot.core.cure import command
 from surefoot.core.entry import (
     KIND_OF,
     CallsReopened,
@@ -35,7 +35,7 @@ from surefoot.core.entry import (
     RunRewound,
     WorldSeen,
 )
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastState, settling
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.core.state import DRIVEN, RunState
 from surefoot.engine import journal, start, verifying
@@ -157,7 +157,9 @@ def _places(records: Iterable[Record]) -> dict[tuple[int, str], _Seen]:
 def unknown_call(run: str, address: str, known: list[str]) -> UsageError:
     near = difflib.get_close_matches(address, known, n=_NEAR, cutoff=0.4) or known[-_NEAR:]
     told = ", ".join(near) or "none"
-    return UsageError(f"run {run} has no recorded call {address!r}. Near it: {told}. `surefoot runs show` lists all.")
+    return UsageError(
+        f"run {run} has no recorded call {address!r}. Near it: {told}. `{command('runs show')}` lists all."
+    )
 
 
 # --- forking ---------------------------------------------------------------------------------------
@@ -265,11 +267,11 @@ def _kept(parent: RunState, point: Past) -> set[str]:
     before = {past.address: past for past in parent.calls.values() if past.first < point.first}
     doubtful = [past.address for past in parent.in_doubt() if past.address in before]
     if doubtful:
-        settle = f"surefoot settle {shlex.quote(parent.run)} {shlex.quote(doubtful[0])}"
+        happened, did_not = settling(parent.run, doubtful[0], "", "")
         raise UsageError(
             f"run {parent.run} cannot be forked before {point.address}: {', '.join(doubtful)} came before it and is in "
             f"doubt, so nobody knows what the fork should go on with. Wait for it if it is running; else settle it "
-            f"first:\n  {settle} --happened 'JSON'\n  {settle} --not-happened"
+            f"first:\n  {happened}\n  {did_not}"
         )
     ended = {address for address, past in before.items() if past.state in _ENDED}
     return {address for address in ended if _belongs(before[address], ended)}

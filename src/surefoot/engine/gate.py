@@ -168,7 +168,7 @@ def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
     if not isinstance(trouble, SchemaMismatch) or isinstance(trouble, Damaged) or trouble.run_id != run:
         return None
     facts = {str(name): str(value) for name, value in trouble.facts.items()}
-    return Stop("SchemaMismatch", trouble.summary, trouble.address, facts, trouble.cures)
+    return Stop("SchemaMismatch", trouble.summary, trouble.address, facts, trouble.remedies)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 import time
 from datetime import UTC, datetime
@@ -13,10 +12,12 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
+from surefoot.core.cure import command
 from surefoot.core.entry import (
     AnswerGiven,
     CancelRequested,
     CodeMatched,
+    Drift,
     DriftAccepted,
     EffectSettled,
     EventSent,
@@ -25,19 +26,20 @@ from surefoot.core.entry import (
     RunRewound,
     Value,
 )
-from surefoot.core.expectation import UNSEEN, Drift
+from surefoot.core.expectation import UNSEEN
 from surefoot.core.history import Past, PastState
 from surefoot.core.need import KINDS as NEEDS
 from surefoot.core.reopening import failed_undos, undo_again, undone_across, why_not
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
+from surefoot.core.stops import revive
 from surefoot.core.timer import Duration, remaining, seconds
 from surefoot.core.visible import shorten, visible
 from surefoot.engine import cancelling, config, journal, people, planning, start, worldview
 from surefoot.engine.fitting import fitted
-from surefoot.engine.pasting import at
 from surefoot.engine.registry import registry
 from surefoot.engine.rehearsal import would_do
 from surefoot.engine.runtime import Runtime
+from surefoot.engine.whereabouts import at
 from surefoot.errors import Damaged, Stopped, UsageError
 from surefoot.store.contract import ANY, IndexRow, RunQuery
 from surefoot.store.rules import matches
@@ -126,7 +128,7 @@ class Run:
     @property
     def stops(self) -> tuple[Stopped, ...]:
         stops = self.state().stops
-        return start.revive(stops, self.id, self.runtime.store.url).stops if stops else ()
+        return revive(stops, self.id, self.runtime.store.url).stops if stops else ()
 
     @property
     def progress(self) -> Progressed | None:
@@ -180,7 +182,7 @@ class Run:
             if state.status in ENDED:
                 return start.recorded_end(self.runtime.store, state)
             if state.stops and state.status in (STOPPED, WAITING):
-                raise start.revive(state.stops, self.id, self.runtime.store.url)
+                raise revive(state.stops, self.id, self.runtime.store.url)
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"run {self.id} is still {state.status}")
             pause.wait(nap)
@@ -264,8 +266,7 @@ class Run:
         if past.state is PastState.CLEARED or past.value is None:
             return f"{said} not happened, so that the next resume runs it"
         value = shorten(visible(bytes(self.whole(past.value)).decode()), 100)
-        take_back = f"surefoot runs rewind {shlex.quote(self.id)} --at {shlex.quote(past.address)}"
-        return f"{said} {value}; take it back: {take_back}"
+        return f"{said} {value}; take it back: {command('runs rewind', self.id, at=past.address)}"
 
     def cancel(self, *, by: str | None = None, note: str = "") -> None:
         """Ask the run to end. Without a living process it ends at once, after its sagas were undone.
@@ -419,10 +420,10 @@ class Run:
         if one is not None and past in failed_undos(state):
             raise UsageError(
                 f"run {self.id}: it cannot go back to before {address}: what was undone after it would be in doubt.\n"
-                f"  only undo what is left?   {undo_again(self.id, [address])}"
+                f"  only undo what is left?   {undo_again(self.id, [address], when='')}"
             )
         if one is not None:
-            rewind = f"surefoot runs rewind {shlex.quote(self.id)} --at {shlex.quote(one.effect.address)}"
+            rewind = command("runs rewind", self.id, at=one.effect.address)
             raise UsageError(
                 f"run {self.id}: it cannot go back to before {address}: {one.effect.address} came before that, and no "
                 f"longer stands: {why_not(one)}\n  go back to before it?   {rewind}"

@@ -6,7 +6,6 @@ agree. "Unreadable" is never turned into "nothing there".
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +14,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.audit import BEGINNING, Audit, Break
+from surefoot.core.cure import Command, command
 from surefoot.core.entry import (
     ITEMS_DONE,
     KIND_OF,
@@ -52,7 +52,7 @@ from surefoot.core.standing import LEFT_BEHIND, Standing, moved
 from surefoot.core.state import NO_PROGRESS, RunState, status_after
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
-from surefoot.engine.pasting import in_its_store
+from surefoot.engine.whereabouts import in_its_store
 from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, StoreUnavailable, ValueRejected
 from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Store, Stored
 
@@ -120,9 +120,8 @@ def evidence(store: Store, run: str) -> Evidence:
     return weigh(Sealer(store.id, run), store.read(run).records, store.quarantined(run))
 
 
-def damaged_cures(run: str) -> tuple[tuple[str, str], ...]:
-    quoted = shlex.quote(run)
-    return (("look", f"surefoot verify {quoted}"), ("go on before it", f"surefoot repair {quoted}"))
+def damaged_cures(run: str) -> tuple[Command, Command]:
+    return command("verify", run, when="look"), command("repair", run, when="go on before it")
 
 
 def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: Head | None) -> None:

@@ -29,7 +29,6 @@ from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
 from surefoot.engine.config import alert
 from surefoot.engine.current import Place
-from surefoot.engine.pasting import pasteable
 from surefoot.engine.worldview import looked_around
 from surefoot.errors import Fatal, UsageError, ValueRejected
 
@@ -166,24 +165,23 @@ def tell_waiting(session: Any, stop: Stop) -> None:
         return
     session.told.add(identity(stop))
     stop = session.mask.stop(stop)
-    log.warning("%s Waiting %g s for it.", stop.message, session.wait_seconds)
+    log.warning("%s Waiting %g s for it.", stop, session.wait_seconds)
     if identity(stop) not in map(identity, session.earlier_stops):
         alert_of(session, stop)
 
 
 def alert_of(session: Any, stop: Stop) -> None:
-    """Whoever hears of it may be anywhere: what helps names the store."""
-    cures = pasteable(stop.cures, session.runtime.store.url)
-    alert(f"{stop.reason}: {stop.message}", cures, run=session.run, kind=stop.reason)
+    store = session.runtime.store.url
+    alert(f"{stop.reason}: {stop}", stop.cures, store=store, run=session.run, kind=stop.reason)
 
 
 def identity(stop: Stop) -> tuple[str, str, str]:
     """What makes a stop the same as one that was met before. Drift has no address, and a question may be another.
 
-    Of drift only the findings count: when it was met again, by a resume, the first line says something else.
+    Of drift only the findings count: when it was met again, by a resume, the message says something else.
     """
-    headline, _, findings = stop.message.partition("\n")
-    return stop.reason, stop.address, findings or headline if stop.reason == "Drifted" else _shown(stop)
+    findings = str(stop).removeprefix(stop.message) or stop.message
+    return stop.reason, stop.address, findings if stop.reason == "Drifted" else _shown(stop)
 
 
 def _shown(stop: Stop) -> str:

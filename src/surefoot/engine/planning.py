@@ -11,7 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from surefoot.core import doubt
-from surefoot.core.expectation import UNSEEN, Drift
+from surefoot.core.entry import Drift
+from surefoot.core.expectation import UNSEEN
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Learned
 from surefoot.core.state import ENDED, RunState
@@ -67,7 +68,7 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
     definition = registry.known_for(state.created)
     in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
     questions = [(past.address, past.question) for past in state.questions()]
-    stops = [stop.message for stop in state.stops]
+    stops = [str(stop) for stop in state.stops]
     stands = state.needs_answer(lambda due: remaining(due, runtime.clock.read()) <= 0)
     drift, on_drift = _foreseen_drift(state, definition, stands=stands)
     upcoming: list[tuple[str, str]] | None = None
@@ -83,7 +84,7 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
         upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
         if on_drift == worldview.STOP:
             # The world is looked at before anything runs.
-            stops, upcoming = [worldview.drifted(run_id, drift).message], []
+            stops, upcoming = [str(worldview.drifted(run_id, drift))], []
     return ResumePlan(
         run_id, state.status, [past.address for past in replayed], in_doubt, upcoming, stops,
         [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [], unasked,
@@ -131,7 +132,7 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     from surefoot.engine import gate, preflight  # Here, since few programs plan and all import this module.
 
     if (plain := gate.plain_functions(state, definition.fn)) is not None:
-        return _Rehearsed([], [], [plain.message], [], frozenset(), frozenset())
+        return _Rehearsed([], [], [str(plain)], [], frozenset(), frozenset())
 
     def anew(learned: Learned | None) -> preflight.Rehearsal:
         session = preflight.Rehearsal(runtime, state, head, learned=learned)
@@ -153,7 +154,7 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
         # Else an outcome may be no more than what a TaskGroup makes of our own signals.
         _foresee_end(session, outcome)
     stops = [] if session.trouble is None else [str(session.trouble)]
-    stops += [stop.message for stop in session.stops]
+    stops += [str(stop) for stop in session.stops]
     stopped_at = frozenset(stop.address for stop in session.stops)
     unasked = [past.address for past in session.unasked()]
     asked = frozenset(session.matcher.asked)

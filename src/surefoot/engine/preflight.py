@@ -25,10 +25,12 @@ from msgspec.structs import replace
 
 from surefoot.core import doubt, reshaping
 from surefoot.core.command import Done, Ending, Failed, Returned
+from surefoot.core.cure import Advice, Command
 from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
 from surefoot.core.history import Past, PastState, cures, located, not_asked_yet, not_known_yet
 from surefoot.core.matching import Asked, Learned, split
 from surefoot.core.state import ENDED, RunState
+from surefoot.core.stops import revive
 from surefoot.engine import drive, gate, journal, placeholder, start
 from surefoot.engine.ending import conclude
 from surefoot.engine.lookahead import Lookahead
@@ -180,8 +182,8 @@ def _definition(run: str, created: RunCreated | None) -> Definition:
         run_id=run,
         facts={"recorded": name, "asked": "nothing"},
         cures=(
-            ("elsewhere?", "add --app MODULE for the module that defines it"),
-            ("renamed?", f'@sf.workflow(was="{name}") on the function that it is now'),
+            Advice("elsewhere?", "add --app MODULE for the module that defines it"),
+            Advice("renamed?", f'@sf.workflow(was="{name}") on the function that it is now'),
         ),
     )
 
@@ -204,7 +206,7 @@ def _held_up(verdict: _Verdict, in_doubt: tuple[Stopped, ...], held: tuple[Stopp
 
 
 def _revived(stops: tuple[Stop, ...], run: str, where: str) -> tuple[Stopped, ...]:
-    return start.revive(stops, run, where).stops if stops else ()
+    return revive(stops, run, where).stops if stops else ()
 
 
 def _blame(error: BaseException) -> str:
@@ -335,10 +337,12 @@ def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
 
 def _foreseen(stop: Stop) -> Stop:
     """No run stands at this stop yet, and an answer to what was not asked is refused."""
-    needs_stop = (" --is ", "--new", *(("--keep",) if "unasked" in stop.facts else ()))
+    needs_stop = {"is", "new", "keep"} if "unasked" in stop.facts else {"is", "new"}
     cures = (
-        (f"{when} (once it has stopped)" if " match " in do and any(one in do for one in needs_stop) else when, do)
-        for when, do in stop.cures
+        replace(cure, when=f"{cure.when} (once it has stopped)")
+        if isinstance(cure, Command) and cure.verb == "match" and needs_stop & cure.options.keys()
+        else cure
+        for cure in stop.cures
     )
     return replace(stop, cures=tuple(cures))
 

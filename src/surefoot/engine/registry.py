@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.choice import one_of
+from surefoot.core.cure import ANY_RUN, Ask, command
 from surefoot.core.entry import NOTHING, RunCreated
 from surefoot.core.masking import secrets_in
 from surefoot.core.registry import mentions
@@ -138,7 +139,8 @@ class Registry:
         if not found:
             raise UsageError(
                 f"no workflow {name!r} is defined in this process. Elsewhere? Import the module that defines it first, or name "
-                f'it: surefoot runs resume ID --app module. Renamed? @sf.workflow(was="{name}") on the function that it is now.'
+                f'it: {command("runs resume", ANY_RUN, app=Ask("module"))}. Renamed? @sf.workflow(was="{name}") on the function that '
+                "it is now."
             )
         if len(found) > 1:
             raise several(name, found.values())

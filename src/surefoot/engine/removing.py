@@ -6,10 +6,10 @@ for no effect in doubt, and lets no record go that a new effect may be: one of t
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from surefoot.core.address import escape, is_address
+from surefoot.core.cure import ANY_RUN, command
 from surefoot.core.history import Past
 from surefoot.core.matching import split
 from surefoot.core.state import DOUBTFUL
@@ -29,7 +29,7 @@ def removed(*names: Any) -> None:
         if is_address(name):
             raise UsageError(
                 f"sf.removed({name!r:.60}): it takes the name of an effect, and this is the address of a call. For one call of "
-                f"one run: surefoot match ID {shlex.quote(name)} --keep"
+                f"one run: {command('match', ANY_RUN, name, keep=True)}"
             )
         _removed.add(escape(name))
 

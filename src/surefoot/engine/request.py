@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
 
+from surefoot.core.cure import Advice
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.history import Past, PastState, cures
 from surefoot.core.matching import is_child
@@ -65,10 +66,10 @@ def cannot_be_repeated(run: str, address: str, why: Unrepeatable) -> Stop:
     names = ", ".join(why.names)
     if isinstance(why, Gone):
         what = f"it was called with a default for {names}, and the code no longer has that parameter"
-        helps = ("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
+        helps = Advice("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
     else:
         what = f"a secret, which is not recorded, was in {names} at a place where the code has none now"
-        helps = ("the same secret?", f"pass it where it was in {names}: then it is the same call")
+        helps = Advice("the same secret?", f"pass it where it was in {names}: then it is the same call")
     message = (
         f"run {run}, {address}: {what}, so that the same call cannot be made again, looked for or undone. "
         "Nothing was executed."

@@ -44,10 +44,12 @@ from surefoot.core.command import (
     Returned,
 )
 from surefoot.core.counting import Counts, Differing
+from surefoot.core.cure import Cure
 from surefoot.core.doubt import Question, open_question
 from surefoot.core.entry import (
     NOTHING,
     CallKept,
+    Drift,
     Due,
     EffectLandedLate,
     Entry,
@@ -60,7 +62,6 @@ from surefoot.core.entry import (
     WorldSeen,
 )
 from surefoot.core.evidence import Evidence
-from surefoot.core.expectation import Drift
 from surefoot.core.history import Past, PastState, changed, located
 from surefoot.core.key import idempotency_key
 from surefoot.core.masking import FEW, MANY, Mask, secrets_in
@@ -1202,9 +1203,9 @@ class Session:
         self.counted.clear()
         self.matcher = self._matcher(None)
 
-    def tell(self, message: str, cures: Iterable[tuple[str, str]], *, kind: str) -> None:
+    def tell(self, message: str, cures: Iterable[Cure], *, kind: str) -> None:
         """Alert of it: at once, if it has just happened, and not at every replay; in the end, to be sure."""
-        told = partial(alert, message, cures, run=self.run, kind=kind)
+        told = partial(alert, message, cures, store=self.runtime.store.url, run=self.run, kind=kind)
         if self.live:
             told()
         else:

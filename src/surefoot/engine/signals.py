@@ -18,7 +18,7 @@ class RunSignal(BaseException):
 
 class StopSignal(RunSignal):
     def __init__(self, stop: Stop) -> None:
-        super().__init__(stop.message)
+        super().__init__(str(stop))
         self.stop = stop
 
 

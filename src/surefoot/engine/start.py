@@ -8,7 +8,6 @@ taken up. Logic once, as a generator; blocking and async drivers perform it.
 from __future__ import annotations
 
 import inspect
-import shlex
 import threading
 import time
 import unicodedata
@@ -23,26 +22,27 @@ from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.command import Append, Done, Failed, Halted, Returned
+from surefoot.core.cure import command
 from surefoot.core.entry import NOTHING, Due, Kept, RunCreated, RunReleased, Stop, Value
 from surefoot.core.history import cures, located
 from surefoot.core.matching import Learned
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import DONE, DRIVEN, ENDED, FAILED, RunState
+from surefoot.core.stops import revive
 from surefoot.core.timer import MICROS, Moment, remaining
 from surefoot.engine import code, current, deploying, drive, fallback, journal, parents, worldview
-from surefoot.engine.config import FALLBACK, alert, log, settings
+from surefoot.engine.config import FALLBACK, alert_error, log, settings
 from surefoot.engine.defaults import Unplaced
 from surefoot.engine.ending import conclude
 from surefoot.engine.identity import Identity, moved
-from surefoot.engine.pasting import at, name_store, pasteable
 from surefoot.engine.request import Request
 from surefoot.engine.runtime import Runtime, runtime_of
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, Suspended
 from surefoot.engine.spec import Binder
+from surefoot.engine.whereabouts import at
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import (
-    STOPS,
     Cancelled,
     Fenced,
     JournalCorrupt,
@@ -340,14 +340,16 @@ def _is_ready(runtime: Runtime, state: RunState) -> bool:
 
 
 def _quarantine(state: RunState) -> Stop:
-    run = shlex.quote(state.run)
     message = (
         f"run {state.run}: quarantined: it was taken up {state.starts} times, and each time it ended before anything "
         f"new was recorded; last by {state.last_claimant}"
         + (f": {state.let_go_why}. " if state.let_go_why else _died(state))
         + "No worker takes it up any more."
     )
-    cures = (("look", f"surefoot runs show {run}"), ("mended? try again", f"surefoot runs release {run}"))
+    cures = (
+        command("runs show", state.run, when="look"),
+        command("runs release", state.run, when="mended? try again"),
+    )
     return Stop("Quarantined", message, facts={"starts": str(state.starts)}, cures=cures)
 
 
@@ -366,8 +368,8 @@ def step_back(runtime: Runtime, plan: Plan, run: str, error: JournalCorrupt, ses
 
 
 def _tell(runtime: Runtime, run: str, error: JournalCorrupt) -> None:
-    name_store(error, runtime.store.url)
-    alert(f"{type(error).__name__}: {error.summary}", error.cures, run=run, kind=type(error).__name__)
+    error.name_store(runtime.store.url)
+    alert_error(error, run)
 
 
 def _may_step_back(plan: Plan, session: Session | None, error: JournalCorrupt) -> bool:
@@ -678,20 +680,6 @@ def recorded_end(store: Store, state: RunState) -> Any:
     raise Cancelled(f"run {state.run} was cancelled")
 
 
-def revive(stops: tuple[Stop, ...], run: str, where: str) -> Stopped:
-    """The exception for recorded stops: the first, with all of them in `.stops`."""
-    revived = tuple(
-        STOPS[stop.reason](
-            stop.message, run_id=run, address=stop.address, facts=stop.facts, cures=pasteable(stop.cures, where)
-        )
-        for stop in stops
-    )
-    for stopped in revived:
-        stopped.store = where
-    revived[0].stops = revived
-    return revived[0]
-
-
 def require_same(plan: Plan, state: RunState, store: Store) -> None:
     created, where = state.created, store.url
     if created is None:
@@ -751,7 +739,7 @@ def _refuse_self(run: str) -> None:
 
 
 def not_found(run: str, where: str) -> NotFound:
-    return NotFound(f"there is no run {run!r} in {where}. `surefoot runs` lists those that are there.")
+    return NotFound(f"there is no run {run!r} in {where}. `{command('runs')}` lists those that are there.")
 
 
 # -- the blocking driver ---------------------------------------------------------------------------------

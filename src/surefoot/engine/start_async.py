@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from surefoot.engine import drive_async
-from surefoot.engine.pasting import at
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.start import Claim, Do, Invoke, Loop, Nap, Options, Plan, Write, running
+from surefoot.engine.whereabouts import at
 
 
 async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options) -> Any:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import inspect
 import logging
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from surefoot.core.cure import Advice, command
 from surefoot.core.entry import SagaCancelled, Stop
 from surefoot.core.history import Past, changed
 from surefoot.core.parking import unavailable
@@ -28,7 +28,6 @@ from surefoot.core.timer import after
 from surefoot.engine import current, drive, moving
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
-from surefoot.engine.pasting import pasteable
 from surefoot.engine.signals import CancelSignal, PlanSignal, RunSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError
@@ -199,8 +198,8 @@ def _tell_what_is_left(place: Place, left: list[Deed], why: str) -> None:
     message = f"run {session.run}: {why}. {'. '.join(parts)}"
     log.warning("%s", message)
     undos = [deed.undo_failed for deed in tried]
-    again = (("ended? undo once more:", undo_again(session.run, undos)),) if undos and not session.state.cancel else ()
-    session.tell(message, pasteable(again, session.runtime.store.url), kind="saga")
+    again = undo_again(session.run, undos, when="ended? undo once more:")
+    session.tell(message, (again,) if undos and not session.state.cancel else (), kind="saga")
 
 
 def saga() -> Saga:
@@ -345,8 +344,8 @@ async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
         dealt_with(place)
     message = f"{known}. This time nothing cancelled it, so that nobody knows how the run goes on."
     cures = (
-        ("once more:", "run it again, with what cancels the block (a time-out, a failing sibling)"),
-        ("give up:", f"surefoot runs cancel {shlex.quote(session.run)}"),
+        Advice("once more:", "run it again, with what cancels the block (a time-out, a failing sibling)"),
+        command("runs cancel", session.run, when="give up:"),
     )
     raise session.stopped(place, Stop("CodeChanged", message, address, {"recorded": "cancelled"}, cures))
 

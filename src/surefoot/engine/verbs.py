@@ -14,6 +14,7 @@ from surefoot.core import values
 from surefoot.core.address import Scope, escape
 from surefoot.core.changing import other_event
 from surefoot.core.command import Append, Pause, Verify
+from surefoot.core.cure import Advice
 from surefoot.core.entry import (
     Due,
     EventTaken,
@@ -370,7 +371,7 @@ def _expired(name: str) -> TimeoutError:
 def _waiting(run: str, address: str, name: str) -> Stop:
     message = f"run {run}, {address}: waiting for event {name!r}."
     send = f'sf.send_event("{run}", "{name}", value), then run it again'
-    return Stop("WaitingForAnswer", message, address, {"event": name}, (("send it:", send),))
+    return Stop("WaitingForAnswer", message, address, {"event": name}, (Advice("send it:", send),))
 
 
 def perform_wait(place: Place, program: Wait) -> Any:

@@ -11,7 +11,6 @@ that seems damaged is looked at again if somebody has written to it in between.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,11 +21,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core.audit import Audit, Break, set_aside
+from surefoot.core.cure import Advice, Cures, command
 from surefoot.core.parts import NODE, Part, Reference, damaged_parts, fault, reachable
 from surefoot.core.seal import Record, Sealer, from_record, references
 from surefoot.core.state import RunState
 from surefoot.engine.journal import damaged_cures, index_row
-from surefoot.engine.pasting import in_its_store
+from surefoot.engine.whereabouts import in_its_store
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt, SchemaMismatch, Stopped, StoreUnavailable
 from surefoot.store.contract import RESERVED, Head, Index, IndexRow, Journals, RunQuery, Store, Stored, Upkeep
 from surefoot.store.rules import is_run
@@ -38,8 +38,6 @@ _LOOKS: Final = 3
 _NODES_KEPT: Final = 64 * 1024 * 1024
 """So many bytes of nodes are kept in memory, since they have to be followed."""
 _ALL: Final = 2**62
-
-Cures = tuple[tuple[str, str], ...]
 
 
 class Flaw(Struct, frozen=True):
@@ -496,16 +494,16 @@ class PartsSeen:
 def _cures(store: Upkeep, name: str) -> Cures:
     if is_run(name):
         return (*damaged_cures(name)[1:], *_file_cures(store))
-    return (("load()", "falls back to the newest generation that is whole, and says so"), *_file_cures(store))
+    return (Advice("load()", "falls back to the newest generation that is whole, and says so"), *_file_cures(store))
 
 
 def _file_cures(store: Upkeep) -> Cures:
-    return (("look inside", f"surefoot inspect {shlex.quote(store.file)}"),) if store.file else ()
+    return (command("inspect", path=store.file, when="look inside"),) if store.file else ()
 
 
 def _file_flaw(store: Upkeep, why: str) -> Flaw:
-    restore = (("have a copy?", "keep this file as evidence, and put back a copy that is whole (surefoot backup)"),)
-    return Flaw("", why, cures=(*_file_cures(store), *restore))
+    restore = Advice("have a copy?", "keep this file as evidence, and put back a copy that is whole")
+    return Flaw("", why, cures=(*_file_cures(store), restore))
 
 
 def _list_flaw(name: str, row: IndexRow | None, seen: Checked) -> Flaw:

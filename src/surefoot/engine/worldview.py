@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import shlex
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,8 +12,9 @@ from msgspec.structs import replace
 
 from surefoot.core.choice import one_of
 from surefoot.core.command import Verify
-from surefoot.core.entry import Sight, Stop
-from surefoot.core.expectation import UNSEEN, Drift, Expectation, Unseen
+from surefoot.core.cure import APP, Command, command
+from surefoot.core.entry import Drift, Sight, Stop
+from surefoot.core.expectation import UNSEEN, Expectation, Unseen
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.errors import UsageError
 from surefoot.world.base import sight
@@ -67,11 +67,11 @@ def watch(witness: Any) -> tuple[Any, Sight | str]:
 
 def unobservable(run: str, address: str, why: str) -> Stop:
     message = f"run {run}, {address}: cannot be observed: {why}. Once it can be, or the code no longer asks, resume"
-    return Stop("Drifted", message, address, {"unseen": why}, give_up(run))
+    return Stop("Drifted", message, address, {"unseen": why}, (give_up(run),))
 
 
-def give_up(run: str) -> tuple[tuple[str, str], ...]:
-    return (("give up?", f"surefoot runs cancel {shlex.quote(run)}"),)
+def give_up(run: str) -> Command:
+    return command("runs cancel", run, when="give up?")
 
 
 def look(world: Expectation, at_hand: Sequence[Any]) -> Findings:
@@ -184,24 +184,27 @@ def before_effect(stop: Stop, address: str) -> Stop:
 def drifted(run: str, drift: Sequence[Drift], folder: str = "", *, resuming: bool = True) -> Stop:
     """The stop: what was expected, what was found, and which call had recorded it. `folder`: where that was."""
     so_far = "Nothing was executed." if resuming else LOOKED_AGAIN
-    lines = [found.line() for found in drift]
-    more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-    moved = [f"relative paths: recorded in {folder}, looked for in {here()}"] if folder not in ("", here()) else []
-    told = "\n  ".join([*lines[:SHOWN], *more, *moved])
-    quoted = shlex.quote(run)
+    message = f"run {run}: the world is not as the run left it. {so_far}"
+    return Stop("Drifted", message, "", _about(drift, folder), tuple(_cures(run, drift)), found_here(drift[:SHOWN]))
+
+
+def _about(drift: Sequence[Drift], folder: str) -> dict[str, str]:
+    more = {"more": str(len(drift) - SHOWN)} if len(drift) > SHOWN else {}
+    return more | ({"folder": folder, "looked_in": here()} if folder not in ("", here()) else {})
+
+
+def found_here(drift: Iterable[Drift]) -> tuple[Drift, ...]:
+    return tuple(replace(found, host=os.uname().nodename) for found in drift)
+
+
+def _cures(run: str, drift: Sequence[Drift]) -> Iterator[Command]:
     unseen = [found.witness for found in drift if found.what == UNSEEN]
     call = next((found.by.split(",")[0] for found in drift if "#" in found.by), "")
-    again = (("do it again?", f"surefoot runs rewind {quoted} --at {shlex.quote(call)}"),) if call else ()
-    return Stop(
-        "Drifted",
-        f"run {run}: the world is not as the run left it. {so_far}\n  {told}",
-        "",
-        {found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift[:SHOWN]},
-        (
-            *((("it is all right?", f"surefoot accept {quoted}"),) if len(unseen) < len(drift) else ()),
-            *again,
-            *((("can be observed again?", f"surefoot runs resume {quoted} --app MODULE"),) if unseen else ()),
-            *(("no longer watch it?", f"surefoot accept {quoted} {shlex.quote(name)}") for name in unseen[:SHOWN]),
-            *give_up(run),
-        ),
-    )
+    if len(unseen) < len(drift):
+        yield command("accept", run, when="it is all right?")
+    if call:
+        yield command("runs rewind", run, at=call, when="do it again?")
+    if unseen:
+        yield command("runs resume", run, app=APP, when="can be observed again?")
+    yield from (command("accept", run, witness=name, when="no longer watch it?") for name in unseen[:SHOWN])
+    yield give_up(run)

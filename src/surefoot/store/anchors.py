@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from surefoot.core.cure import ADOPT, Advice
 from surefoot.errors import JournalRegressed, StoreUnavailable
 from surefoot.store.anchor import Anchor, Mark, Unreadable, foreign
 from surefoot.store.place import Place
@@ -87,8 +88,8 @@ class Anchors:
             "Was an old backup put back, or a standby promoted that had not received everything?",
             facts={"expected": pos, "found": found, "anchor": self.path},
             cures=(
-                ("the newer server?", "connect to it again"),
-                ("really lost?", "surefoot adopt --reason TEXT"),
+                Advice("the newer server?", "connect to it again"),
+                ADOPT,
             ),
         )
 
@@ -107,7 +108,7 @@ class Anchors:
             raise JournalRegressed(
                 f"{self.path}: the anchor of {self._where} is unreadable, so nobody can say whether the store is complete.",
                 facts={"anchor": self.path},
-                cures=(("the store is whole?", f"remove {self.path}, after surefoot verify on another machine"),),
+                cures=(Advice("the store is whole?", f"verify it from another machine, then remove {self.path}"),),
             ) from None
         if mark is not None and mark.store != self._store:
             raise foreign(self.path)

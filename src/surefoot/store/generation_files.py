@@ -24,6 +24,7 @@ from functools import partial
 from typing import Final, NoReturn
 from urllib.parse import unquote, urlsplit
 
+from surefoot.core.cure import command
 from surefoot.core.generation import Saved, Seen, Shelved
 from surefoot.errors import (
     CorruptCheckpoint,
@@ -272,7 +273,7 @@ class FileShelf:
                 f"checkpoint {self._name}: generation {prepared.number} was written to {self.where}, but does not read "
                 f"back: it {why}. The older generations are as they were.",
                 facts={"checkpoint": self._name, "generation": prepared.number, "why": why},
-                cures=(("the disk?", "surefoot doctor"),),
+                cures=(command("doctor", when="the disk?"),),
             )
 
     def _clear(self, folder: int, prepared: Prepared, kept: dict[int, str]) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from surefoot.core.cure import command
 from surefoot.core.entry import GenerationSaved, Kept
 from surefoot.core.generation import LEAP, Saved, Seen, Shelved, plausible
 from surefoot.core.parts import Cut, damaged_parts, expand
@@ -143,7 +144,7 @@ class JournalShelf:
         return type(error)(
             f"checkpoint {self._name}: generation {number} was written by a newer version of surefoot.",
             facts=error.facts,
-            cures=error.cures,
+            cures=error.remedies,
         )
 
     def _resealed(self, record: Record, previous: bytes) -> bytes:
@@ -288,7 +289,7 @@ class JournalShelf:
             f"checkpoint {self._name}: generation {number} was written to {self.where}, but does not read back: {why}. "
             "The older generations are as they were.",
             facts={"checkpoint": self._name, "generation": number, "why": why},
-            cures=(("the disk?", "surefoot doctor"), ("the store?", "surefoot verify")),
+            cures=(command("doctor", when="the disk?"), command("verify", when="the store?")),
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from surefoot.core.cure import NEWER_VERSION
 from surefoot.core.forms import MAX_BYTES
 from surefoot.core.generation import Saved, Seen, Shelved, Watch
 from surefoot.errors import CodecMissing, SchemaMismatch, Stopped, StoreUnavailable, UsageError
@@ -180,7 +181,7 @@ class Pages:
             raise SchemaMismatch(
                 f"checkpoint {self._name}: generation {number} has format {int(found[1])}, this version of surefoot "
                 f"knows up to {FORMAT}.",
-                cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+                cures=(NEWER_VERSION,),
             )
 
     # --- making -------------------------------------------------------------------------------------------
@@ -256,7 +257,7 @@ def check_blob(blob: Blob) -> int:
         raise CodecMissing(
             f"a state is stored with codec {blob.codec!r}, which this version of surefoot does not have.",
             facts={"codec": blob.codec},
-            cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+            cures=(NEWER_VERSION,),
         )
     return blob.size + blob.size // 1000 + 1024  # what zlib can make of it at most
 

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from surefoot.core import generation
+from surefoot.core.cure import Advice
 from surefoot.errors import Damaged, NotFound, SchemaMismatch, Stopped, StoreUnavailable, UsageError
 from surefoot.store import anchor as anchors
 from surefoot.store import generation_files, generation_pages
@@ -204,7 +205,7 @@ def first_bytes(path: str, count: int = 4096) -> bytes:
         if _has_anchor(path):
             raise Damaged(
                 f"{path}: the database is missing, but its anchor is there: it was there once.",
-                cures=(("have a copy?", f"put {os.path.basename(path)} back, together with its -wal file"),),
+                cures=(Advice("have a copy?", f"put {os.path.basename(path)} back, together with its -wal file"),),
             ) from None
         raise NotFound(f"there is nothing at {path}.") from None
     except OSError as error:

@@ -14,6 +14,7 @@ import shlex
 from contextlib import suppress
 from typing import Final
 
+from surefoot.core.cure import ADOPT, Advice, Cure
 from surefoot.errors import JournalRegressed
 from surefoot.store.anchor import Anchor, Mark, Unreadable
 
@@ -62,25 +63,29 @@ class Place:
             "the database has no store any more, though records of one were acknowledged to this place. Was the schema "
             "surefoot dropped, an empty database put back, or is this another server than before? In a new store each "
             "run would start afresh.",
-            ("gone for good?", self._away),
+            Advice("gone for good?", self._away),
         )
 
     def replaced(self) -> JournalRegressed:
         return self._regressed(
             "the database holds another store than the one whose records were acknowledged to this place.",
-            ("really lost?", "surefoot adopt --reason TEXT"),
-            ("accepted elsewhere?", self._away),
+            ADOPT,
+            Advice("accepted elsewhere?", self._away),
         )
 
     @property
     def _away(self) -> str:
         return f"mv {shlex.quote(self.path)} {shlex.quote(self.path + '.old')}"
 
-    def _regressed(self, why: str, *cures: tuple[str, str]) -> JournalRegressed:
+    def _regressed(self, why: str, *cures: Cure) -> JournalRegressed:
         return JournalRegressed(
             f"{self._where}: {why} Nothing was changed.",
             facts={"place": self.path},
-            cures=(("the right server?", "connect to it again"), ("have a backup?", "restore it there"), *cures),
+            cures=(
+                Advice("the right server?", "connect to it again"),
+                Advice("have a backup?", "restore it there"),
+                *cures,
+            ),
         )
 
     def _unreadable(self) -> JournalRegressed:
@@ -88,5 +93,5 @@ class Place:
             f"{self.path}: the note of which store is in {self._where} is unreadable, so nobody can say whether it is "
             "the same one.",
             facts={"place": self.path},
-            cures=(("it is the same?", self._away),),
+            cures=(Advice("it is the same?", self._away),),
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from surefoot.errors import StepFailed, Stopped
 from surefoot.view import text
-from surefoot.view.standing import Cure
+from surefoot.view.words import Help, helps
 
 
 def lines(error: BaseException) -> list[str]:
@@ -27,14 +29,14 @@ def _headed(kind: str, message: str) -> list[str]:
     return [first, *(line if line.startswith("  ") else f"  {line}" for line in rest)]
 
 
-def facts(error: BaseException, *, run: str = "", exit_code: int = 1, cures: Iterable[Cure] = ()) -> dict[str, Any]:
+def facts(error: BaseException, *, run: str = "", exit_code: int = 1, cures: Iterable[Help] = ()) -> dict[str, Any]:
     """The same for `--json`."""
     found: dict[str, Any] = {
         "type": type_of(error),
         "message": message_of(error),
         "run": run,
         "address": "",
-        "cures": [{"when": cure.when, "do": cure.do} for cure in cures],
+        "cures": [cure.facts for cure in cures],
         "exit_code": exit_code,
     }
     if isinstance(error, Stopped):
@@ -51,7 +53,8 @@ def _stop(stop: Stopped) -> dict[str, Any]:
         "type": type(stop).__name__,
         "message": stop.summary,
         "address": stop.address,
-        "cures": [{"when": when, "do": do} for when, do in stop.cures],
+        "cures": [helps(cure, stop.store).facts for cure in stop.remedies],
+        "drift": msgspec.to_builtins(stop.drift),
         "facts": {name: value if isinstance(value, int | float) else str(value) for name, value in stop.facts.items()},
     }
 

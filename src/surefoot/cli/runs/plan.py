@@ -32,7 +32,7 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
         found = run.plan()
     cures, seen = acting.after_failure(settings, run_id), acting.page_of(settings, run, app)
     if settings.json:
-        told = {"cures": [{"when": cure.when, "do": cure.do} for cure in cures]}
+        told = {"cures": [cure.facts for cure in cures]}
         output.say_json(facts(found) | {"stands": seen.stands, "headline": seen.headline} | told)
     else:
         for line in (*lines(found, seen.headline), *(text.visible(f"  {cure.when:<10} {cure.do}") for cure in cures)):

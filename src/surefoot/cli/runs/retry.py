@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, common, operator, told_app_option
+from surefoot.core.cure import command
 from surefoot.core.state import FAILED, STOPPED
 from surefoot.core.timer import MICROS, seconds
 from surefoot.errors import Stopped, UsageError
 from surefoot.view import text
+from surefoot.view.words import command_text
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -102,8 +103,8 @@ def _waited_for(settings: Settings, run: Run) -> list[str]:
         parent = acting.open_run(settings, created.child_of)
         failed = (past for past in parent.state().calls.values() if past.state.value == "failed")
         if any(child_of_call(parent, past) == run.id for past in failed):
-            command = f"surefoot runs retry {shlex.quote(parent.id)} --failed{acting.where(settings)}"
-            return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {command}")]
+            both = command_text(command("runs retry", parent.id, failed=True), acting.where(settings))
+            return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {both}")]
     except (Stopped, UsageError):
         pass  # It is gone, or cannot be read: that is told by whoever looks at it.
     return []

@@ -6,12 +6,14 @@ import time
 from typing import Any
 
 import click
+import msgspec
 
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common, told_app_option
 from surefoot.view import page, text
 from surefoot.view.page import CallLine, Page
-from surefoot.view.standing import Asked, Cure
+from surefoot.view.standing import Asked
+from surefoot.view.words import Help
 
 DETAILS_LINES, DETAILS_WIDTH = 60, 500
 SHOWN_DIGITS = 12
@@ -93,7 +95,7 @@ def _laid_out(details: str) -> list[str]:
     return [*told, f"… that is not all of it: {len(details)} bytes, in full with --json"]
 
 
-def _cures(line: Any, cures: tuple[Cure, ...]) -> None:
+def _cures(line: Any, cures: tuple[Help, ...]) -> None:
     width = max((len(cure.when) for cure in cures), default=0)
     for cure in cures:
         line(f"  {cure.when:<{width}}   {cure.do}", "green")
@@ -179,13 +181,14 @@ def facts(seen: Page) -> dict[str, Any]:
                 "type": one.type,
                 "message": one.message,
                 "address": one.address,
-                "cures": _cure_facts(one.cures),
+                "cures": [cure.facts for cure in one.cures],
+                "drift": msgspec.to_builtins(one.drift),
                 "facts": dict(one.facts),
                 "question": None if one.asked is None else _question_facts(one.asked),
             }
             for one in seen.reasons
         ],
-        "cures": _cure_facts(seen.cures),
+        "cures": [cure.facts for cure in seen.cures],
         "args": _parsed(seen.args),
         "defaults": _parsed(seen.defaults),
         "result": _parsed(seen.result),
@@ -206,10 +209,6 @@ def _question_facts(asked: Asked) -> dict[str, Any]:
         "until": text.moment(asked.due) if asked.due else None,
         "shown": asked.shown,
     }
-
-
-def _cure_facts(cures: tuple[Cure, ...]) -> list[dict[str, str]]:
-    return [{"when": cure.when, "do": cure.do} for cure in cures]
 
 
 def _call_facts(call: CallLine, seen: Page) -> dict[str, Any]:

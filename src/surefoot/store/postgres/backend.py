@@ -15,7 +15,7 @@ class PostgresBackend(Backend):
     schemes = ("postgresql", "postgres")
     instead = (
         " In PostgreSQL, copies are made with pg_dump or a base backup, damage is found with pg_amcheck, and a restored "
-        "copy is accepted with surefoot adopt."
+        "copy is accepted with the verb adopt."
     )
 
     def place(self, url: str) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
+from surefoot.core.cure import ADOPT, Advice
 from surefoot.errors import (
     JournalCorrupt,
     NotFound,
@@ -57,8 +60,8 @@ def explain(error: Rejected, where: str) -> SurefootError:
 
 
 _RESTORE: Final = (
-    ("look", "the server's log; pg_amcheck"),
-    ("have a backup?", "restore it (pg_restore, or point-in-time recovery), then surefoot adopt --reason TEXT"),
+    Advice("look", "the server's log; pg_amcheck"),
+    replace(ADOPT, when="have a backup?", first="restore it (pg_restore, or point-in-time recovery)"),
 )
 
 

@@ -23,6 +23,7 @@ from typing import Final, cast
 
 import apsw
 
+from surefoot.core.cure import command
 from surefoot.errors import JournalCorrupt, StoreFull, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable
 from surefoot.store.backend import Backup, Verify, Watch
@@ -118,7 +119,7 @@ def _check(partial: str, verify: Verify) -> None:
     if wrong:
         raise JournalCorrupt(
             f"the copy is not whole, and was removed: {wrong}. Older copies are still there.",
-            cures=(("is it the original?", "surefoot verify"),),
+            cures=(command("verify", when="is it the original?"),),
         )
     for side in ("-wal", "-shm"):  # nobody wrote to it: they are empty, and only this process knew the name
         with contextlib.suppress(FileNotFoundError):

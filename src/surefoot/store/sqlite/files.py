@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import apsw
 
+from surefoot.core.cure import ADOPT, ANY_RUN, NEWER_VERSION, Advice, Cures, command
 from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.errors import (
     JournalCorrupt,
@@ -268,8 +269,8 @@ def _log_alone(path: str, log: str) -> JournalRegressed:
         f"{path}: the database is missing, but its log is still there ({log}).",
         facts={"log": log},
         cures=(
-            ("have the database?", f"put it back as {path}"),
-            ("gone for good?", _move_away(path)),
+            Advice("have the database?", f"put it back as {path}"),
+            Advice("gone for good?", _move_away(path)),
         ),
     )
 
@@ -372,7 +373,7 @@ def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
     if isinstance(found, int) and found > FORMAT:
         raise SchemaMismatch(
             f"{path}: this store has format {found}, this version of surefoot knows up to {FORMAT}.",
-            cures=(("use", "the version of surefoot that made it, or a newer one"),),
+            cures=(NEWER_VERSION,),
         )
     store_id = meta.get("store")
     if found != FORMAT or not isinstance(store_id, bytes) or not is_ours(schema):
@@ -380,9 +381,9 @@ def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
     return store_id
 
 
-def anew(path: str, connection: apsw.Connection) -> tuple[tuple[str, str], ...]:
+def anew(path: str, connection: apsw.Connection) -> Cures:
     """What helps if nothing does: to make room for a new store. Only where not one row of this one can be read."""
-    return (("start anew?", _move_away(path)),) if nothing_left(connection, path) else ()
+    return (Advice("start anew?", _move_away(path)),) if nothing_left(connection, path) else ()
 
 
 def is_ours(schema: dict[Any, Any]) -> bool:
@@ -519,12 +520,11 @@ STRUCTURE: Final = {"structure": True}
 """The facts of damage to the database itself, as against a record in it: it has to be built anew (`salvage.py`)."""
 
 
-def restore(path: str) -> tuple[tuple[str, str], ...]:
-    quoted = shlex.quote(path)
+def restore(path: str) -> Cures:
     return (
-        ("look", f"surefoot inspect {quoted}"),
-        ("have a copy?", f"keep {quoted} as evidence, and put the copy back"),
-        ("go on? ID: any run", "surefoot repair ID"),
+        command("inspect", path=path, when="look"),
+        Advice("have a copy?", f"keep {shlex.quote(path)} as evidence, and put the copy back"),
+        command("repair", ANY_RUN, when="go on? ID: any run"),
     )
 
 
@@ -575,16 +575,16 @@ def _replaced(path: str, mark: Mark | None, why: str) -> SurefootError:
 
 def _regressed(path: str, mark: Mark, found: str) -> JournalRegressed:
     name = os.path.basename(path)
-    back: tuple[tuple[str, str], ...] = (("have the database?", f"put {name} back, together with its -wal file"),)
+    back: Cures = (Advice("have the database?", f"put {name} back, together with its -wal file"),)
     if "record" in found:
         back = (
-            ("an older copy?", f"put the newer {name} back, together with its -wal file"),
-            ("really lost?", "surefoot adopt --reason TEXT"),
+            Advice("an older copy?", f"put the newer {name} back, together with its -wal file"),
+            ADOPT,
         )
     return JournalRegressed(
         f"{path}: the store is older than it once was: {mark.pos} records were acknowledged, but {found}.",
         facts={"expected": mark.pos, "found": found, "anchor": anchor_path(path)},
-        cures=(*back, ("start anew?", _move_away(path))),
+        cures=(*back, Advice("start anew?", _move_away(path))),
     )
 
 
@@ -593,7 +593,7 @@ def _anchor_damaged(path: str) -> JournalRegressed:
         f"{anchor_path(path)}: the anchor is missing or unreadable, so nobody can say whether the journal is complete.",
         facts={"anchor": anchor_path(path)},
         cures=(
-            ("have a copy?", f"put {anchor_path(path)} back as it was"),
-            ("really lost?", "surefoot adopt --reason TEXT"),
+            Advice("have a copy?", f"put {anchor_path(path)} back as it was"),
+            ADOPT,
         ),
     )

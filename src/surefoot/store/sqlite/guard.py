@@ -20,6 +20,8 @@ import sys
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from surefoot.core.cure import Ask, command
+
 _SHARED: Final = "-shm"
 
 
@@ -103,7 +105,8 @@ def _tell(file: Guarded, name: str) -> None:
     _log.warning(
         "%s was opened by this program while it has the store %s open. Closing it again drops SQLite's locks: if other "
         "processes use the store, they may write at the same time and damage it. Leave its folder out of what you read; "
-        "for a copy, run surefoot backup PATH",
+        "for a copy, run %s",
         name,
         file.path,
+        command("backup", path=Ask("PATH")),
     )

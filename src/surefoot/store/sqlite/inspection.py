@@ -22,6 +22,7 @@ from typing import IO, Any, Final
 import apsw
 
 from surefoot.core.audit import Audit
+from surefoot.core.cure import NEWER_VERSION, Advice
 from surefoot.core.entry import Entry
 from surefoot.core.parts import Part, damaged_parts
 from surefoot.core.seal import Record, Sealer, from_record, references
@@ -227,7 +228,7 @@ class _Look:
         if type(number) is int and number > FORMAT:
             raise SchemaMismatch(
                 f"{self._path}: this store has format {number}, this version of surefoot knows up to {FORMAT}.",
-                cures=(("use", "the version of surefoot that made it, or a newer one"),),
+                cures=(NEWER_VERSION,),
             )
         mark = newest_mark(self._anchor)
         self._store_id = self._identified(meta.get("store"), mark)
@@ -388,7 +389,7 @@ def _schema_problem(path: str, connection: apsw.Connection) -> str:
     if number != APPLICATION_ID and not schema.keys() & COLUMNS.keys():
         raise Damaged(
             f"{path}: a database of another program lies where a store was: the store's anchor is beside it.",
-            cures=(("have the store?", "put it back, together with its -wal file"),),
+            cures=(Advice("have the store?", "put it back, together with its -wal file"),),
         )
     return "" if files.is_ours(schema) else "it is not what was written"
 

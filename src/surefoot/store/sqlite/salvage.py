@@ -33,6 +33,7 @@ import apsw
 from msgspec import Struct
 
 from surefoot.core import parts
+from surefoot.core.cure import ANY_RUN, NEWER_VERSION, Advice, Cures, command
 from surefoot.core.entry import StoreAdopted
 from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.errors import JournalCorrupt, SchemaMismatch, StoreUnavailable
@@ -60,8 +61,8 @@ LOST_HEAD: Final = bytes(32)
 
 _BIGGEST: Final = 2**63 - 1
 _CURES: Final = (
-    ("a backup?", "put it back, together with its -wal file"),
-    ("none? Runs nobody can name are then as if they had never been:", "surefoot repair ID --accept-loss"),
+    Advice("a backup?", "put it back, together with its -wal file"),
+    command("repair", ANY_RUN, accept_loss=True, when="none? Runs nobody can name are then as if they had never been:"),
 )
 
 
@@ -267,7 +268,7 @@ class _Work:
         if type(found) is int and found > FORMAT:
             raise SchemaMismatch(
                 f"{self._path}: this store has format {found}, this version of surefoot knows up to {FORMAT}.",
-                cures=(("use", "the version of surefoot that made it, or a newer one"),),
+                cures=(NEWER_VERSION,),
             )
 
     def _judge_names(self, elsewhere: set[str]) -> None:
@@ -687,11 +688,11 @@ def _explained(path: str, busy_seconds: float) -> Iterator[None]:
         raise explain(error, path, busy_seconds=busy_seconds) from error
 
 
-def _hopeless(path: str, why: str, more: tuple[tuple[str, str], ...] = ()) -> JournalCorrupt:
+def _hopeless(path: str, why: str, more: Cures = ()) -> JournalCorrupt:
     return JournalCorrupt(
         f"{path}: the database is damaged beyond what can be built anew: {why}. Nothing was changed.",
         facts={"structure": True},
-        cures=(_CURES[0], ("look", f"surefoot inspect {path}"), *more),
+        cures=(_CURES[0], command("inspect", path=path, when="look"), *more),
     )
 
 
@@ -700,5 +701,5 @@ def _incomplete(path: str, doubts: list[str]) -> JournalCorrupt:
         f"{path}: the database is damaged in such a way that runs may have vanished ({'; '.join(doubts)}). Built anew, "
         "they might silently start afresh. Nothing was changed.",
         facts={"structure": True},
-        cures=(*_CURES, ("look", f"surefoot inspect {path}")),
+        cures=(*_CURES, command("inspect", path=path, when="look")),
     )

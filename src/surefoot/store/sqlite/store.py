@@ -23,6 +23,7 @@ from typing import Any, Final, Never, TypeVar, cast
 import apsw
 import msgspec
 
+from surefoot.core.cure import Advice
 from surefoot.core.parts import Cut, Part
 from surefoot.core.seal import Record
 from surefoot.core.state import DONE
@@ -543,7 +544,7 @@ class SqliteStore(Derived):
                 f"{self.path}: the store has lost records while it was open: {known.pos} were acknowledged, "
                 f"and the next one would be number {newest.pos}. Nothing was written.",
                 facts={"expected": known.pos, "found": newest.pos - 1},
-                cures=(("an older copy?", "put the newer file back, together with its -wal file"),),
+                cures=(Advice("an older copy?", "put the newer file back, together with its -wal file"),),
             )
 
     def _note(self, newest: Mark) -> None:
@@ -956,7 +957,7 @@ def _configure(writer: apsw.Connection, path: str) -> None:
             f"{path}: SQLite runs with journal_mode={found['journal_mode']}, synchronous={found['synchronous']} here; "
             "wal and full are needed to keep what is acknowledged.",
             facts=dict(found),
-            cures=(("network disk?", "put the store on a local file system"),),
+            cures=(Advice("network disk?", "put the store on a local file system"),),
         )
 
 

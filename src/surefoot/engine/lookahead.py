@@ -121,6 +121,11 @@ class Lookahead(gate.Rehearsal):
 
     # -- how it ends --------------------------------------------------------------------------------
 
+    def learnt(self) -> Learned:
+        # Asked for by their number alone, these effects prove no answer that came before them.
+        self.matcher.asked.difference_update(self.blurred)
+        return super().learnt()
+
     def may_be_hidden(self, asked: Asked) -> bool:
         return self.looked or super().may_be_hidden(asked)
 

@@ -453,14 +453,15 @@ def _gate(session: Session, plan: Plan) -> Loop:
         with gate.on_stage(rehearsal):
             outcome = yield from _performed(rehearsal, plan)
             stops, learnt = rehearsal.judged(outcome), rehearsal.learnt()
-            notes = rehearsal.notes(learnt.unproven)
             hides = bool(rehearsal.declared) and rehearsal.may_stop()
         if rehearsal.trouble is not None and not stops:
             session.own_damage = rehearsal.own_damage
             if (unreadable := gate.as_stop(state.run, rehearsal.trouble)) is None:
                 raise rehearsal.trouble
             stops = [unreadable]
-        if not rehearsal.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+        if learnt.unproven and not stops:
+            learnt = yield from _proven(session, plan, learnt)
+        if not learnt.inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = learnt
     if hides and not stops:
@@ -470,8 +471,20 @@ def _gate(session: Session, plan: Plan) -> Loop:
     session.learn_from(learnt, told | set(rehearsal.counted))
     session.stops += stops
     if not stops:
-        for note in notes:
+        for note in rehearsal.notes(learnt.unproven):
             log.warning("%s", note)
+
+
+def _proven(session: Session, plan: Plan, learned: Learned) -> Loop:
+    """The same, with what is found behind new steps: effects that prove a kept answer right, or that it is another call's."""
+    from surefoot.engine import gate
+    from surefoot.engine.lookahead import MOST_PASSED, Lookahead
+
+    ahead = Lookahead(session.runtime, session.state, session.journal.head, learned=learned, most=MOST_PASSED)
+    with gate.on_stage(ahead):
+        yield from _performed(ahead, plan)
+        found = ahead.learnt()
+    return replace(learned, inserted=found.inserted, unproven=learned.unproven & found.unproven)
 
 
 def _performed(rehearsal: Rehearsal, plan: Plan) -> Loop:

@@ -56,7 +56,28 @@ def stamped(old: str, new: str, hint: str) -> dict[str, object]:
     }
 
 
+ANOTHER_ANSWER = CHAT.replace('return f"say {len(messages)}"', 'return f"say {len(messages)} {os.getpid()}"').replace(
+    'out(f"tool {text}")', 'out(f"tool {text[:5]}")'
+)
+"""Asked again, the model would say something else."""
+GUARDED = [
+    ("You are a clerk.", "You are a careful clerk."),
+    ("        if turn == 2: die", "        check(turn)\n        if turn == 2: die"),
+    ("@sf.workflow", '@sf.step\ndef check(n: int) -> bool:\n    ran("check")\n    return True\n@sf.workflow'),
+]
 CASES = [
+    {
+        "TITLE": "agent: prompt reworded, and a step added between the answers and the tools",
+        "OLD": ANOTHER_ANSWER,
+        "EDIT": GUARDED,
+        "WANT": goes_on(TOOL_CALLS, "DONE 10", ran={**KEPT, "model 6": 2, "check": 4}),
+    },
+    {
+        "TITLE": "agent: prompt reworded, and an effect that is new between the answers and the tools",
+        "OLD": ANOTHER_ANSWER,
+        "EDIT": [*GUARDED, ("@sf.step\ndef check", "@sf.effect(was=None)\ndef check")],
+        "WANT": goes_on(TOOL_CALLS, "DONE 10", ran={**KEPT, "model 6": 2, "check": 4}),
+    },
     {
         "TITLE": "step added in a loop",
         "OLD": AGENT,

@@ -267,6 +267,8 @@ class StepDone(Entry, frozen=True, kw_only=False):
     value: Value
     started: int
     attempt: int = 1
+    asked_as: int = 0
+    """The number that the code asked for it by, where another record had that one."""
 
 
 class StepRaised(Entry, frozen=True, kw_only=False):
@@ -280,6 +282,7 @@ class StepRaised(Entry, frozen=True, kw_only=False):
     due: Due | None = None
     parked: bool = False
     """What it needs is away (`sf.Unavailable`): this attempt uses up no retry."""
+    asked_as: int = 0
 
 
 class EffectIntended(Entry, frozen=True, kw_only=False):

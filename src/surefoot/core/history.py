@@ -116,6 +116,8 @@ class Past(Struct, frozen=True, gc=False):
     """In doubt, and entries that were recorded after it are lost."""
     visited: int = 0
     """Of an effect: the entry in which somebody else last changed how it stands."""
+    asked_as: int = 0
+    """Of a step: the number that the code asked for it by, if its address has another one."""
     kept: str = ""
     """The digest of other arguments with which it was asked for since, and what it gave was kept."""
 

@@ -168,6 +168,8 @@ class Learned(Struct, frozen=True):
     """Scopes in which a call without an outcome hides what follows it."""
     unproven: frozenset[str] = frozenset()
     """Steps that somebody takes over with other arguments, while nobody was heard to ask for what was done after them."""
+    outdone: frozenset[str] = frozenset()
+    """Steps that were asked anew: what is on record of the first time is nobody's (`Matcher.outdone`)."""
     ahead: frozenset[str] = frozenset()
     """New effects behind which it was looked whether the code goes on as recorded."""
 
@@ -191,11 +193,11 @@ class Matcher:
         """Calls that were cut off, or were the first after a cancellation, by then. Whoever comes to one in the place of one
         that was cut off is cut off again, and is not asked about here.
         """
-        self.asked: set[str] = set()
+        self.learned = learned or Learned()
+        self.asked: set[str] = set(self.learned.outdone)
         """Recorded calls that the code has asked for."""
         self._matches = tuple(matches)
         self._read = read
-        self.learned = learned or Learned()
         self.rehearsed = learned is not None
         self.is_blank = not calls and not self._matches
         """Nothing is on record: every call is new."""
@@ -208,6 +210,7 @@ class Matcher:
         """Record -> who took it although its arguments are others."""
         self._loosely: dict[str, tuple[str, str, int]] = {}
         """The same where only what is noted may differ."""
+        self._places: dict[tuple[str, str], dict[int, Past]] = {}
         self._given: dict[tuple[str, str], int] = {}
         """The highest number given to a new call."""
         self._asked_names: set[str] = set()
@@ -588,15 +591,28 @@ class Matcher:
             if not counted:
                 around += self._group(asked.kind, path, name).values()
                 continue
-            past = self._calls.get(f"{path}{name}#{asked.number}")
+            past = self._numbered(path, name, asked)
             if past is not None and past.address not in self.asked:
                 numbered.append(past)
         if numbered and (moved := [past for past in numbered if split(past.address)[0] != asked.path]):
             return moved[0]
-        direct = self._calls.get(asked.address)
+        direct = self._numbered(asked.path, asked.name, asked)
         if direct is not None and (direct.address not in self.asked or exact):
             return direct
         return numbered[0] if numbered else self._first_of(around, asked)
+
+    def _numbered(self, path: str, name: str, asked: Asked) -> Past | None:
+        """The record of that number. A step that was asked anew has another number in its address, and the newest that the
+        code asked for by this one is meant: what it asked before was not acted on.
+        """
+        past = self._calls.get(f"{path}{name}#{asked.number}")
+        if asked.fenced or (past is not None and past.kind != asked.kind):
+            return past
+        places = self._places.get((path, name))
+        if places is None:
+            group = sorted(self._group("step", path, name).items(), key=lambda one: one[1].first)
+            places = self._places[path, name] = {past.asked_as or number: past for number, past in group}
+        return places.get(asked.number)
 
     def _first_of(self, around: list[Past], asked: Asked) -> Past | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
@@ -801,6 +817,23 @@ class Matcher:
                 and not any(on_one_line(split(address)[0], path) for path in paths)
             )
         )
+
+    def outdone(self) -> frozenset[str]:
+        """Steps that the code has asked for, and that it asked anew with other arguments when it came there before. Only what
+        was answered then was acted on, and nobody has asked for that. So where this replay leads to a stop, the arguments
+        are those of the first time again, and the newer answer may be the right one.
+        """
+        found = set[str]()
+        for past in self._calls.values():
+            if past.asked_as and past.address not in self.asked and self.acted_on(past):
+                path, name, _ = split(past.address)
+                first = self._calls.get(f"{path}{name}#{past.asked_as}")
+                if first is not None and first.address in self.asked and not self._is_used(first, past.first):
+                    found.add(first.address)
+        return frozenset(found)
+
+    def _is_used(self, past: Past, until: int) -> bool:
+        return any(other.first < until for other in self._acting(past))
 
     def _executed(self) -> list[Past]:
         if self._executed_before is None:

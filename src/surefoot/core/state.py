@@ -498,7 +498,7 @@ def _step_done(state: RunState, entry: StepDone, record: Record) -> None:
     state.calls[entry.address] = Past(  # By far the most common: made in one go.
         entry.address, "step", PastState.DONE, entry.started, entry.digest, entry.args, value=entry.value,
         attempt=entry.attempt, parks=parks, ended=record.at, claimant=state._who, epoch=record.epoch, seq=record.seq,
-        first=first,
+        first=first, asked_as=entry.asked_as,
     )  # fmt: skip
 
 
@@ -507,7 +507,7 @@ def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
     state._note(
         entry.address, "step", PastState.FAILED if entry.due is None else PastState.RETRYING, record,
         digest=entry.digest, args=entry.args, attempt=entry.attempt, error=entry.error, due=entry.due, ended=record.at,
-        parked=entry.parked, parks=(0 if known is None else known.parks) + entry.parked,
+        parked=entry.parked, parks=(0 if known is None else known.parks) + entry.parked, asked_as=entry.asked_as,
     )  # fmt: skip
 
 

@@ -115,7 +115,13 @@ class Rehearsal(Session):
             frozenset(self.ended_branches),
             frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
             self.matcher.unproven((path for _, path, _, _ in planned), self.lets_go),
+            self.matcher.learned.outdone,
         )
+
+    def otherwise(self) -> Learned | None:
+        """What to rehearse with instead, where this one leads to a stop: without answers that were asked anew since."""
+        known, outdone = self.matcher.learned, self.matcher.outdone()
+        return replace(known, outdone=known.outdone | outdone) if outdone else None
 
     def notes(self, unproven: frozenset[str]) -> list[str]:
         """What the drive will do. `unproven`: steps that it does not keep, though they were kept here."""

@@ -285,6 +285,7 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
     Not for code in which a recorded effect is a plain function now (`gate.plain_functions`): it would be executed.
     """
     plan, learned = definition.resume_plan(), None
+    found: tuple[Rehearsal, _Outcome] | None = None
     for _ in range(gate.MOST_REHEARSALS):
         session = anew(learned)
         try:
@@ -295,9 +296,14 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
         if session.passed and isinstance(outcome, Exception) and not session.failed_before(outcome):
             # Some functions do not ask a placeholder, but refuse it: nobody knows its type either.
             outcome = PlanSignal()
+        if session.changed_code() is not None and (otherwise := session.otherwise()) is not None:
+            found, learned = found or (session, outcome), otherwise
+            continue
         if not session.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = session.learnt()
+    if found is not None and session.changed_code() is not None:
+        return found
     return session, outcome
 
 

@@ -747,7 +747,7 @@ class Session:
             bool(spec.touches), spec.check is not None, spec.undo is not None,
             settings.in_flight_seconds if spec.in_flight is None else spec.in_flight, spec.in_flight is not None,
             "" if spec.marks is None else spec.marks(), spec.key_ttl, None, request.defaults,
-            origins.to_record(spec, self.state.created),
+            origins.to_record(spec, self.state.created), _asked_as(place, spec, address),
         )  # fmt: skip
         if self.state.fallbacks:
             call = self._as_proven(call)
@@ -1255,6 +1255,12 @@ def _is_call_of(name: str, address: str) -> bool:
 def _known_as(scope: Scope) -> tuple[str, ...]:
     """Where its calls are on record: under its path, or where a declaration (`was=`) says."""
     return (scope.path, *(path for path, counted in scope.also if counted))
+
+
+def _asked_as(place: Place, spec: CallSpec, address: str) -> int:
+    """The number that the code asks for a step by, if that of its record is another one."""
+    number = place.scope.count(spec.name)
+    return 0 if spec.kind != "step" or address.endswith(f"#{number}") else number
 
 
 def _is_leaving(place: Place) -> bool:

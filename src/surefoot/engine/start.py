@@ -448,6 +448,7 @@ def _gate(session: Session, plan: Plan) -> Loop:
         session.stops.append(plain)
         return
     learned: Learned | None = None
+    found: list[Stop] = []
     for _ in range(gate.MOST_REHEARSALS):
         rehearsal = gate.Rehearsal(session.runtime, state, session.journal.head, learned=learned, claimed=session.live)
         with gate.on_stage(rehearsal):
@@ -459,11 +460,15 @@ def _gate(session: Session, plan: Plan) -> Loop:
             if (unreadable := gate.as_stop(state.run, rehearsal.trouble)) is None:
                 raise rehearsal.trouble
             stops = [unreadable]
+        if stops and (otherwise := rehearsal.otherwise()) is not None:
+            found, learned = found or stops, otherwise
+            continue
         if learnt.unproven and not stops:
             learnt = yield from _proven(session, plan, learnt)
         if not learnt.inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = learnt
+    stops = (found or stops) if stops else []
     if hides and not stops:
         stops, passed = yield from _look_ahead(session, plan, learnt)
         learnt = replace(learnt, ahead=passed)

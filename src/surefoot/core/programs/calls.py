@@ -97,6 +97,8 @@ class Call(Struct, frozen=True):
     """What the parameters that were not passed have as defaults, by name."""
     origin: str = ""
     """Where it is defined, unless its name says that."""
+    asked_as: int = 0
+    """Of a step: the number that the code asks for it by, if its address has another one."""
 
     @property
     def shown(self) -> Value | None:
@@ -115,17 +117,21 @@ def step(call: Call, past: Past | None) -> Program:
         attempt += 1
         outcome = yield Execute(attempt)
         if type(outcome) is Returned:
-            yield Append(StepDone(call.address, call.digest, call.args, outcome.raw, outcome.started, attempt))
+            yield Append(
+                StepDone(call.address, call.digest, call.args, outcome.raw, outcome.started, attempt, call.asked_as)
+            )
             return Done(outcome.raw)
         if (away := parking.unavailable(outcome.error)) is not None:
             parks += 1
             due = yield After(parking.seconds_until(away, parks))
-            yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, parked=True))
+            yield Append(
+                StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, True, call.asked_as)
+            )
             yield Pause(due, parking.told(call.address, away))
             continue
         wait = next_try(call.retry, outcome.error, attempt - parks)
         due = None if wait is None else (yield After(wait.seconds, wait.jitter))
-        yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due))
+        yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, False, call.asked_as))
         if due is None:
             return Failed(outcome.raw, outcome.error)
         yield Pause(due)

@@ -101,6 +101,8 @@ class New(Struct, frozen=True):
     address: str
     declared: bool = False
     """A declaration or a person says so: it passes the fence."""
+    again: Past | None = None
+    """Of a step: the record that it would run again, if nobody else asks for that one."""
 
 
 class Changed(Struct, frozen=True):
@@ -359,7 +361,7 @@ class Matcher:
         if not self.rehearsed or unproven or self._is_cut(asked):
             # Nobody knows yet whether a later call is the recorded one: this one takes a number of its own.
             del self._taken[here.address]
-            return New(self._free(asked))
+            return New(self._free(asked), again=here)
         return Rerun(here, counts=True)
 
     def _is_cut(self, asked: Asked) -> bool:

@@ -84,13 +84,16 @@ class Rehearsal(Session):
     def judged(self, outcome: Returned | BaseException) -> list[Stop]:
         """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
         stops = [stop for stop in self.stops if stop.reason == "CodeChanged"]
-        if len(self.reruns) > settings.rerun_limit:
-            stops.append(self.too_many_reruns())
+        stops += self.costly()
         fenced = (self.fence(asked) for asked in sorted(self.met, key=lambda asked: asked.address))
         stops += [stop for stop in fenced if stop is not None][:1]
         if not (self.stops or stops or self.planned or self.trouble) and self.state.cancel is None:
             stops += self._at_the_end(outcome)
         return stops or (self.open_removed() if self.state.cancel is None else [])
+
+    def costly(self) -> list[Stop]:
+        """More steps would run again than a person would want to pay for unasked."""
+        return [self.too_many_reruns()] if len(self.reruns) > settings.rerun_limit else []
 
     def may_be_hidden(self, asked: Asked) -> bool:
         """Behind a call that is not one of the new effects that are judged here: nobody has heard what it is followed by."""

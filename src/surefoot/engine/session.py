@@ -447,7 +447,9 @@ class Session:
         match found:
             case Same(past):
                 return past.address, past
-            case Kept(past, matching.ACTED_ON) | Rerun(past, True) if self._is_unheard(past):
+            case Kept(past, matching.ACTED_ON) | Rerun(past, True) | New(_, _, Past() as past) if self._is_unheard(
+                past
+            ):
                 raise self._hear_again(place)
             case Kept(past, matching.NOTED) if is_removed(past):
                 return Halted(self._other_call(past, asked))  # Not the one that is left, perhaps: somebody has to say.
@@ -462,6 +464,8 @@ class Session:
                 return Halted(self._held_by_another(past, by, asked, is_said=is_said))
             case InUse(old, by):
                 raise self.misused(still_in_use(self.run, by, old))
+            case New(free, _, Past() as past):
+                return self._runs_again(past, asked, counts=True) or (free, None)
             case New(free, declared):
                 if not asked.fenced:
                     return free, None

@@ -463,8 +463,8 @@ def _gate(session: Session, plan: Plan) -> Loop:
         if stops and (otherwise := rehearsal.otherwise()) is not None:
             found, learned = found or stops, otherwise
             continue
-        if learnt.unproven and not stops:
-            learnt = yield from _proven(session, plan, learnt)
+        if not stops and (learnt.unproven or (rehearsal.reruns and learnt.hidden)):
+            learnt, stops = yield from _behind_new_steps(session, plan, learnt)
         if not learnt.inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = learnt
@@ -480,8 +480,10 @@ def _gate(session: Session, plan: Plan) -> Loop:
             log.warning("%s", note)
 
 
-def _proven(session: Session, plan: Plan, learned: Learned) -> Loop:
-    """The same, with what is found behind new steps: effects that prove a kept answer right, or that it is another call's."""
+def _behind_new_steps(session: Session, plan: Plan, learned: Learned) -> Loop:
+    """The same with what is found behind new steps: effects that prove a kept answer right, or that it is another call's.
+    And a stop, if too many steps would run again there.
+    """
     from surefoot.engine import gate
     from surefoot.engine.lookahead import MOST_PASSED, Lookahead
 
@@ -489,7 +491,7 @@ def _proven(session: Session, plan: Plan, learned: Learned) -> Loop:
     with gate.on_stage(ahead):
         yield from _performed(ahead, plan)
         found = ahead.learnt()
-    return replace(learned, inserted=found.inserted, unproven=learned.unproven & found.unproven)
+    return replace(learned, inserted=found.inserted, unproven=learned.unproven & found.unproven), ahead.costly()
 
 
 def _performed(rehearsal: Rehearsal, plan: Plan) -> Loop:

@@ -17,7 +17,7 @@ import pytest
 
 import surefoot as sf
 import surefoot.aio
-from surefoot.engine import config, gate, journal, start, start_async
+from surefoot.engine import config, dry_run, gate, journal, start, start_async
 from surefoot.engine.session import Session
 from tests.working import kinds, wait_until
 
@@ -65,9 +65,9 @@ def rehearse(workflow):
     session = Session(runtime, state, head)
     plan = workflow.definition.resume_plan()
     if workflow.definition.is_async:
-        asyncio.run(start_async.carry_out(start._gate(session, plan)))
+        asyncio.run(start_async.carry_out(dry_run.rehearsing(session, plan)))
     else:
-        start.carry_out(start._gate(session, plan))
+        start.carry_out(dry_run.rehearsing(session, plan))
     return session
 
 

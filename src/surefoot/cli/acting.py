@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def open_run(settings: Settings, run_id: str) -> Run:
-    from surefoot.engine.handle import get_run
+    from surefoot.engine.handle import keeping_run
 
-    return get_run(run_id, store=settings.store)
+    return keeping_run(run_id, store=settings.store)
 
 
 def look(run: Run) -> tuple[RunState, bool]:
     """The run, and whether a living process drives it, both true of the same moment."""
-    from surefoot.engine.start import driven_elsewhere
+    from surefoot.engine import claimant
 
     while True:
         state = run.state()
         if state.status not in DRIVEN:
             return state, False
-        if driven_elsewhere(run.runtime, state):
+        if claimant.is_driven(run.runtime, state):
             return state, True
         # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
         if run.state().seq == state.seq:
@@ -62,11 +62,10 @@ def resume_command(settings: Settings, run_id: str, app: str | None = None) -> s
     return f"surefoot runs resume {shlex.quote(run_id)} --app {shlex.quote(app_named(app))}{where(settings)}"
 
 
-def after_failure(settings: Settings, run_id: str) -> tuple[standing.Cure, ...]:
+def after_failure(settings: Settings, run: Run) -> tuple[standing.Cure, ...]:
     """What helps a run that is recorded as failed; nothing for any other."""
-    run = open_run(settings, run_id)
     how = standing.stands(run.state(), driven=False, now=run.runtime.clock.now())
-    return () if how.failure is None else standing.what_helps(run_id, how, where(settings))
+    return () if how.failure is None else standing.what_helps(run.id, how, where(settings))
 
 
 def report(settings: Settings, run: Run, recorded: dict[str, Any], sentence: str, *, app: str | None = None) -> None:

@@ -155,7 +155,7 @@ def _what_helps(settings: Settings, run_id: str) -> tuple[Cure, ...]:
     from surefoot.cli import acting
 
     try:
-        return acting.after_failure(settings, run_id)
+        return acting.after_failure(settings, acting.open_run(settings, run_id))
     except SurefootError:
         return ()
 

@@ -25,14 +25,16 @@ def verify(settings: Settings, run_id: str | None) -> int:
 
     One line for each run that is damaged: which entry, why, and what is safe. Exit code: 0 whole, 4 damaged.
     """
-    from surefoot.engine import config, start
+    from surefoot.engine import config
+    from surefoot.engine.outcome import not_found
+    from surefoot.engine.plan import check_id
     from surefoot.engine.verifying import verify_store
 
     store = config.runtime(settings.store, create=False).store
     if run_id is not None:
-        start.check_id(run_id)
+        check_id(run_id)
         if run_id not in store.names():
-            raise start.not_found(run_id, store.url)
+            raise not_found(run_id, store.url)
     started = time.perf_counter()
     with progress.journals(settings, "verifying") as watch:
         verdict = verify_store(store, None if run_id is None else [run_id], watch=watch)

@@ -157,7 +157,7 @@ def is_unwinding(place: Place) -> bool:
     session = place.session
     if session.dry and (session.planned or session.stops or session.backlog.is_cut_short):
         return True
-    if session.trouble is not None or session.interruption is not None or session.ended or session.is_given_up():
+    if session.is_cut_off or session.ended or session.is_given_up():
         return True
     if session.state.cancel is not None or session.handed_back or session.continuation is not None:
         return True

@@ -27,7 +27,7 @@ from surefoot.engine import rehearsal, worldview
 from surefoot.engine.clock import SystemClock
 from surefoot.engine.config import loud, runtime, store_url
 from surefoot.engine.handle import whoami
-from surefoot.engine.start import check_id
+from surefoot.engine.plan import check_id
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import (
     CodecMissing,

@@ -18,11 +18,12 @@ from surefoot.core.matching import is_child
 from surefoot.core.state import ENDED
 from surefoot.engine import current, drive, journal, parents, start
 from surefoot.engine.current import Place
+from surefoot.engine.outcome import recorded_end
+from surefoot.engine.plan import Options, Plan, created_entry, require_same
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal
 from surefoot.engine.spec import CallSpec
-from surefoot.engine.start import Options
 from surefoot.errors import UsageError
 
 
@@ -124,18 +125,18 @@ _BLOCKING: Final = _spec(_blocking)
 _ASYNC: Final = _spec(_asynchronous)
 
 
-def _queued(session: Session, plan: start.Plan, run_id: str, place: Place) -> Any:
+def _queued(session: Session, plan: Plan, run_id: str, place: Place) -> Any:
     """The child's result if it has ended; else the parent lets go until it has."""
     runtime = session.runtime
-    created = start.created_entry(plan, Options(child_of=session.run))
+    created = created_entry(plan, Options(child_of=session.run))
     state = journal.create(runtime.store, runtime.clock, run_id, created)
-    start.require_same(plan, state, runtime.store)
+    require_same(plan, state, runtime.store)
     if state.status in ENDED:
-        return start.recorded_end(runtime.store, state)
+        return recorded_end(runtime.store, state)
     raise session.suspended(place, run_id)
 
 
-def _in_a_thread(runtime: Runtime, plan: start.Plan, run_id: str) -> Any:
+def _in_a_thread(runtime: Runtime, plan: Plan, run_id: str) -> Any:
     """An async child of a blocking parent has a loop of its own."""
     import asyncio
 

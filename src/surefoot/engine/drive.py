@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, assert_never
 
+from surefoot.core.claim import Claimed, Refusal
 from surefoot.core.command import (
     After,
     Append,
@@ -23,12 +24,11 @@ from surefoot.core.command import (
     Trace,
     Verify,
 )
-from surefoot.core.entry import Due, Stop, WorldSeen
+from surefoot.core.entry import Due, RunCreated, Stop, WorldSeen
 from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, late
 from surefoot.engine.attempt import Attempt
-from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
 from surefoot.engine.session import Session
@@ -208,8 +208,9 @@ def verify(session: Session) -> Stop | None:
 def go_live(session: Session) -> None:
     """Claim the run: from here on, things happen."""
     with session.claim_lock:
-        if not session.live:
-            claim(session, session.claim())
+        refused = None if session.live else session.lost or claim(session)
+    if not (refused is None or isinstance(refused, Claimed)):
+        raise session.refused(refused)
 
 
 def write_down(place: Place | None) -> None:
@@ -220,13 +221,15 @@ def write_down(place: Place | None) -> None:
     place.session.journal.flush(place.session.clock.now())
 
 
-def claim(session: Session, ticket: Ticket) -> None:
+def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refusal:
+    """Take the run over, or create it."""
+    ticket = session.claim(created)
     try:
-        session.journal.commit(ticket)
+        return session.journal.commit(ticket) or Claimed()
     except SurefootError as error:
         raise session.store_failed(error) from None
     finally:
-        if ticket.done and ticket.error is None:
+        if ticket.is_durable:
             session.claimed()  # Also when we are being interrupted: the claim is durable and has to be released.
 
 
@@ -256,9 +259,11 @@ def notice(session: Session) -> None:
     if changes != session.seen_changes:
         session.seen_changes = changes
         try:
-            session.journal.look()
+            refused = session.journal.look()
         except SurefootError as error:
             raise session.store_failed(error) from None
+        if refused is not None:
+            raise session.refused(refused)
     session.check_trouble()
     if session.state.cancel is not None and not session.undoing:
         raise CancelSignal

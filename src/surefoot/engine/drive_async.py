@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, TypeVar, assert_never
 from weakref import WeakSet
 
+from surefoot.core.claim import Claimed, Refusal
 from surefoot.core.command import (
     After,
     Append,
@@ -34,12 +35,11 @@ from surefoot.core.command import (
     Trace,
     Verify,
 )
-from surefoot.core.entry import CallCancelled, Due, Stop, WorldSeen
+from surefoot.core.entry import CallCancelled, Due, RunCreated, Stop, WorldSeen
 from surefoot.core.timer import remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import cancellations, current, drive, late, limits, replaying
 from surefoot.engine.attempt import Attempt, recorded_ending
-from surefoot.engine.commit import Ticket
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import note
 from surefoot.engine.runtime import Runtime
@@ -380,12 +380,19 @@ async def go_live(session: Session) -> None:
         raise cancelled
 
 
-async def claim(session: Session, ticket: Ticket) -> None:
+async def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refusal:
+    """Take the run over, or create it."""
+    ticket, turn = session.claim(created), turn_of(session.runtime)
+    ticket.notify = turn.join()
+    session.runtime.committer.add(ticket)
     try:
-        await commit(session, ticket)
+        await turn.future
     finally:
-        if ticket.done and ticket.error is None:
+        if ticket.is_durable:
             session.claimed()  # Also when we are being cancelled: the claim is durable and has to be released.
+        elif ticket.error is not None:
+            raise session.store_failed(ticket.error) from None
+    return ticket.refused or Claimed()
 
 
 async def append(session: Session, *entries: Any) -> None:
@@ -400,25 +407,13 @@ async def append(session: Session, *entries: Any) -> None:
                 await hop(late.refused, session, entries, error)
             raise session.store_failed(error) from None
         raise
-    await _durable(session, turn, ticket)
-
-
-async def commit(session: Session, ticket: Ticket) -> None:
-    turn = turn_of(session.runtime)
-    ticket.notify = turn.join()
-    session.runtime.committer.add(ticket)
-    await _durable(session, turn, ticket)
-
-
-async def _durable(session: Session, turn: _Turn, ticket: Ticket) -> None:
     try:
         await turn.future
     finally:
-        if ticket.done and ticket.error is not None:
-            entries = tuple(packed[0] for packed in ticket.entries)
-            if late.matters(session, entries, ticket.error):
-                await hop(late.refused, session, entries, ticket.error)
-            raise session.store_failed(ticket.error) from None
+        if ticket.done and (trouble := ticket.trouble) is not None:
+            if late.matters(session, entries, trouble):
+                await hop(late.refused, session, entries, trouble)
+            raise session.store_failed(trouble) from None
 
 
 async def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:

@@ -12,10 +12,10 @@ import shlex
 from collections.abc import Generator
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from surefoot.core import failures, values
-from surefoot.core.command import Append, Done, Ending, Failed, Halted, Returned
+from surefoot.core.command import Append, Done, Failed, Halted, Returned
 from surefoot.core.doubt import left_behind, open_question
 from surefoot.core.entry import (
     CallsUnclaimed,
@@ -38,7 +38,7 @@ from surefoot.engine.config import alert, loud
 from surefoot.engine.pasting import name_store
 from surefoot.engine.people import alert_of, identity
 from surefoot.engine.session import Session
-from surefoot.engine.signals import CancelSignal, ContinueSignal, Suspended
+from surefoot.engine.signals import CancelSignal, ContinueSignal
 from surefoot.engine.spec import unknown
 from surefoot.engine.worldview import STOP
 from surefoot.errors import (
@@ -51,7 +51,12 @@ from surefoot.errors import (
     UsageError,
 )
 
-Conclusion = Generator[Append, Any, Ending | BaseException]
+
+class Suspended(Struct, frozen=True):
+    """The run has nothing to do but wait: it is taken up again when it can go on."""
+
+
+Conclusion = Generator[Append, Any, Done | Failed | Halted | Suspended | BaseException]
 log = logging.getLogger("surefoot")
 
 

@@ -25,8 +25,9 @@ from surefoot.core.audit import Audit
 from surefoot.core.forms import MAX_BYTES
 from surefoot.core.parts import Part, Reference, damaged_parts, expand, fault, reachable
 from surefoot.core.seal import Record, Sealer, from_record, references
-from surefoot.engine import start
+from surefoot.engine.outcome import not_found
 from surefoot.engine.pasting import in_its_store
+from surefoot.engine.plan import check_id
 from surefoot.engine.verifying import PartsSeen, batches, check, head_of
 from surefoot.errors import (
     Damaged,
@@ -72,11 +73,11 @@ Write = Callable[[bytes], object]
 @in_its_store
 def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Exported:
     """Hand the lines of a run's export to `write`."""
-    start.check_id(run)
+    check_id(run)
     stored = head_of(store, run)
     seen = check(store, run, PartsSeen(store))
     if stored is None and not seen.entries and not store.read(run, 0, 1).records:
-        raise start.not_found(run, store.url)
+        raise not_found(run, store.url)
     if seen.flaw is not None and not damaged:
         raise seen.flaw.error()
     out = _Lines(write)

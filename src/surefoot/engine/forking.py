@@ -38,8 +38,10 @@ from surefoot.core.entry import (
 from surefoot.core.history import Past, PastState
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.core.state import DRIVEN, RunState
-from surefoot.engine import journal, start, verifying
+from surefoot.engine import journal, verifying
 from surefoot.engine.handle import RecordedCall, Run, whoami
+from surefoot.engine.outcome import not_found
+from surefoot.engine.plan import check_id
 from surefoot.engine.rehearsal import would_do
 from surefoot.errors import RunConflict, UsageError
 from surefoot.store.contract import Append
@@ -129,7 +131,7 @@ def state_at(run: Run, address: str, *, segment: int | None = None) -> StateAt:
 def _records(run: Run) -> list[Record]:
     found = journal.records(run.runtime.store, run.id)
     if not found:
-        raise start.not_found(run.id, run.runtime.store.url)
+        raise not_found(run.id, run.runtime.store.url)
     if found[0].kind == KIND_OF[RunPruned]:
         raise UsageError(f"run {run.id} was pruned: what it recorded is no longer kept.")
     return found
@@ -203,7 +205,7 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
 
 def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Draft:
     """What a fork would consist of. Nothing is written."""
-    start.check_id(new_id)
+    check_id(new_id)
     address = as_recorded(at)
     records = _records(run)
     parent = RunState(run.id)
@@ -225,7 +227,7 @@ def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str 
 
 def existing(run: Run, new_id: str, *, at: str) -> Fork | None:
     """The fork that was made before; RunConflict if the id is taken by anything else."""
-    start.check_id(new_id)
+    check_id(new_id)
     store, address = run.runtime.store, as_recorded(at)
     found = journal.load(store, new_id)
     if found is None:

@@ -32,14 +32,16 @@ from surefoot.core.reopening import failed_undos, undo_again, undone_across, why
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
 from surefoot.core.timer import Duration, remaining, seconds
 from surefoot.core.visible import shorten, visible
-from surefoot.engine import cancelling, config, journal, people, planning, start, worldview
+from surefoot.engine import cancelling, claimant, config, journal, people, planning, start, worldview
 from surefoot.engine.fitting import fitted
+from surefoot.engine.outcome import not_found, recorded_end, revive
 from surefoot.engine.pasting import at
+from surefoot.engine.plan import Options, check_id
 from surefoot.engine.registry import registry
 from surefoot.engine.rehearsal import would_do
 from surefoot.engine.runtime import Runtime
 from surefoot.errors import Damaged, Stopped, UsageError
-from surefoot.store.contract import ANY, IndexRow, RunQuery
+from surefoot.store.contract import ANY, Head, IndexRow, RunQuery
 from surefoot.store.rules import matches
 
 if TYPE_CHECKING:
@@ -90,6 +92,8 @@ class Run:
         self.id = run_id
         self.runtime = runtime
         self.row = row
+        self._keeps = False
+        self._kept: tuple[RunState, Head] | None = None
 
     def __repr__(self) -> str:
         return f"<Run {self.id}>"
@@ -98,10 +102,23 @@ class Run:
 
     def state(self) -> RunState:
         """The run as its journal tells it now."""
+        return self._loaded()[0]
+
+    def _loaded(self) -> tuple[RunState, Head]:
+        if self._kept is not None:
+            stored = self.runtime.store.read(self.id, self._kept[1].seq)
+            if not stored.records and stored.head == self._kept[1]:
+                return self._kept
         found = journal.load(self.runtime.store, self.id)
         if found is None:
-            raise start.not_found(self.id, self.runtime.store.url)
-        return found[0]
+            raise not_found(self.id, self.runtime.store.url)
+        self._kept = found if self._keeps else None
+        return found
+
+    def _taken(self) -> tuple[RunState, Head]:
+        """The same, for somebody who changes it."""
+        found, self._kept = self._loaded(), None
+        return found
 
     @property
     def status(self) -> str:
@@ -126,7 +143,7 @@ class Run:
     @property
     def stops(self) -> tuple[Stopped, ...]:
         stops = self.state().stops
-        return start.revive(stops, self.id, self.runtime.store.url).stops if stops else ()
+        return revive(stops, self.id, self.runtime.store.url).stops if stops else ()
 
     @property
     def progress(self) -> Progressed | None:
@@ -138,12 +155,12 @@ class Run:
 
     def is_driven(self) -> bool:
         """Whether a living process drives the run at this moment."""
-        return start.driven_elsewhere(self.runtime, self.state())
+        return claimant.is_driven(self.runtime, self.state())
 
     def entries(self) -> list[JournalEntry]:
         found = journal.records(self.runtime.store, self.id)
         if not found:
-            raise start.not_found(self.id, self.runtime.store.url)
+            raise not_found(self.id, self.runtime.store.url)
         return [journal_entry(record) for record in found]
 
     def steps(self) -> list[RecordedCall]:
@@ -178,9 +195,9 @@ class Run:
         while True:
             state = self.state()
             if state.status in ENDED:
-                return start.recorded_end(self.runtime.store, state)
+                return recorded_end(self.runtime.store, state)
             if state.stops and state.status in (STOPPED, WAITING):
-                raise start.revive(state.stops, self.id, self.runtime.store.url)
+                raise revive(state.stops, self.id, self.runtime.store.url)
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"run {self.id} is still {state.status}")
             pause.wait(nap)
@@ -188,22 +205,25 @@ class Run:
 
     def plan(self) -> planning.ResumePlan:
         """What a resume would do now, found by replaying without executing anything."""
-        return planning.plan(self.runtime, self.id)
+        return planning.plan(self.runtime, *self._loaded())
 
     # -- acting ---------------------------------------------------------------------------------------
 
     def resume(self) -> Any:
         """Go on with the run in this process; the workflow must have been imported."""
-        state = self.state()
-        definition = registry.find_for(state.created)
+        return self._resumed(self._taken())
+
+    def _resumed(self, found: tuple[RunState, Head]) -> Any:
+        definition = registry.find_for(found[0].created)
+        plan = definition.resume_plan()
         if definition.is_async:
             import asyncio
 
             from surefoot.engine import start_async
 
             self._require_no_loop("resume")
-            return asyncio.run(start_async.run_async(self.runtime, definition.resume_plan(), self.id, start.Options()))
-        return start.run_blocking(self.runtime, definition.resume_plan(), self.id, start.Options())
+            return asyncio.run(start_async.run_async(self.runtime, plan, self.id, Options(), found))
+        return start.run_blocking(self.runtime, plan, self.id, Options(), found)
 
     def settle(
         self,
@@ -244,9 +264,9 @@ class Run:
         if past is None or past not in state.in_doubt():
             settled = "" if past is None else self._settled(past)
             raise UsageError(f"run {self.id}: {address} is not in doubt{settled}. In doubt: {doubtful}.")
-        if start.driven_elsewhere(self.runtime, state):
+        if claimant.is_driven(self.runtime, state):
             raise UsageError(
-                f"run {self.id}: {address} is being executed by {start.living_claimant(self.runtime, state)}. "
+                f"run {self.id}: {address} is being executed by {claimant.described_living(self.runtime, state)}. "
                 "Wait for it, or end that process first."
             )
         if not_happened and past.state is PastState.UNSTORABLE:
@@ -281,7 +301,8 @@ class Run:
                 self._require_no_loop("cancel")
             return None if state.cancel is not None else CancelRequested(by or whoami(), note)
 
-        cancelling.carry_out(self.runtime, self._visit(decide), self.resume)
+        found = self._visited(decide)
+        cancelling.carry_out(self.runtime, found, lambda: self._resumed(found))
 
     def left_done_by_cancel(self) -> list[str]:
         """Effects that a cancellation from here would leave done, because only the code knows whether to undo them."""
@@ -357,8 +378,8 @@ class Run:
         accepted: list[Drift] = []
 
         def decide(state: RunState) -> DriftAccepted:
-            if start.driven_elsewhere(self.runtime, state):
-                raise UsageError(f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}.")
+            if claimant.is_driven(self.runtime, state):
+                raise UsageError(f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}.")
             if state.status in ENDED:
                 raise UsageError(f"run {self.id} has ended already: {state.status}")
             # Looked at here, so that it is held against the very state that the entry follows.
@@ -397,9 +418,9 @@ class Run:
         address = as_recorded(address)
 
         def decide(state: RunState) -> RunRewound:
-            if start.driven_elsewhere(self.runtime, state):
+            if claimant.is_driven(self.runtime, state):
                 raise UsageError(
-                    f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}. End it first."
+                    f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}. End it first."
                 )
             return RunRewound(address, by or whoami(), note, self._way_back(state, address))
 
@@ -483,8 +504,8 @@ class Run:
         from surefoot.engine import matched
 
         def decide(state: RunState) -> CodeMatched:
-            if start.driven_elsewhere(self.runtime, state):
-                raise UsageError(f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}.")
+            if claimant.is_driven(self.runtime, state):
+                raise UsageError(f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}.")
             return matched.word(state, address, is_=is_, new=new, keep=keep, rerun=rerun, by=by or whoami(), note=note)
 
         self._visit(decide)
@@ -511,17 +532,32 @@ class Run:
         self._visit(decide)
 
     def _visit(self, decide: Any) -> RunState:
+        found = self._visited(decide)
+        self._kept = found if self._keeps else None
+        return found[0]
+
+    def _visited(self, decide: Any) -> tuple[RunState, Head]:
         would_do("visit of run", self.id)
-        state = journal.visit(self.runtime.store, self.runtime.clock, self.id, decide)
-        if state is None:
-            raise start.not_found(self.id, self.runtime.store.url)
-        return state
+        known = self._taken() if self._keeps else None
+        found = journal.visit(self.runtime.store, self.runtime.clock, self.id, decide, known)
+        if found is None:
+            raise not_found(self.id, self.runtime.store.url)
+        return found
 
 
 def get_run(run_id: str, *, store: str | None = None) -> Run:
     """The run with that id. NotFound names the store that was looked in."""
-    start.check_id(run_id)
+    check_id(run_id)
     run = Run(config.runtime(store, create=False), run_id)
+    run.state()
+    return run
+
+
+def keeping_run(run_id: str, *, store: str | None = None) -> Run:
+    """The same, for one command: its journal is read and verified once, and after that only what is new."""
+    check_id(run_id)
+    run = Run(config.runtime(store, create=False), run_id)
+    run._keeps = True
     run.state()
     return run
 

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.audit import BEGINNING, Audit, Break
+from surefoot.core.claim import Exists, Lost, Refusal
 from surefoot.core.entry import (
     ITEMS_DONE,
     KIND_OF,
@@ -194,7 +195,8 @@ class Journal:
 
     def append(self, *entries: Entry) -> None:
         """Blocking: durable on return."""
-        self._committer.commit(lambda: self._ticket(entries), self._lock)
+        if (trouble := self._committer.commit(lambda: self._ticket(entries), self._lock).trouble) is not None:
+            raise trouble
 
     def add(self, *entries: Entry, notify: Callable[[], None]) -> Ticket:
         """For tasks: queued, with everything lazy before it; `notify` is called when it is done."""
@@ -217,9 +219,9 @@ class Journal:
         with suppress(Fenced):  # Closed meanwhile: what was kept went with the run's last entry.
             self.append()
 
-    def look(self) -> None:
-        """Read what visitors wrote meanwhile."""
-        self._committer.commit(lambda: Ticket(self, []), self._lock)
+    def look(self) -> Refusal | None:
+        """Read what visitors wrote meanwhile. Whether another process has the run."""
+        return self.commit(Ticket(self, []))
 
     def claim(self, adopted: RunAdopted, created: RunCreated | None = None) -> Ticket:
         """A ticket for taking the run over (or for creating it). Only one process can win it."""
@@ -228,9 +230,12 @@ class Journal:
         self._claims = True
         return Ticket(self, [*first, self._pack(adopted, self._clock.now())])
 
-    def commit(self, ticket: Ticket) -> None:
-        """Blocking, for a claim."""
+    def commit(self, ticket: Ticket) -> Refusal | None:
+        """Blocking. Why it was not written, if another process has the run."""
         self._committer.commit(lambda: ticket, self._lock)
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.refused
 
     @property
     def head(self) -> Head | None:
@@ -311,18 +316,20 @@ class Journal:
                 self._head = Head(record.seq, record.seal)
         self._torn = False
 
-    def catch_up(self, tickets: list[Ticket]) -> None:
-        """Read what others wrote. Drops from the tickets what turns out to be written already.
+    def catch_up(self, tickets: list[Ticket]) -> Refusal | None:
+        """Read what others wrote. Drops from the tickets what turns out to be written already. Why nothing more is
+        written, if another process has the run.
 
         A record of our own epoch is ours: a commit that we never heard back from.
         """
         store = self._committer.store
         if self._head is None and not _holds_claim(store.read(self.run, limit=2).records, tickets):
-            raise Fenced(f"run {self.run} exists already")
+            return Exists(f"run {self.run} exists already")
         stored = store.read(self.run, self._head.seq if self._head else 0)
         _verified(self._sealer, stored.records, stored.head, after=self._head)
         for record in stored.records:
-            self._meet(record, tickets)
+            if (lost := self._meet(record, tickets)) is not None:
+                return lost
             self._torn = True
             with self.folding:
                 entry = self._state.fold(record)
@@ -330,19 +337,21 @@ class Journal:
             self._torn = False
             if record.kind in _VISITOR_KINDS:
                 self.on_visit(entry)
+        return None
 
-    def _meet(self, record: Record, tickets: list[Ticket]) -> None:
+    def _meet(self, record: Record, tickets: list[Ticket]) -> Lost | None:
         first = next((ticket for ticket in tickets if ticket.entries), None)
         ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
         # Until we have claimed it, an entry of an older claim means that whoever made it lives and goes on.
         outlived = (record.epoch < self.epoch or not self._claims) and record.kind not in _VISITOR_KINDS
         if record.epoch > self.epoch or outlived or (record.kind in _FENCING_KINDS and not ours):
-            raise Fenced(
+            return Lost(
                 f"run {self.run}: another process has taken over (epoch {record.epoch}, ours was {self.epoch}). "
                 "Nothing of ours was written after that."
             )
         if ours and first is not None:
             first.entries = first.entries[1:]
+        return None
 
 
 def _ignore(_: Entry) -> None:
@@ -356,27 +365,30 @@ def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
 
 
 @in_its_store
-def visit(store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None]) -> RunState | None:
-    """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is.
+def visit(
+    store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None],
+    known: tuple[RunState, Head] | None = None,
+) -> tuple[RunState, Head] | None:  # fmt: skip
+    """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is. `known`: as it was just read.
 
     `decide` sees the run as it is right before the append and may raise, or return None for "nothing to
     say"; it is asked again whenever somebody else was quicker. None: there is no such run.
     """
     while True:
-        found = load(store, run)
+        found, known = known or load(store, run), None
         if found is None:
             return None
         state, head = found
         entry = decide(state)
         if entry is None:
-            return state
+            return found
         after = (head.seq, head.seal)
         record, cuts = Sealer(store.id, run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
         before = state.status, state.standing
         state.fold(record)
         row = index_row(state) if (state.status, state.standing) != before else None
         if store.append([Append(run, head, [record], row, cuts)]) == [None]:
-            return state
+            return state, Head(record.seq, record.seal)
 
 
 @in_its_store

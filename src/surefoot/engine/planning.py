@@ -16,7 +16,7 @@ from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Learned
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import remaining
-from surefoot.engine import journal, start, worldview
+from surefoot.engine import worldview
 from surefoot.engine.ending import conclude
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
@@ -58,12 +58,8 @@ class ResumePlan(Struct, frozen=True):
         return [address for kind, address in self.next or [] if kind == "effect"]
 
 
-def plan(runtime: Runtime, run_id: str) -> ResumePlan:
-    """What a resume would do now. NotFound, if there is no such run."""
-    found = journal.load(runtime.store, run_id)
-    if found is None:
-        raise start.not_found(run_id, runtime.store.url)
-    state, head = found
+def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
+    """What a resume of this run would do now."""
     definition = registry.known_for(state.created)
     in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
     questions = [(past.address, past.question) for past in state.questions()]
@@ -83,9 +79,9 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
         upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
         if on_drift == worldview.STOP:
             # The world is looked at before anything runs.
-            stops, upcoming = [worldview.drifted(run_id, drift).message], []
+            stops, upcoming = [worldview.drifted(state.run, drift).message], []
     return ResumePlan(
-        run_id, state.status, [past.address for past in replayed], in_doubt, upcoming, stops,
+        state.run, state.status, [past.address for past in replayed], in_doubt, upcoming, stops,
         [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [], unasked,
         len(recorded),
     )  # fmt: skip

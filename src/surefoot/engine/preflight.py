@@ -29,9 +29,11 @@ from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
 from surefoot.core.history import Past, PastState, cures, located, not_asked_yet, not_known_yet
 from surefoot.core.matching import Asked, Learned, split
 from surefoot.core.state import ENDED, RunState
-from surefoot.engine import drive, gate, journal, placeholder, start
+from surefoot.engine import claimant, drive, gate, journal, placeholder, start
 from surefoot.engine.ending import conclude
 from surefoot.engine.lookahead import Lookahead
+from surefoot.engine.outcome import revive
+from surefoot.engine.plan import Plan, next_arguments, recorded_arguments
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
@@ -129,7 +131,7 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
     if found is None or found[0].status in ENDED:
         return None
     state, head = found
-    driven = start.driven_elsewhere(runtime, state)
+    driven = claimant.is_driven(runtime, state)
     held, state.stops = state.stops, ()  # What stopped it under other code is asked anew.
     doubts = tuple(stop for stop in doubt.open_questions(state) if stop.reason == "InDoubt")
     in_doubt = () if driven else _revived(doubts, run, runtime.store.url)
@@ -204,7 +206,7 @@ def _held_up(verdict: _Verdict, in_doubt: tuple[Stopped, ...], held: tuple[Stopp
 
 
 def _revived(stops: tuple[Stop, ...], run: str, where: str) -> tuple[Stopped, ...]:
-    return start.revive(stops, run, where).stops if stops else ()
+    return revive(stops, run, where).stops if stops else ()
 
 
 def _blame(error: BaseException) -> str:
@@ -288,7 +290,7 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
     for _ in range(gate.MOST_REHEARSALS):
         session = anew(learned)
         try:
-            args, kwargs = start.recorded_arguments(session, plan)
+            args, kwargs = recorded_arguments(session, plan)
         except Stopped as error:
             raise located(error, session.run, "its arguments") from None
         outcome = perform(session, definition, partial(definition.fn, *args, **kwargs))
@@ -408,7 +410,7 @@ def _trouble(error: SurefootError) -> _Verdict:
     return _Verdict(_blame(error), (error,))
 
 
-def _of_the_end(session: Rehearsal, plan: start.Plan, ending: Any) -> tuple[str, tuple[BaseException, ...]]:
+def _of_the_end(session: Rehearsal, plan: Plan, ending: Any) -> tuple[str, tuple[BaseException, ...]]:
     """The verdict on a run that comes to an end without executing anything more."""
     if isinstance(ending, Done):
         return GOES_ON, ()
@@ -423,12 +425,10 @@ def _of_the_end(session: Rehearsal, plan: start.Plan, ending: Any) -> tuple[str,
     return STRANDED, (_left(session.run, ending),)
 
 
-def _of_the_next_segment(
-    session: Session, plan: start.Plan, signal: ContinueSignal
-) -> tuple[str, tuple[BaseException, ...]]:
+def _of_the_next_segment(session: Session, plan: Plan, signal: ContinueSignal) -> tuple[str, tuple[BaseException, ...]]:
     try:
         with placeholder.opaque():
-            start.next_arguments(session.run, plan, signal)
+            next_arguments(session.run, plan, signal)
     except placeholder.Opaque:
         pass  # It begins with what a step gives that has not run.
     except UsageError as misuse:

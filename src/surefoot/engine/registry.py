@@ -18,8 +18,8 @@ from surefoot.core.registry import mentions
 from surefoot.engine.config import checked_policy
 from surefoot.engine.defaults import hides
 from surefoot.engine.identity import Identity, origin_of
+from surefoot.engine.plan import APPROVALS, DECLARED, Plan, check_id
 from surefoot.engine.spec import Binder, checked_was, require_named
-from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
 from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected
 

@@ -27,7 +27,7 @@ from surefoot.core.reopening import (
     why_not,
 )
 from surefoot.core.state import CANCELLED, ENDED, FAILED, RunState
-from surefoot.engine import forking, journal, start
+from surefoot.engine import claimant, forking, journal
 from surefoot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -127,9 +127,9 @@ def _chosen(run: Run, state: RunState, wanted: tuple[str, ...]) -> list[Past]:
 def _require_retryable(run: Run, state: RunState) -> None:
     if state.pruned is not None:
         raise UsageError(f"run {run.id} was pruned: what it recorded is no longer kept, so nothing can be tried again.")
-    if start.driven_elsewhere(run.runtime, state):
+    if claimant.is_driven(run.runtime, state):
         raise UsageError(
-            f"run {run.id} is being driven by {start.living_claimant(run.runtime, state)}. Wait for it, or end it first."
+            f"run {run.id} is being driven by {claimant.described_living(run.runtime, state)}. Wait for it, or end it first."
         )
     if state.cancel is not None or state.status == CANCELLED:
         was = "was cancelled" if state.status == CANCELLED else "has been asked to cancel"

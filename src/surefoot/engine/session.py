@@ -33,6 +33,7 @@ from surefoot.core.changing import (
     too_many,
     two_of_one_name,
 )
+from surefoot.core.claim import Refusal
 from surefoot.core.command import (
     CalledOff,
     Done,
@@ -93,6 +94,7 @@ from surefoot.engine.signals import (
     HaltSignal,
     HandBackSignal,
     InterruptSignal,
+    LostSignal,
     PlanSignal,
     RunSignal,
     StopSignal,
@@ -146,6 +148,8 @@ class Session:
         self.live = False
         """Whether this process has claimed the run."""
         self.claim_lock = threading.Lock()
+        self.lost: Refusal | None = None
+        """Another process has claimed the run before this one did: nothing was executed here."""
         self.trouble: SurefootError | None = None
         self.own_damage: SurefootError | None = None
         """Damage that was found in this very run, as against in something that user code looked at."""
@@ -914,7 +918,7 @@ class Session:
         elif self.continuation is not None:
             self._felt(place, self.continuation)
         else:
-            return self.trouble is not None or self.interruption is not None
+            return self.is_cut_off
         return True
 
     def did(self, ending: Any) -> bool:
@@ -962,6 +966,8 @@ class Session:
             raise place.stop
         if self.trouble is not None:
             raise HaltSignal(self.trouble)
+        if self.lost is not None:
+            raise LostSignal
         if self.interruption is not None:
             raise InterruptSignal
         if self.handed_back and not self.dry:
@@ -1089,6 +1095,20 @@ class Session:
     def check_trouble(self) -> None:
         if self.trouble is not None:
             raise self.trouble
+        if self.lost is not None:
+            raise LostSignal
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the run ends here for now: then what comes out of a call is not how it ended."""
+        return self.trouble is not None or self.interruption is not None or self.lost is not None
+
+    def refused(self, refusal: Refusal) -> BaseException:
+        """Another process has the run. That is no trouble as long as it was only replayed here."""
+        if self.live:
+            return self.store_failed(Fenced(refusal.why))
+        self.lost = refusal
+        return LostSignal()
 
     def stopped(self, place: Place, stop: Stop, due: Due | None = None) -> StopSignal:
         """This branch stands still; with `due`, only until then."""
@@ -1242,9 +1262,11 @@ class Session:
             pause.wait(REGAIN_LOOK_SECONDS)
             waited += REGAIN_LOOK_SECONDS
         try:
-            self.journal.look()
+            refused = self.journal.look()
         except SurefootError as error:
             raise self.store_failed(error) from None
+        if refused is not None:
+            raise self.refused(refused)
 
 
 def _is_call_of(name: str, address: str) -> bool:

@@ -7,16 +7,17 @@ from typing import Any
 
 from surefoot.engine import drive_async
 from surefoot.engine.pasting import at
+from surefoot.engine.plan import Options, Plan
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.start import Claim, Do, Invoke, Loop, Nap, Options, Plan, Write, running
+from surefoot.engine.start import Claim, Do, Found, Invoke, Loop, Nap, Start, T, Write
 
 
-async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options) -> Any:
+async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
     with at(runtime.store.url):
-        return await carry_out(running(runtime, plan, run, options))
+        return await carry_out(Start(runtime, plan, run, options, found).loop())
 
 
-async def carry_out(loop: Loop) -> Any:
+async def carry_out(loop: Loop[T]) -> T:
     reply: Any = None
     error: BaseException | None = None
     try:
@@ -28,7 +29,7 @@ async def carry_out(loop: Loop) -> Any:
             except BaseException as failure:  # noqa: BLE001 - the loop decides
                 error = failure
     except StopIteration as end:
-        return end.value
+        return end.value  # type: ignore[no-any-return]
 
 
 async def _perform(wish: Any) -> Any:
@@ -40,9 +41,8 @@ async def _perform(wish: Any) -> Any:
         case Nap(length):
             return await asyncio.sleep(length)
         case Claim(session, created):
-            return await drive_async.claim(session, session.claim(created))
+            return await drive_async.claim(session, created)
         case Write(session, append):
-            await drive_async.go_live(session)
             return await drive_async.append(session, append.entry)
         case _:
             raise AssertionError(wish)

@@ -171,7 +171,7 @@ class _Failures:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or _is_cut_off(self._place):
+        if not isinstance(error, Exception) or self._place.session.is_cut_off:
             return False
         self._first = self._first or error
         return True
@@ -301,14 +301,9 @@ def _noticed(deed: Deed) -> Iterator[None]:
         yield
     except Exception:
         place = current.require_place("undo")
-        if not _is_cut_off(place) and place.called not in place.session.left_behind:
+        if not place.session.is_cut_off and place.called not in place.session.left_behind:
             deed.stays(place.called)
         raise
-
-
-def _is_cut_off(place: Place) -> bool:
-    """Whether the run ends here for now: then what comes out of a call is not how it ended."""
-    return place.session.trouble is not None or place.session.interruption is not None
 
 
 def _park(place: Place, error: BaseException | None) -> None:

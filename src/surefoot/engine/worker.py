@@ -17,16 +17,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, assert_never
 
 from surefoot.core.entry import RunCreated
-from surefoot.core.state import QUEUED, STOPPED
+from surefoot.core.state import QUEUED, STOPPED, RunState
 from surefoot.core.timer import MICROS, Duration, seconds
 from surefoot.core.visible import shorten
 from surefoot.engine import code, config, deploying, fallback, journal, queues, start
+from surefoot.engine.ending import Suspended
+from surefoot.engine.outcome import not_found
 from surefoot.engine.registry import Definition, another, owning, registry, several
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.signals import Suspended
+from surefoot.engine.takeover import Ended, LeftToOthers, PassedBy, Takeover, taking_up
 from surefoot.errors import (
     Cancelled,
     Damaged,
@@ -37,7 +39,7 @@ from surefoot.errors import (
     StoreUnavailable,
     UsageError,
 )
-from surefoot.store.contract import Reserved, RunQuery, Serving, Stored, Wanted
+from surefoot.store.contract import Head, Reserved, RunQuery, Serving, Stored, Wanted
 from surefoot.store.rules import serves
 
 if TYPE_CHECKING:
@@ -304,7 +306,7 @@ class Worker:
                 stored: Sequence[Stored | None] = runtime.store.read_all(runs)
             except StoreUnavailable as error:  # as it would be for each of them, after the same wait
                 for run in runs:
-                    self._concluded(runtime, run, error)
+                    self._concluded(runtime, run, Ended(error))
                 continue
             except Exception:  # noqa: BLE001 - something is wrong with one of them: each is read by itself
                 stored = [None] * len(runs)
@@ -314,35 +316,43 @@ class Worker:
     def _open(self, runtime: Runtime, run: str, stored: Stored | None) -> None:
         """Have the run driven in a thread of its own or in the loop, by its colour."""
         try:
-            definition, found = self._opened(runtime, run, stored)
-            loop = start.taking_up(runtime, definition.resume_plan(), run, found)
+            opened = self._opened(runtime, run, stored)
+            if opened is None:
+                self._concluded(runtime, run, PassedBy())
+                return
+            definition, found = opened
+            loop = taking_up(runtime, definition.resume_plan(), run, found)
             if definition.is_async:
                 self._hand_to_loop(runtime, run, loop)
             else:
                 name = f"surefoot-run-{run[:40]}"
                 threading.Thread(target=self._drive, args=(runtime, run, loop), name=name, daemon=True).start()
         except BaseException as error:  # noqa: BLE001 - one run must not end the worker
-            self._concluded(runtime, run, error)
+            self._concluded(runtime, run, Ended(error))
 
-    def _drive(self, runtime: Runtime, run: str, loop: start.Loop) -> None:
+    def _drive(self, runtime: Runtime, run: str, loop: start.Loop[Takeover]) -> None:
         try:
-            start.carry_out(loop)
+            outcome = start.carry_out(loop)
         except BaseException as error:  # noqa: BLE001 - as above
-            self._concluded(runtime, run, error)
-        else:
-            self._concluded(runtime, run, None)
+            outcome = Ended(error)
+        self._concluded(runtime, run, outcome)
 
-    def _opened(self, runtime: Runtime, run: str, stored: Stored | None) -> tuple[Definition, Any]:
+    def _opened(
+        self, runtime: Runtime, run: str, stored: Stored | None
+    ) -> tuple[Definition, tuple[RunState, Head]] | None:
+        """The run and its code. None: it is not ours."""
         try:
             found = journal.load(runtime.store, run, stored)
         except JournalCorrupt as error:
-            self._step_back(runtime, run, error)
+            if not self._steps_back(runtime, run, error):
+                return None
             raise
         if found is None or found[0].created is None:
-            raise start.not_found(run, runtime.store.url)
-        return self._owner(run, found[0].created), found
+            raise not_found(run, runtime.store.url)
+        owner = self._owner(run, found[0].created)
+        return None if owner is None else (owner, found)
 
-    def _owner(self, run: str, created: RunCreated) -> Definition:
+    def _owner(self, run: str, created: RunCreated) -> Definition | None:
         owners = owning(self._served(), created)
         if len(owners) == 1:
             return owners[0]
@@ -355,20 +365,23 @@ class Worker:
             self._told_of.add((created.workflow, created.module))
             named = [each for each in self._served() if created.workflow in each.identity.names]
             log.warning("worker: run %s and others like it are left to others: %s", run, another(created, named))
-        raise start.PassedBy
+        return None
 
-    def _step_back(self, runtime: Runtime, run: str, error: JournalCorrupt) -> None:
-        """To what is valid of it, if its workflow allows that; then it is ready to be taken up again."""
+    def _steps_back(self, runtime: Runtime, run: str, error: JournalCorrupt) -> bool:
+        """To what is valid of it, if its workflow allows that; then it is ready to be taken up again. False: not ours."""
         workflow = ""
         try:
             created = fallback.survey(runtime.store, run).state.created
             workflow = created.workflow if created is not None else ""
             owner = registry.find(workflow) if created is None else self._owner(run, created)
+            if owner is None:
+                return False
             self.runtime = start.step_back(runtime, owner.resume_plan(), run, error)
         except JournalCorrupt:
             fallback.shelve(runtime.store, run, workflow, type(error).__name__)
+        return True
 
-    def _hand_to_loop(self, runtime: Runtime, run: str, loop: start.Loop) -> None:
+    def _hand_to_loop(self, runtime: Runtime, run: str, loop: start.Loop[Takeover]) -> None:
         import asyncio
 
         from surefoot.engine import start_async
@@ -376,15 +389,17 @@ class Worker:
         future = asyncio.run_coroutine_threadsafe(start_async.carry_out(loop), self._async_loop())
         future.add_done_callback(lambda done: self._ended(runtime, run, done))
 
-    def _ended(self, runtime: Runtime, run: str, done: Future[Any]) -> None:
-        self._concluded(runtime, run, KeyboardInterrupt() if done.cancelled() else done.exception())
+    def _ended(self, runtime: Runtime, run: str, done: Future[Takeover]) -> None:
+        error = KeyboardInterrupt() if done.cancelled() else done.exception()
+        self._concluded(runtime, run, done.result() if error is None else Ended(error))
 
-    def _concluded(self, runtime: Runtime, run: str, error: BaseException | None) -> None:
-        how = _how(error)
+    def _concluded(self, runtime: Runtime, run: str, outcome: Takeover) -> None:
+        how = _how(outcome)
+        error = outcome.error if isinstance(outcome, Ended) else None
         if error is not None and how not in QUIET:
             _tell(run, how, error)
         with self._lock:
-            if isinstance(error, start.LeftToOthers):
+            if isinstance(outcome, LeftToOthers):
                 self._left[run] = time.monotonic() + LEFT_SECONDS
             self._runs.discard(run)
             self.ended[how] = self.ended.get(how, 0) + 1
@@ -469,14 +484,20 @@ def _said(error: BaseException) -> tuple[str, str]:
         return type(error).__name__, f"<its __str__ raised {type(broken).__name__}>"
 
 
-def _how(error: BaseException | None) -> str:
-    match error:
-        case None:
-            return "done"
+def _how(outcome: Takeover) -> str:
+    match outcome:
+        case Ended(error):
+            return "done" if error is None else _how_bad(error)
         case Suspended():
             return "suspended"
-        case start.PassedBy():
+        case PassedBy() | LeftToOthers():
             return PASSED_BY
+        case _:
+            assert_never(outcome)
+
+
+def _how_bad(error: BaseException) -> str:
+    match error:
         case Cancelled():
             return "cancelled"
         case Damaged():

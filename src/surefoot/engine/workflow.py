@@ -11,10 +11,10 @@ from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration, after, seconds
 from surefoot.engine import config, current, drive, journal, rehearsal, start
 from surefoot.engine.handle import Run
+from surefoot.engine.plan import Options, Plan, created_entry, require_same
 from surefoot.engine.registry import Definition, is_async, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.spec import ON_CRASH, CallSpec
-from surefoot.engine.start import Options, Plan
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import UsageError
 
@@ -323,8 +323,8 @@ class _Starter(Generic[P, R]):
         plan, runtime = self._opened(run, args, kwargs)
         delay = self._options.delay_seconds
         due = None if delay is None else after(runtime.clock.read(), delay)
-        state = journal.create(runtime.store, runtime.clock, run, start.created_entry(plan, self._options, due))
-        start.require_same(plan, state, runtime.store)
+        state = journal.create(runtime.store, runtime.clock, run, created_entry(plan, self._options, due))
+        require_same(plan, state, runtime.store)
         return Run(runtime, run)
 
 

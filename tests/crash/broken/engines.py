@@ -38,6 +38,7 @@ from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
 from surefoot.engine import (
     adoption,
     checkpoint,
+    claimant,
     commit,
     config,
     drive,
@@ -648,7 +649,7 @@ def epoch_not_raised() -> None:
 
 @engine
 def living_process_taken_over() -> None:
-    start.driven_elsewhere = lambda runtime, this: runtime.drives(this.run)
+    claimant.is_driven = lambda runtime, this: runtime.drives(this.run)
 
 
 @engine

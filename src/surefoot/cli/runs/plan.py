@@ -30,7 +30,7 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
         code.load_app(app)
         run = acting.open_run(settings, run_id)
         found = run.plan()
-    cures, seen = acting.after_failure(settings, run_id), acting.page_of(settings, run, app)
+    cures, seen = acting.after_failure(settings, run), acting.page_of(settings, run, app)
     if settings.json:
         told = {"cures": [{"when": cure.when, "do": cure.do} for cure in cures]}
         output.say_json(facts(found) | {"stands": seen.stands, "headline": seen.headline} | told)

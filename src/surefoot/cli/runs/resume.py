@@ -62,7 +62,7 @@ def _agreed(settings: Settings, run: Run, app: str, *, yes: bool) -> bool:
 
 def _needs_a_person(settings: Settings, run: Run, found: ResumePlan, app: str) -> Stopped:
     """The stops that the resume would meet. Nothing would be executed, so that `--yes` is not what is missing."""
-    from surefoot.engine.start import revive
+    from surefoot.engine.outcome import revive
 
     stops = run.state().stops
     if stops and [stop.message for stop in stops] == found.stops:

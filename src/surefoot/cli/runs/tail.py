@@ -59,7 +59,7 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
 
     Every look verifies the whole journal again, so it is looked at only when the store has changed.
     """
-    from surefoot.engine.start import driven_elsewhere
+    from surefoot.engine import claimant
 
     pause, nap = threading.Event(), PAUSE_SECONDS
     before = -1
@@ -77,7 +77,7 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
                     if entry.kind in ENDS:
                         return True
             nap = max(PAUSE_SECONDS, SHARE * (time.monotonic() - started))
-        elif driven and not driven_elsewhere(run.runtime, state):
+        elif driven and not claimant.is_driven(run.runtime, state):
             before = -1
             continue
         if not (driven or wait):

@@ -323,7 +323,7 @@ def _pipe(path) -> int:
 
 def test_worker_lets_go_of_the_run_meanwhile(post, monkeypatch):
     """Nobody keeps it in memory for the time that it takes."""
-    from surefoot.engine import config, start
+    from surefoot.engine import config, perform
     from surefoot.engine.ending import Suspended
     from surefoot.engine.takeover import taking_up
 
@@ -332,7 +332,7 @@ def test_worker_lets_go_of_the_run_meanwhile(post, monkeypatch):
     runtime = config.runtime(create=False)
     found = sf.get_run("r")
 
-    outcome = start.carry_out(taking_up(runtime, wf.definition.resume_plan(), "r", _loaded(runtime)))
+    outcome = perform.run(taking_up(runtime, wf.definition.resume_plan(), "r", _loaded(runtime)))
 
     assert isinstance(outcome, Suspended)
 
@@ -340,7 +340,7 @@ def test_worker_lets_go_of_the_run_meanwhile(post, monkeypatch):
     (call,) = page(found.state(), driven=False, now=post.clock.now()).calls
     assert call.result.startswith("may be on its way until ")
     post.clock.forward("1h")
-    start.carry_out(taking_up(runtime, wf.definition.resume_plan(), "r", _loaded(runtime)))
+    perform.run(taking_up(runtime, wf.definition.resume_plan(), "r", _loaded(runtime)))
     assert found.result() == "sent"
     assert post.begun == 1
 

@@ -17,7 +17,8 @@ import pytest
 
 import surefoot as sf
 import surefoot.aio
-from surefoot.engine import config, dry_run, gate, journal, start, start_async
+from surefoot.engine import config, dry_run, gate, journal, perform, perform_async
+from surefoot.engine.frame import Frame
 from surefoot.engine.session import Session
 from tests.working import kinds, wait_until
 
@@ -65,9 +66,9 @@ def rehearse(workflow):
     session = Session(runtime, state, head)
     plan = workflow.definition.resume_plan()
     if workflow.definition.is_async:
-        asyncio.run(start_async.carry_out(dry_run.rehearsing(session, plan)))
+        asyncio.run(perform_async.run(dry_run.rehearsing(session, plan), Frame(session)))
     else:
-        start.carry_out(dry_run.rehearsing(session, plan))
+        perform.run(dry_run.rehearsing(session, plan), Frame(session))
     return session
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.core.entry import RunCreated
-from surefoot.engine import config, drive, journal, start
+from surefoot.engine import config, drive, journal, perform, start
 from surefoot.engine.ending import Suspended
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.session import Session
@@ -126,7 +126,7 @@ def take_up(definition: Definition, run: str = "r") -> Takeover:
     runtime = config.runtime(create=False)
     found = journal.load(runtime.store, run)
     assert found is not None
-    outcome = start.carry_out(taking_up(runtime, definition.resume_plan(), run, found))
+    outcome = perform.run(taking_up(runtime, definition.resume_plan(), run, found))
     if isinstance(outcome, Ended) and outcome.error is not None:
         raise outcome.error
     return outcome

@@ -19,8 +19,8 @@ NotDoneTypes = tuple[type[BaseException], ...] | None
 """What `not_done=` names; None: not given."""
 _WAYS_OUT: Final = frozenset(
     {
-        ("surefoot.engine.drive", "call"),
-        ("surefoot.engine.drive_async", "call"),
+        ("surefoot.engine.perform", "call"),
+        ("surefoot.engine.perform_async", "call"),
         ("surefoot.engine.outcome", "answer"),
         ("surefoot.engine.outcome", "recorded_end"),
     }

@@ -22,6 +22,7 @@ from surefoot.core.command import (
     Failed,
     Halted,
     Hold,
+    Left,
     Look,
     Observe,
     Outcome,
@@ -43,6 +44,7 @@ from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine import late
 from surefoot.engine.current import Inside, Place
 from surefoot.engine.defaults import hides
+from surefoot.engine.frame import Frame
 from surefoot.engine.meters import meters
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.tracing import traced
@@ -57,13 +59,17 @@ _CALLERS: Final = frozenset({"surefoot.engine.drive", "surefoot.engine.drive_asy
 """Where user functions are called."""
 
 
-class Attempt:
-    """A call that is not answered by the journal: what the drivers carry out."""
+class Attempt(Frame):
+    """A call that is not answered by the journal: what the performers carry out."""
 
     __slots__ = (
-        "_drift", "_touched", "_untouched", "_version", "_visited", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
-        "session", "spec", "supervised",
+        "_drift", "_touched", "_untouched", "_version", "_visited", "args", "call", "inside", "kwargs", "past", "program", "spec",
+        "supervised",
     )  # fmt: skip
+
+    shields = True
+    session: Session
+    place: Place
 
     def __init__(
         self, session: Session, place: Place, spec: CallSpec, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -71,8 +77,9 @@ class Attempt:
     ) -> None:  # fmt: skip
         self.supervised = supervised
         """Whether a person has to agree first."""
-        self.session = session
+        self.session = session  # Not by way of Frame: every new call is here.
         self.place = place
+        self.ending = None
         self.spec = spec
         self.call = call
         self.args = args
@@ -87,20 +94,18 @@ class Attempt:
         self._drift: list[Drift] = []
         self.inside: Any = None
         """Where user code of this call is, or was last: its function or its check."""
-        self.ending: Ending | None = None
-        """How the call ended, for a caller that was cancelled meanwhile."""
 
-    def settled_meanwhile(self) -> Ending | None:
-        """While the run was being claimed, somebody may have settled the very effect that is in doubt here."""
+    def overtaken(self) -> Program | None:
+        """While we claimed the run or waited, somebody may have settled the very effect that is in doubt here."""
         past = self.session.state.calls.get(self.call.address)
         if past is None or past.visited == self._visited:
             return None
         self.past, self._visited = past, past.visited
-        if (ending := recorded_ending(past)) is None and self.session.is_called_off(self.place):
-            self.program = called_off(self.call, past)
-        elif ending is None:
-            self.program = effect(self.call, past)  # Their word came first: what our check saw does not count.
-        return ending
+        if (ending := recorded_ending(past)) is not None:
+            return _ended(ending)
+        if self.session.is_called_off(self.place):
+            return called_off(self.call, past)
+        return effect(self.call, past)  # Their word came first: what our check saw does not count.
 
     def is_settled(self) -> bool:
         """Whether somebody has settled what was in doubt when this began."""
@@ -143,7 +148,7 @@ class Attempt:
             self.supervised and isinstance(wish, Observe | Hold)
         )
 
-    def held_back(self, wish: Wish) -> Ending | None:
+    def held_back(self, wish: Wish) -> Program | None:
         """Another branch has found that the code has changed: no effect begins any more, be it a retry, nor a child.
 
         What was cancelled is still undone: there nothing new is wanted of the code.
@@ -153,7 +158,7 @@ class Attempt:
         else:
             begins = isinstance(wish, Execute) and self.spec.name == CHILD
         stop = self.session.changed_code() if begins and self.session.state.cancel is None else None
-        return None if stop is None else Halted(stop)
+        return None if stop is None else _ended(Halted(stop))
 
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
@@ -200,6 +205,14 @@ class Attempt:
             return Happened(Raw(values.encode(verdict.value)))
         except ValueRejected as error:
             return Unknown(f"the value that its check gave cannot be stored: {error}")
+
+    def seen(self, wish: Trace | Observe | Hold | Left) -> Any:
+        """What a program asks about the world, as far as no user code of the call has to tell."""
+        if isinstance(wish, Trace):
+            return self.trace()
+        if isinstance(wish, Observe):
+            return self.sights()
+        return self.held(wish.sights) if isinstance(wish, Hold) else self.left()
 
     def trace(self) -> Fate:
         """Whether the process that began the last attempt may still be in it."""
@@ -295,6 +308,12 @@ class Attempt:
         """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""
         if self.inside.misuse is not None:
             raise self.inside.misuse
+
+
+def _ended(ending: Ending) -> Program:
+    """A program that has nothing to wish for."""
+    yield from ()
+    return ending
 
 
 def _parts(sights: Iterable[Sight]) -> dict[str, str]:

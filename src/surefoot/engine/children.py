@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from surefoot.core.command import Do, Make, Routine
 from surefoot.core.history import Past
 from surefoot.core.matching import is_child
 from surefoot.core.state import ENDED
-from surefoot.engine import current, drive, journal, parents, start
+from surefoot.engine import current, drive, journal, parents, perform, start
 from surefoot.engine.current import Place
+from surefoot.engine.frame import Frame
 from surefoot.engine.outcome import recorded_end
 from surefoot.engine.plan import Options, Plan, created_entry, require_same
 from surefoot.engine.runtime import Runtime
@@ -30,26 +33,29 @@ from surefoot.errors import UsageError
 def child(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
     """Start another run and wait for its result; `run_id` is its own, so that the same call never starts two."""
     current.require_blocking("child")
-    place, definition = _called(workflow)
-    try:
-        return drive.call(
-            _BLOCKING, (_name(place, definition, run_id), run_id, list(args), kwargs, definition, place), {}
-        )
-    except CancelSignal:
-        parents.cancel(place.session.runtime, _on_record(place, run_id), place.session.run)
-        raise
+    return perform.run(*_calling(_BLOCKING, workflow, run_id, args, kwargs))
 
 
 async def child_async(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
     """Start another run and wait for its result; `run_id` is its own, so that the same call never starts two."""
-    from surefoot.engine import drive_async
+    from surefoot.engine import perform_async
 
+    return await perform_async.run(*_calling(_ASYNC, workflow, run_id, args, kwargs))
+
+
+def _calling(
+    spec: CallSpec, workflow: Any, run_id: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Routine[Any], Frame]:
     place, definition = _called(workflow)
+    made = Make(spec, (_name(place, definition, run_id), run_id, list(args), kwargs, definition, place), {})
+    return _made(place, made, run_id), Frame(place.session, place)
+
+
+def _made(place: Place, call: Make, run_id: str) -> Routine[Any]:
     try:
-        called = _name(place, definition, run_id)
-        return await drive_async.call(_ASYNC, (called, run_id, list(args), kwargs, definition, place), {})
+        return (yield call)
     except CancelSignal:
-        await drive_async.hop(parents.cancel, place.session.runtime, _on_record(place, run_id), place.session.run)
+        yield Do(partial(parents.cancel, place.session.runtime, _on_record(place, run_id), place.session.run))
         raise
 
 

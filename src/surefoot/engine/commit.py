@@ -59,10 +59,9 @@ class Ticket:
     def is_durable(self) -> bool:
         return self.done and self.error is None and self.refused is None
 
-    @property
-    def trouble(self) -> SurefootError | None:
+    def trouble(self) -> SurefootError:
         """For whoever has claimed the run, that somebody else has it is an error like any other."""
-        return self.error or (None if self.refused is None else Fenced(self.refused.why))
+        return self.error or Fenced(self.refused.why if self.refused is not None else "")
 
 
 WRITER: Final = object()

@@ -1,122 +1,26 @@
-"""Performs wishes in blocking code. Its twin for tasks is `drive_async.py`; neither decides anything."""
+"""How each wish is carried out in blocking code (`perform.py`). Its twin for tasks is `drive_async.py`."""
 
 from __future__ import annotations
 
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any
 
 from surefoot.core.claim import Claimed, Refusal
 from surefoot.core.command import (
-    After,
-    Append,
-    Ending,
-    Execute,
-    Hold,
-    Left,
-    Look,
-    Observe,
     Outcome,
-    Pause,
-    Repair,
     Returned,
-    Trace,
-    Verify,
 )
-from surefoot.core.entry import Due, RunCreated, Stop, WorldSeen
+from surefoot.core.entry import Due, RunCreated
 from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, late
 from surefoot.engine.attempt import Attempt
 from surefoot.engine.current import Place
-from surefoot.engine.deeds import note
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal
-from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError
-
-
-def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A decorated blocking function is called."""
-    place = current.get()
-    if place is None:
-        return spec.stray(args, kwargs)
-    if place is current.OUTSIDE or place.inside is not None:
-        return spec.nested(place, args, kwargs)
-    session = place.session
-    begun = session.begin(place, spec, args, kwargs)
-    asked = None
-    if type(begun) is Attempt:
-        args, kwargs, asked = begun.args, begun.kwargs, begun.call
-        if isinstance(place.owner, int) or not place.lend():
-            begun = drive(begun)
-        else:
-            try:
-                begun = drive(begun)
-            finally:
-                place.lent_to = None
-    note(place, spec, args, kwargs, begun, asked)
-    return session.finish(place, begun)
-
-
-def drive(attempt: Attempt) -> Ending:
-    session = attempt.session
-    answer: Any = None
-    try:
-        session.call_begins(attempt.call.address, attempt.spec.kind)
-        if not session.live and not attempt.looks_first():
-            go_live(session)
-            if (ending := attempt.settled_meanwhile()) is not None:
-                return ending
-        program = attempt.program
-        while True:
-            wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
-            if session.stops and (ending := attempt.held_back(wish)) is not None:
-                return ending
-            if not session.live and attempt.needs_claim(wish):
-                go_live(session)
-                if (ending := attempt.settled_meanwhile()) is not None:
-                    return ending
-                if attempt.program is not program:
-                    program = attempt.program
-                    continue
-            if isinstance(wish, Execute):
-                answer = execute(attempt, wish.attempt)
-            elif isinstance(wish, Append):
-                append(session, wish.entry)
-            elif isinstance(wish, After):
-                answer = moment(session, wish.seconds, jitter=wish.jitter)
-            elif isinstance(wish, Pause):
-                session.say_why(wish)
-                pause(attempt.place, wish.due, attempt.is_settled)
-                if (ending := attempt.settled_meanwhile()) is not None:
-                    return ending
-                program = attempt.program
-            elif isinstance(wish, Look):
-                answer = look(attempt)
-            elif isinstance(wish, Trace):
-                answer = attempt.trace()
-            elif isinstance(wish, Repair):
-                begun = attempt.repair(wish.attempt)
-                answer = drive(begun) if isinstance(begun, Attempt) else begun
-            elif isinstance(wish, Observe):
-                answer = attempt.sights()
-            elif isinstance(wish, Hold):
-                answer = attempt.held(wish.sights)
-            elif isinstance(wish, Left):
-                answer = attempt.left()
-            elif isinstance(wish, Verify):
-                answer = verify(session)
-            else:
-                assert_never(wish)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-    except BaseException as error:
-        session.struck_by(error)
-        raise
-    finally:
-        session.call_ended(attempt.call.address)
 
 
 def execute(attempt: Attempt, number: int) -> Outcome:
@@ -193,18 +97,6 @@ def append(session: Session, *entries: Any) -> None:
         raise session.store_failed(error) from None
 
 
-def verify(session: Session) -> Stop | None:
-    """Look at everything the run relies on again. The stop, if it is not as expected."""
-    if session.dry or not session.watches:
-        return None
-    found = session.judge(session.look_at_world())
-    if isinstance(found, WorldSeen):
-        go_live(session)
-        append(session, found)
-        return None
-    return found
-
-
 def go_live(session: Session) -> None:
     """Claim the run: from here on, things happen."""
     with session.claim_lock:
@@ -231,6 +123,10 @@ def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refu
     finally:
         if ticket.is_durable:
             session.claimed()  # Also when we are being interrupted: the claim is durable and has to be released.
+
+
+def nap(seconds: float) -> None:
+    threading.Event().wait(seconds)
 
 
 def moment(session: Session, seconds: float, *, jitter: bool) -> Due:

@@ -10,7 +10,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from surefoot.core.command import Returned
+from surefoot.core.command import Invoke, Returned, Routine
 from surefoot.core.entry import Stop
 from surefoot.core.matching import Learned
 from surefoot.engine import deploying, gate
@@ -18,7 +18,6 @@ from surefoot.engine.config import log
 from surefoot.engine.lookahead import MOST_PASSED, Lookahead
 from surefoot.engine.plan import Plan, recorded_arguments
 from surefoot.engine.session import Session
-from surefoot.engine.start import Invoke, Loop
 
 
 def is_needed(session: Session, plan: Plan) -> bool:
@@ -28,7 +27,7 @@ def is_needed(session: Session, plan: Plan) -> bool:
     return is_needed and not session.runtime.drove(state.run, state.epoch, plan.fn)
 
 
-def rehearsing(session: Session, plan: Plan) -> Loop[None]:
+def rehearsing(session: Session, plan: Plan) -> Routine[None]:
     """Rehearse, and answer how the session has to begin: as a new one that knows what was learnt, or with stops.
 
     Found here, a stop is recorded at the head that was rehearsed; nothing was executed in any branch.
@@ -66,7 +65,7 @@ def rehearsing(session: Session, plan: Plan) -> Loop[None]:
             log.warning("%s", note)
 
 
-def _performed(rehearsal: gate.Rehearsal, plan: Plan) -> Loop[Returned | BaseException]:
+def _performed(rehearsal: gate.Rehearsal, plan: Plan) -> Routine[Returned | BaseException]:
     rehearsal.follow(plan.watch, plan.on_drift, plan.approve)
     args, kwargs = recorded_arguments(rehearsal, plan)
     outcome: Returned | BaseException = yield Invoke(rehearsal, partial(plan.fn, *args, **kwargs))
@@ -75,7 +74,7 @@ def _performed(rehearsal: gate.Rehearsal, plan: Plan) -> Loop[Returned | BaseExc
     return outcome
 
 
-def _look_ahead(session: Session, plan: Plan, learned: Learned) -> Loop[tuple[list[Stop], frozenset[str]]]:
+def _look_ahead(session: Session, plan: Plan, learned: Learned) -> Routine[tuple[list[Stop], frozenset[str]]]:
     """What would stop the run behind effects that are declared new, before one of them is executed; and those that were
     looked behind. What they give is not known: it is a stop only if it is one also if they give None.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.engine import config, current, drive, rehearsal, verbs
+from surefoot.engine import config, current, perform, rehearsal, verbs
 from surefoot.engine.handle import Run
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.spec import CallSpec
@@ -33,4 +33,4 @@ def send_event(run_id: str, name: str, value: Any = None, *, store: str | None =
         Run(runtime, run_id).send_event(name, value, id=str(runtime.clock.uuid4()))
     else:
         verbs.require_no_secret(current.require_blocking("send_event").session, name)
-        drive.call(SEND, (run_id, name, value), {} if store is None else {"store": store})
+        perform.call(SEND, (run_id, name, value), {} if store is None else {"store": store})

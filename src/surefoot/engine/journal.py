@@ -195,8 +195,9 @@ class Journal:
 
     def append(self, *entries: Entry) -> None:
         """Blocking: durable on return."""
-        if (trouble := self._committer.commit(lambda: self._ticket(entries), self._lock).trouble) is not None:
-            raise trouble
+        ticket = self._committer.commit(lambda: self._ticket(entries), self._lock)
+        if ticket.error is not None or ticket.refused is not None:
+            raise ticket.trouble()
 
     def add(self, *entries: Entry, notify: Callable[[], None]) -> Ticket:
         """For tasks: queued, with everything lazy before it; `notify` is called when it is done."""

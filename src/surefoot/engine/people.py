@@ -8,7 +8,7 @@ question, whichever of the two is recorded first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from surefoot.core import schema as schemas
 from surefoot.core import values
 from surefoot.core.address import approval_of
 from surefoot.core.choice import one_of
-from surefoot.core.command import Append, Ending, Failed, Pause, Verify, Wish
+from surefoot.core.command import Append, Ending, Failed, Pause, Routine
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
 from surefoot.core.history import Past, PastState, changed
@@ -36,8 +36,6 @@ from surefoot.errors import Fatal, UsageError, ValueRejected
 DENY, APPROVE, RAISE = "deny", "approve", "raise"
 log = logging.getLogger("surefoot")
 ON_TIMEOUT = (DENY, APPROVE, RAISE)
-
-Asking = Generator[Append | Pause | Verify, Any, Past | None]
 
 
 class Decision(Struct, frozen=True):
@@ -106,7 +104,7 @@ def _schema(wanted: Any) -> str:
         ) from None
 
 
-def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Asking:
+def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Routine[Past | None]:
     """Put the question, and wait for its answer. None: the time is over."""
     begun = place.session.now()
     past = yield from _answer(place, address, asked, wanted)
@@ -114,7 +112,7 @@ def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> A
     return past
 
 
-def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
+def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine[Past | None]:
     session = place.session
     past: Past | None = session.state.calls.get(address)
     session.meet_cancel(place, past)
@@ -191,7 +189,7 @@ def _shown(stop: Stop) -> str:
     return stop.facts.get("shown") or (stop.facts.get("error", "") if stop.reason == "WorkflowFailed" else "")
 
 
-def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, None]:
+def _put(session: Any, address: str, asked: Question) -> Routine[None]:
     session.would_do(asked.form, address)
     due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
     entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
@@ -232,7 +230,7 @@ def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
 
 def consent(
     place: Place, call: Call, name: str, sights: tuple[Sight, ...], attempt: int
-) -> Generator[Wish, Any, tuple[Ending | None, bool]]:
+) -> Routine[tuple[Ending | None, bool]]:
     """Ask for a yes to run this very call, with what it touches as it is now. No ending: it was given.
 
     Also: whether anybody had to be waited for; then whoever asks looks again. A further attempt needs no new yes, unless

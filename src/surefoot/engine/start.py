@@ -2,30 +2,40 @@
 
 First try to create the run, in one append. If it is there already, look at it: ended runs give their result, runs with
 an open question give the same stop, runs that a living process drives are waited for, all others are taken up. To find
-the run there, or taken, is an ordinary event, and so it is a value. Logic once, as generators.
+the run there, or taken, is an ordinary event, and so it is a value.
 """
 
 from __future__ import annotations
 
-import inspect
-import threading
 import time
-from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
 from msgspec import Struct
 
 from surefoot.core.claim import Claimed, Driven, Exists, Lost
-from surefoot.core.command import Append, Done, Failed, Halted, Returned
+from surefoot.core.command import (
+    Append,
+    Claim,
+    Do,
+    Done,
+    Failed,
+    Halted,
+    Invoke,
+    Nap,
+    Returned,
+    Routine,
+    T,
+    Within,
+)
 from surefoot.core.entry import NOTHING, Due, Entry, RunCreated, RunReleased, Stop, WorldSeen
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import remaining
-from surefoot.engine import claimant, current, fallback, journal, parents
-from surefoot.engine import drive as driver
+from surefoot.engine import claimant, current, fallback, journal, parents, perform
 from surefoot.engine.config import FALLBACK, alert, log, settings
 from surefoot.engine.ending import Suspended, conclude
+from surefoot.engine.frame import Frame
 from surefoot.engine.outcome import answer, not_found, recorded_end, revive
 from surefoot.engine.pasting import at, name_store
 from surefoot.engine.plan import (
@@ -43,7 +53,6 @@ from surefoot.engine.signals import ContinueSignal
 from surefoot.errors import Cancelled, JournalCorrupt, SurefootError, UsageError
 from surefoot.store.contract import Head
 
-T = TypeVar("T")
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
 QUIET_SECONDS = 1.0
 """Who waits longer than this for another process is told so."""
@@ -53,37 +62,6 @@ CLOCK_SLACK_MICROS = 60_000_000
 NOTHING_RETURNED = Returned(NOTHING, 0)
 
 
-# -- wishes of the loop below ---------------------------------------------------------------------------
-
-
-class Do(Struct, frozen=True):
-    """Blocking I/O of our own."""
-
-    fn: Callable[[], Any]
-
-
-class Nap(Struct, frozen=True):
-    seconds: float
-
-
-class Claim(Struct, frozen=True):
-    """Take the run over, or create it. Answer: Claimed, or why not."""
-
-    session: Session
-    created: RunCreated | None = None
-
-
-class Invoke(Struct, frozen=True):
-    session: Session
-    fn: Callable[[], Any]
-
-
-class Write(Struct, frozen=True):
-    session: Session
-    append: Append
-
-
-Loop = Generator[Do | Nap | Claim | Invoke | Write, Any, T]
 Drive = Done | Failed | Halted | Suspended | Exists | Lost | BaseException
 """How a drive ended. An exception is what whoever waits for the run gets: it was cancelled, interrupted, or in trouble."""
 
@@ -125,7 +103,7 @@ class Start:
         self._fallbacks = self._hearings = 0
         self._told_until: Due | None = None
 
-    def loop(self) -> Loop[Any]:
+    def loop(self) -> Routine[Any]:
         """From the first look to the result."""
         while True:
             self._session, self._driver = None, "this process"
@@ -152,10 +130,10 @@ class Start:
     def _is_unheard(self) -> bool:
         return self._session is not None and self._session.is_unheard
 
-    def _created(self) -> Loop[Answer | Exists | Suspended | Lost | Driven]:
+    def _created(self) -> Routine[Answer | Exists | Suspended | Lost | Driven]:
         return (yield from self._driven(RunState(self._run), None, created_entry(self._plan, self._options)))
 
-    def _resumed(self) -> Loop[Answer | Exists | Suspended | Lost | Driven | Parked]:
+    def _resumed(self) -> Routine[Answer | Exists | Suspended | Lost | Driven | Parked]:
         runtime, options = self._runtime, self._options
         found, self._found = self._found, None
         found = found or (yield Do(partial(journal.load, runtime.store, self._run)))
@@ -177,7 +155,7 @@ class Start:
 
     def _driven(
         self, state: RunState, head: Head | None, created: RunCreated | None = None
-    ) -> Loop[Answer | Exists | Suspended | Lost | Driven]:
+    ) -> Routine[Answer | Exists | Suspended | Lost | Driven]:
         session = session_for(self._runtime, self._plan, state, head, wait_seconds=self._options.wait_seconds or 0.0)
         session.hearings, self._session = self._hearings, session
         outcome = yield from enlisted(session, _begun(session, self._plan, created))
@@ -185,7 +163,7 @@ class Start:
             return outcome
         return Answer(answer(session, outcome))
 
-    def _stepped_back(self, error: JournalCorrupt) -> Loop[None]:
+    def _stepped_back(self, error: JournalCorrupt) -> Routine[None]:
         self._fallbacks += 1
         if self._fallbacks > MOST_FALLBACKS:
             _tell(self._runtime, self._run, error)
@@ -193,7 +171,7 @@ class Start:
         self._runtime = yield Do(partial(step_back, self._runtime, self._plan, self._run, error, self._session))
         self._creates = False
 
-    def _parked(self, due: Due, why: str) -> Loop[None]:
+    def _parked(self, due: Due, why: str) -> Routine[None]:
         """Sleep in the process until it is time to look again, or somebody has written something."""
         runtime = self._runtime
         if due != self._told_until:
@@ -204,7 +182,7 @@ class Start:
         while (left := remaining(due, runtime.clock.read())) > 0 and (yield Do(runtime.store.changes)) == seen:
             yield Nap(runtime.clock.nap(left))
 
-    def _waited(self) -> Loop[None]:
+    def _waited(self) -> Routine[None]:
         """This process drives it already, or another one does, or was quicker: wait for them."""
         if self._patience is not None and time.monotonic() > self._patience:
             waited = self._options.wait_seconds
@@ -262,28 +240,30 @@ def session_for(
     return session
 
 
-def enlisted(session: Session, part: Loop[T]) -> Loop[T | Driven]:
+def enlisted(session: Session, part: Routine[T]) -> Routine[T | Driven]:
     """Do this as the one session of this process that drives the run; let go of the claim if it is cut off."""
-    if not session.runtime.enlist(session):
-        return Driven()
+    return (yield Within(Frame(session), _enlisted(session, part))) if session.runtime.enlist(session) else Driven()
+
+
+def _enlisted(session: Session, part: Routine[T]) -> Routine[T]:
     try:
         return (yield from part)
     except BaseException as error:
         if session.live and not session.journal.closed:
             with suppress(SurefootError):
-                yield Write(session, Append(RunReleased(f"interrupted by {type(error).__name__}")))
+                yield Append(RunReleased(f"interrupted by {type(error).__name__}"))
         raise
     finally:
         session.runtime.discharge(session)
 
 
-def _begun(session: Session, plan: Plan, created: RunCreated | None) -> Loop[Drive]:
+def _begun(session: Session, plan: Plan, created: RunCreated | None) -> Routine[Drive]:
     """One that exists is claimed only when something new has to happen."""
-    claim = (yield Claim(session, created)) if created is not None else Claimed()
+    claim = (yield Claim(created)) if created is not None else Claimed()
     return (yield from drive(session, plan)) if isinstance(claim, Claimed) else claim
 
 
-def drive(session: Session, plan: Plan) -> Loop[Drive]:
+def drive(session: Session, plan: Plan) -> Routine[Drive]:
     """Rehearse, look at the world, run the function, record how it ended; again and again while it continues as new."""
     if session.state.calls and not session.rehearsed:
         from surefoot.engine import dry_run  # Few starts are resumes.
@@ -313,13 +293,13 @@ def drive(session: Session, plan: Plan) -> Loop[Drive]:
     return ending
 
 
-def _invoked(session: Session, plan: Plan) -> Loop[Drive]:
+def _invoked(session: Session, plan: Plan) -> Routine[Drive]:
     args, kwargs = recorded_arguments(session, plan)
     outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
     return session.lost or (yield from concluded(session, outcome))
 
 
-def concluded(session: Session, outcome: Returned | BaseException) -> Loop[Drive]:
+def concluded(session: Session, outcome: Returned | BaseException) -> Routine[Drive]:
     """Record how the function ended. Lost: only that was missing, and another process was quicker to write it."""
     program = conclude(session, outcome)
     try:
@@ -331,7 +311,7 @@ def concluded(session: Session, outcome: Returned | BaseException) -> Loop[Drive
         return end.value  # type: ignore[no-any-return]
 
 
-def _told_parent(session: Session, ending: Drive) -> Loop[None]:
+def _told_parent(session: Session, ending: Drive) -> Routine[None]:
     created = session.state.created
     if created is not None and created.child_of and isinstance(ending, Done | Failed | Cancelled):
         try:
@@ -341,7 +321,7 @@ def _told_parent(session: Session, ending: Drive) -> Loop[None]:
             log.warning("run %s has ended; %s could not be told: %s", session.run, created.child_of, error)
 
 
-def _verified(session: Session) -> Loop[Claimed | Exists | Lost]:
+def _verified(session: Session) -> Routine[Claimed | Exists | Lost]:
     """Before anything runs: is the world as this run left it? What is accepted from here on is recorded."""
     found = session.judge((yield Do(session.look_at_world)), resuming=True)
     if isinstance(found, Stop):
@@ -349,11 +329,11 @@ def _verified(session: Session) -> Loop[Claimed | Exists | Lost]:
     return (yield from _written(session, found)) if isinstance(found, WorldSeen) else Claimed()
 
 
-def _written(session: Session, entry: Entry) -> Loop[Claimed | Exists | Lost]:
+def _written(session: Session, entry: Entry) -> Routine[Claimed | Exists | Lost]:
     """Append, and claim the run before, if this process has not yet."""
-    claim = Claimed() if session.live else (yield Claim(session))
+    claim = Claimed() if session.live else (yield Claim())
     if isinstance(claim, Claimed):
-        yield Write(session, Append(entry))
+        yield Append(entry)
     return claim
 
 
@@ -364,49 +344,6 @@ def _refuse_self(run: str) -> None:
         raise place.session.misused(UsageError(f"run {run} was started from inside itself; it would wait for ever"))
 
 
-# -- the blocking driver ---------------------------------------------------------------------------------
-
-
 def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
     with at(runtime.store.url):
-        return carry_out(Start(runtime, plan, run, options, found).loop())
-
-
-def carry_out(loop: Loop[T]) -> T:
-    try:
-        return _carry_out(loop)
-    except BaseException as error:
-        if inspect.getgeneratorstate(loop) == inspect.GEN_CLOSED:
-            raise  # That is how the loop itself ended.
-        return _carry_out(loop, error)  # Ctrl-C between two wishes: the loop has to let go of its claim.
-
-
-def _carry_out(loop: Loop[T], error: BaseException | None = None) -> T:
-    pause = threading.Event()
-    reply: Any = None
-    try:
-        while True:
-            wish = loop.send(reply) if error is None else loop.throw(error)
-            reply, error = None, None
-            try:
-                reply = _perform(wish, pause)
-            except BaseException as failure:  # noqa: BLE001 - the loop decides
-                error = failure
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-
-
-def _perform(wish: Any, pause: Any) -> Any:
-    match wish:
-        case Invoke(session, fn):
-            return driver.invoke(session, fn)
-        case Do(fn):
-            return fn()
-        case Nap(length):
-            return pause.wait(length)
-        case Claim(session, created):
-            return driver.claim(session, created)
-        case Write(session, append):
-            return driver.append(session, append.entry)
-        case _:
-            raise AssertionError(wish)
+        return perform.run(Start(runtime, plan, run, options, found).loop())

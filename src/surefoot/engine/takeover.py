@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Struct
 
 from surefoot.core.claim import Claimed, Driven, Exists, Lost
-from surefoot.core.command import Append, Done
+from surefoot.core.command import Append, Claim, Do, Done, Routine
 from surefoot.core.entry import RunReleased, Stop
 from surefoot.core.standing import HANDED_BACK
 from surefoot.core.state import ENDED, RunState
@@ -22,7 +22,6 @@ from surefoot.engine.outcome import raised
 from surefoot.engine.plan import Plan
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.start import Claim, Do, Loop, Write
 from surefoot.errors import JournalCorrupt
 from surefoot.store.contract import HELD_SECONDS, Head
 
@@ -50,7 +49,7 @@ class LeftToOthers(Struct, frozen=True):
 Takeover = Ended | Suspended | PassedBy | LeftToOthers
 
 
-def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Head]) -> Loop[Takeover]:
+def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Head]) -> Routine[Takeover]:
     """What a worker does with a run that was handed to it."""
     state, head = found
     if not _is_ready(runtime, state):
@@ -83,14 +82,14 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
             return Ended(raised(session, outcome))
 
 
-def _claimed(session: Session, plan: Plan) -> Loop[start.Drive | PassedBy | LeftToOthers]:
+def _claimed(session: Session, plan: Plan) -> Routine[start.Drive | PassedBy | LeftToOthers]:
     poison = _quarantine(session.state) if session.state.starts >= MOST_STARTS else None
     if poison is None and (yield from _is_tried_first(session)):
         yield from dry_run.rehearsing(session, plan)
         if (left := (yield from _left_to_others(session))) is not None:
             return left
     session.rehearses = poison is None and not session.rehearsed and dry_run.is_needed(session, plan)
-    claim = yield Claim(session)
+    claim = yield Claim()
     if not isinstance(claim, Claimed):
         return claim  # type: ignore[no-any-return]
     if session.rehearses:
@@ -103,7 +102,7 @@ def _claimed(session: Session, plan: Plan) -> Loop[start.Drive | PassedBy | Left
     return (yield from start.drive(session, plan))
 
 
-def _is_tried_first(session: Session) -> Loop[bool]:
+def _is_tried_first(session: Session) -> Routine[bool]:
     """Whether it is rehearsed before it is claimed. One that may have been handed out before, and got nowhere, is claimed
     first: should its code kill this worker, too, that is known, and counted.
     """
@@ -120,18 +119,18 @@ def _is_handed_out_first(state: RunState, now: int) -> bool:
     return wake is not None and now - wake < HELD_SECONDS * MICROS
 
 
-def _handed_over(session: Session) -> Loop[bool]:
+def _handed_over(session: Session) -> Routine[bool]:
     """As below, for one that was claimed, and that nobody has taken up in vain: it is handed back, as if it had not been."""
     store, state = session.runtime.store, session.state
     if state.starts > 1 or not deploying.is_about_code(session.stops):
         return False
     if not (yield Do(lambda: deploying.may_be_served_elsewhere(store, state, code.digest()))):
         return False
-    yield Write(session, Append(RunReleased(HANDED_BACK)))
+    yield Append(RunReleased(HANDED_BACK))
     return True
 
 
-def _left_to_others(session: Session) -> Loop[PassedBy | LeftToOthers | None]:
+def _left_to_others(session: Session) -> Routine[PassedBy | LeftToOthers | None]:
     """The rehearsal has met a stop. Nothing is claimed if another worker's code may go on, nor if it is the same stop."""
     if not deploying.is_about_code(session.stops):
         return None

@@ -12,7 +12,6 @@ goes no further than what is on record, is undone to the end, and waits for what
 
 from __future__ import annotations
 
-import inspect
 import logging
 import shlex
 from collections.abc import Iterator
@@ -20,14 +19,16 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from surefoot.core.command import Append, Make, Routine
 from surefoot.core.entry import SagaCancelled, Stop
 from surefoot.core.history import Past, changed
 from surefoot.core.parking import unavailable
 from surefoot.core.reopening import undo_again
 from surefoot.core.timer import after
-from surefoot.engine import current, drive, moving
+from surefoot.engine import current, moving, perform
 from surefoot.engine.current import Place
 from surefoot.engine.deeds import Deed
+from surefoot.engine.frame import Frame
 from surefoot.engine.pasting import pasteable
 from surefoot.engine.signals import CancelSignal, PlanSignal, RunSignal
 from surefoot.engine.spec import CallSpec
@@ -88,12 +89,7 @@ class Saga:
         place.line.sagas -= 1
         _park(place, error)
         if _compensates(place, error):
-            with _still_allowed(place) as failures:
-                for deed in self._to_undo():
-                    with failures:
-                        _undo(deed)
-            self._tell_what_is_left(place)
-            failures.tell()
+            perform.run(self._undone(place, self._to_undo()), Frame(place.session, place))
 
     async def __aenter__(self) -> Self:
         from surefoot.engine import drive_async
@@ -124,7 +120,7 @@ class Saga:
         compensates = cancelled or again or _compensates(place, error)
         if compensates and (deeds := self._to_undo()):
             marked = cancelled and self._cancelled is None
-            _, late = await to_the_end(self._undone(place, deeds, marked=marked), place.session.while_undoing)
+            _, late = await to_the_end(self._undone_async(place, deeds, marked=marked), place.session.while_undoing)
             if late is not None:
                 raise late
         elif compensates:
@@ -137,27 +133,30 @@ class Saga:
         unknown = place.session.dry and self._cancelled is None
         return unknown or bool(place.session.breaks_off(place, error))
 
-    async def _undone(self, place: Place, deeds: list[Deed], *, marked: bool) -> None:
+    async def _undone_async(self, place: Place, deeds: list[Deed], *, marked: bool) -> None:
         """In a task of its own, so that no further cancellation reaches it: what has begun to be undone is undone."""
         from asyncio import current_task, get_running_loop
 
-        from surefoot.engine import drive_async
+        from surefoot.engine import perform_async
 
         session = place.session
+        seconds = round(get_running_loop().time() - session.invoked, 3)
+        mark = SagaCancelled(self._address, seconds) if marked else None
         owner, place.owner = place.owner, current_task()
         try:
-            if marked:
-                seconds = round(get_running_loop().time() - session.invoked, 3)
-                await drive_async.go_live(session)
-                await drive_async.append(session, SagaCancelled(self._address, seconds))
-            with _still_allowed(place) as failures:
-                for deed in deeds:
-                    with failures:
-                        await _undo_async(deed)
-            self._tell_what_is_left(place)
-            failures.tell()
+            await perform_async.run(self._undone(place, deeds, mark), Frame(session, place))
         finally:
             place.owner = owner
+
+    def _undone(self, place: Place, deeds: list[Deed], mark: SagaCancelled | None = None) -> Routine[None]:
+        if mark is not None:
+            yield Append(mark)
+        with _still_allowed(place) as failures:
+            for deed in deeds:
+                with failures:
+                    yield from _undoing(deed)
+        self._tell_what_is_left(place)
+        failures.tell()
 
 
 class _Failures:
@@ -210,26 +209,25 @@ def saga() -> Saga:
 
 def undo(*effects: Any) -> None:
     """Undo what these effects did so far in this branch, newest first; without arguments: all that can be undone."""
-    current.require_blocking("undo")
-    for deed in _wanted(effects):
-        with _by_hand(deed):
-            _undo(deed)
+    place = current.require_blocking("undo")
+    perform.run(_by_hand(effects), Frame(place.session, place))
 
 
 async def undo_async(*effects: Any) -> None:
-    for deed in _wanted(effects):
-        with _by_hand(deed):
-            await _undo_async(deed)
+    from surefoot.engine import perform_async
+
+    place = current.require_branch("undo")
+    await perform_async.run(_by_hand(effects), Frame(place.session, place))
 
 
-@contextmanager
-def _by_hand(deed: Deed) -> Iterator[None]:
+def _by_hand(effects: tuple[Any, ...]) -> Routine[None]:
     """`sf.undo` raises what failed, and the code may go on: what stays done is told all the same."""
-    try:
-        yield
-    finally:
-        if deed.undo_failed:
-            _tell_what_is_left(current.require_place("undo"), [deed], "sf.undo() did not succeed")
+    for deed in _wanted(effects):
+        try:
+            yield from _undoing(deed)
+        finally:
+            if deed.undo_failed:
+                _tell_what_is_left(current.require_place("undo"), [deed], "sf.undo() did not succeed")
 
 
 def _wanted(effects: tuple[Any, ...]) -> list[Deed]:
@@ -274,31 +272,10 @@ def _can_be_undone(deed: Deed) -> bool:
     return deed.spec.undo is not None and not deed.in_doubt and not deed.undo_failed
 
 
-def _undo(deed: Deed) -> None:
-    spec, args, kwargs = deed.undo()
-    if inspect.iscoroutinefunction(spec.fn):
-        session = current.require_place("undo").session
-        raise session.misused(UsageError(f"{spec.name} is async: `await sf.undo(...)` with surefoot.aio"))
-    with _noticed(deed):
-        drive.call(spec, args, kwargs)
-
-
-async def _undo_async(deed: Deed) -> None:
-    from surefoot.engine import drive_async
-
-    spec, args, kwargs = deed.undo()
-    with _noticed(deed):
-        if inspect.iscoroutinefunction(spec.fn):
-            await drive_async.call(spec, args, kwargs)
-        else:
-            drive.call(spec, args, kwargs)
-
-
-@contextmanager
-def _noticed(deed: Deed) -> Iterator[None]:
+def _undoing(deed: Deed) -> Routine[None]:
     """An undo that failed for good leaves its effect done. One that failed in doubt is named itself (`deeds.note`)."""
     try:
-        yield
+        yield Make(*deed.undo())
     except Exception:
         place = current.require_place("undo")
         if not place.session.is_cut_off and place.called not in place.session.left_behind:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextvars
 import threading
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from surefoot.core import values
 from surefoot.core.address import Scope, escape
 from surefoot.core.changing import other_event
-from surefoot.core.command import Append, Pause, Verify
+from surefoot.core.command import Append, Do, Pause, Routine, Verify
 from surefoot.core.entry import (
     Due,
     EventTaken,
@@ -28,10 +29,12 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
-from surefoot.engine import branches, current, drive, lines, moving, people, worldview
+from surefoot.engine import branches, current, lines, moving, people, worldview
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
+from surefoot.engine.frame import Frame
 from surefoot.engine.people import Decision
+from surefoot.engine.perform import run, verb
 from surefoot.engine.session import Session
 from surefoot.engine.signals import ContinueSignal, RunSignal
 from surefoot.engine.tallying import Tally
@@ -40,7 +43,6 @@ from surefoot.errors import UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")
-Wait = Generator[Append | Pause | Verify, Any, Any]
 
 # -- about the call at hand -------------------------------------------------------------------------
 
@@ -284,7 +286,7 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
 # -- waiting: the logic once, as generators ------------------------------------------------------------
 
 
-def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> Wait:
+def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> Routine[Any]:
     session = place.session
     session.enter_verb(place)
     address, past = session.recall(place, called)
@@ -304,7 +306,7 @@ def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> W
     yield from looked_around(place, begun)
 
 
-def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
+def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Routine[Any]:
     session = place.session
     session.enter_verb(place)
     address, past = session.recall(place, "wait_event", lambda past: past.name == name)
@@ -373,39 +375,18 @@ def _waiting(run: str, address: str, name: str) -> Stop:
     return Stop("WaitingForAnswer", message, address, {"event": name}, (("send it:", send),))
 
 
-def perform_wait(place: Place, program: Wait) -> Any:
-    """Drive a waiting verb in blocking code."""
-    session: Session = place.session
-    answer: Any = None
-    try:
-        while True:
-            wish, answer = program.send(answer), None
-            if type(wish) is Append:
-                drive.go_live(session)
-                drive.append(session, wish.entry)
-            elif type(wish) is Pause:
-                drive.pause(place, wish.due)
-            elif type(wish) is Verify:
-                answer = drive.verify(session)
-    except StopIteration as end:
-        return end.value
-    except BaseException as error:
-        session.interrupted_by(error)
-        raise
-
-
 def sleep(duration: Duration, *, name: str | None = None) -> None:
     """Sleep; the deadline is recorded, so a crash does not start the wait again. `name` pins it, as in `sf.now`."""
     wait_seconds, called = seconds(duration), pinned("sleep", name)
     place = current.require_blocking("sleep")
-    perform_wait(place, sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
+    verb(place, sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
 
 
 def sleep_until(moment: datetime, *, name: str | None = None) -> None:
     """Sleep until a moment of the wall clock. `name` pins it, as in `sf.now`."""
     wall, called = wall_micros(moment), pinned("sleep", name)
     place = current.require_blocking("sleep_until")
-    perform_wait(place, sleeping(place, called, lambda session: until(session.now(), wall)))
+    verb(place, sleeping(place, called, lambda session: until(session.now(), wall)))
 
 
 def wall_micros(moment: datetime) -> int:
@@ -417,7 +398,7 @@ def wall_micros(moment: datetime) -> int:
 def wait_event(name: str, timeout: Duration | None = None) -> Any:
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
     place = current.require_blocking("wait_event")
-    raw = perform_wait(place, waiting_for_event(place, name, timeout))
+    raw = verb(place, waiting_for_event(place, name, timeout))
     return place.session.decoded(raw)
 
 
@@ -460,7 +441,7 @@ def approve(
     people.checked_on_timeout(on_timeout)
     current.require_blocking("approve")
     place, address, asked = asked_for("approve", question, details, by, timeout)
-    past = perform_wait(place, people.asking(place, address, asked))
+    past = verb(place, people.asking(place, address, asked))
     return people.decision(place.session, past, on_timeout, address)
 
 
@@ -484,7 +465,7 @@ def ask(
     """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
     current.require_blocking("ask")
     place, address, asked = asked_for("ask", question, details, by, timeout, type)
-    past = perform_wait(place, people.asking(place, address, asked, type))
+    past = verb(place, people.asking(place, address, asked, type))
     return people.taken(place.session, past, type, address)
 
 
@@ -505,31 +486,34 @@ def asked_for(
 # -- the world ------------------------------------------------------------------------------------------
 
 
-def watch(witness: Any) -> Any:
-    """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
-    place = current.require_blocking("watch")
+def watching(place: Place, witness: Any) -> Routine[Any]:
     session: Session = place.session
     address, past = session.watch_begins(place)
     if past is not None:
         return None if past.value is None else session.decoded(past.value)
-    entry = session.sighted(place, address, _observed(session, witness))
-    drive.go_live(session)
-    drive.append(session, entry)
+    try:
+        seen = yield Do(partial(worldview.watch, witness))
+    except UsageError as error:
+        raise session.misused(error) from None
+    entry = session.sighted(place, address, seen)
+    yield Append(entry)
     return session.decoded(entry.value)
 
 
-def _observed(session: Session, witness: Any) -> Any:
-    try:
-        return worldview.watch(witness)
-    except UsageError as error:
-        raise session.misused(error) from None
+def verifying(place: Place) -> Routine[None]:
+    session: Session = place.session
+    session.enter_verb(place)
+    if (stop := (yield Verify())) is not None:
+        raise session.stopped(place, stop)
+
+
+def watch(witness: Any) -> Any:
+    """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
+    place = current.require_blocking("watch")
+    return run(watching(place, witness), Frame(place.session, place))
 
 
 def verify() -> None:
     """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
     place = current.require_blocking("verify")
-    session: Session = place.session
-    session.enter_verb(place)
-    stop = drive.verify(session)
-    if stop is not None:
-        raise session.stopped(place, stop)
+    run(verifying(place), Frame(place.session, place))

@@ -8,11 +8,9 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
 from surefoot.core.address import Scope
-from surefoot.core.command import Append, Pause, Verify
 from surefoot.core.timer import Duration, after, seconds, until
 from surefoot.engine import (
     branches,
-    cancellations,
     current,
     drive_async,
     events,
@@ -20,11 +18,12 @@ from surefoot.engine import (
     people,
     rehearsal,
     verbs,
-    worldview,
 )
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
+from surefoot.engine.frame import Frame
 from surefoot.engine.people import Decision
+from surefoot.engine.perform_async import call, run, verb
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.tallying import Tally
 from surefoot.errors import UsageError
@@ -167,57 +166,24 @@ async def _join(tasks: list[asyncio.Task[None]]) -> None:
         raise cancelled
 
 
-async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = "") -> Any:
-    """Drive a waiting verb in a task. `address`: if it has taken one already."""
-    session = place.session
-    taken, address = bool(address), address or place.scope.coming(verb)
-    cancellations.entering(place, address)
-    if (cut := cancellations.recorded(place, address)) is not None:
-        if not taken:
-            place.scope.take(verb)
-        await cancellations.again(place, address, cut)
-    if (cut := cancellations.to_strike(place, address)) is not None:
-        await cancellations.awaited(place, address, cut)
-    if session.limits:
-        await drive_async.held(place, "" if taken else verb, address)
-    answer: Any = None
-    try:
-        while True:
-            wish, answer = program.send(answer), None
-            if type(wish) is Append:
-                await drive_async.go_live(session)
-                await drive_async.append(session, wish.entry)
-            elif type(wish) is Pause:
-                await drive_async.pause(place, wish.due)
-            elif type(wish) is Verify:
-                answer = await drive_async.verify(session)
-    except StopIteration as end:
-        return end.value
-    except drive_async.CancelledAgain:
-        raise
-    except asyncio.CancelledError:
-        cancellations.cut_off(place, address)
-        raise
-
-
 async def sleep(duration: Duration, *, name: str | None = None) -> None:
     """Sleep; the deadline is recorded, so a crash does not start the wait again. `name` pins it, as in `sf.now`."""
     wait_seconds, called = seconds(duration), verbs.pinned("sleep", name)
     place = _async_place("sleep")
-    await _perform(place, called, verbs.sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
+    await verb(place, called, verbs.sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
 
 
 async def sleep_until(moment: datetime, *, name: str | None = None) -> None:
     """Sleep until a moment of the wall clock. `name` pins it, as in `sf.now`."""
     wall, called = verbs.wall_micros(moment), verbs.pinned("sleep", name)
     place = _async_place("sleep_until")
-    await _perform(place, called, verbs.sleeping(place, called, lambda session: until(session.now(), wall)))
+    await verb(place, called, verbs.sleeping(place, called, lambda session: until(session.now(), wall)))
 
 
 async def wait_event(name: str, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - recorded, survives a crash
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
     place = _async_place("wait_event")
-    return place.session.decoded(await _perform(place, "wait_event", verbs.waiting_for_event(place, name, timeout)))
+    return place.session.decoded(await verb(place, "wait_event", verbs.waiting_for_event(place, name, timeout)))
 
 
 async def approve(
@@ -232,7 +198,7 @@ async def approve(
     people.checked_on_timeout(on_timeout)
     _async_place("approve")
     place, address, asked = verbs.asked_for("approve", question, details, by, timeout)
-    past = await _perform(place, "approve", people.asking(place, address, asked), address)
+    past = await verb(place, "approve", people.asking(place, address, asked), address)
     return people.decision(place.session, past, on_timeout, address)
 
 
@@ -247,35 +213,20 @@ async def ask(
     """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
     _async_place("ask")
     place, address, asked = verbs.asked_for("ask", question, details, by, timeout, type)
-    past = await _perform(place, "ask", people.asking(place, address, asked, type), address)
+    past = await verb(place, "ask", people.asking(place, address, asked, type), address)
     return people.taken(place.session, past, type, address)
 
 
 async def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
     place = _async_place("watch")
-    session = place.session
-    address, past = session.watch_begins(place)
-    if past is not None:
-        return None if past.value is None else session.decoded(past.value)
-    try:
-        seen = await drive_async.hop(worldview.watch, witness)
-    except UsageError as error:
-        raise session.misused(error) from None
-    entry = session.sighted(place, address, seen)
-    await drive_async.go_live(session)
-    await drive_async.append(session, entry)
-    return session.decoded(entry.value)
+    return await run(verbs.watching(place, witness), Frame(place.session, place))
 
 
 async def verify() -> None:
     """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
     place = _async_place("verify")
-    session = place.session
-    session.enter_verb(place)
-    stop = await drive_async.verify(session)
-    if stop is not None:
-        raise session.stopped(place, stop)
+    await run(verbs.verifying(place), Frame(place.session, place))
 
 
 async def _deliver(run_id: str, name: str, value: Any, store: str | None = None) -> None:
@@ -296,7 +247,7 @@ async def send_event(run_id: str, name: str, value: Any = None, *, store: str | 
         await drive_async.hop(lambda: events.send_event(run_id, name, value, store=store))
     else:
         verbs.require_no_secret(place.session, name)
-        await drive_async.call(_SEND, (run_id, name, value), {} if store is None else {"store": store})
+        await call(_SEND, (run_id, name, value), {} if store is None else {"store": store})
 
 
 class AsyncRun:

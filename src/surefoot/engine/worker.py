@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self, assert_never
 
+from surefoot.core.command import Routine
 from surefoot.core.entry import RunCreated
 from surefoot.core.state import QUEUED, STOPPED, RunState
 from surefoot.core.timer import MICROS, Duration, seconds
 from surefoot.core.visible import shorten
-from surefoot.engine import code, config, deploying, fallback, journal, queues, start
+from surefoot.engine import code, config, deploying, fallback, journal, perform, queues, start
 from surefoot.engine.ending import Suspended
 from surefoot.engine.outcome import not_found
 from surefoot.engine.registry import Definition, another, owning, registry, several
@@ -330,9 +331,9 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - one run must not end the worker
             self._concluded(runtime, run, Ended(error))
 
-    def _drive(self, runtime: Runtime, run: str, loop: start.Loop[Takeover]) -> None:
+    def _drive(self, runtime: Runtime, run: str, loop: Routine[Takeover]) -> None:
         try:
-            outcome = start.carry_out(loop)
+            outcome = perform.run(loop)
         except BaseException as error:  # noqa: BLE001 - as above
             outcome = Ended(error)
         self._concluded(runtime, run, outcome)
@@ -381,12 +382,12 @@ class Worker:
             fallback.shelve(runtime.store, run, workflow, type(error).__name__)
         return True
 
-    def _hand_to_loop(self, runtime: Runtime, run: str, loop: start.Loop[Takeover]) -> None:
+    def _hand_to_loop(self, runtime: Runtime, run: str, loop: Routine[Takeover]) -> None:
         import asyncio
 
-        from surefoot.engine import start_async
+        from surefoot.engine import perform_async
 
-        future = asyncio.run_coroutine_threadsafe(start_async.carry_out(loop), self._async_loop())
+        future = asyncio.run_coroutine_threadsafe(perform_async.run(loop), self._async_loop())
         future.add_done_callback(lambda done: self._ended(runtime, run, done))
 
     def _ended(self, runtime: Runtime, run: str, done: Future[Takeover]) -> None:

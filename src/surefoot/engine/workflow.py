@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, ov
 from surefoot.core.choice import one_of
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration, after, seconds
-from surefoot.engine import config, current, drive, journal, rehearsal, start
+from surefoot.engine import config, current, drive, journal, perform, rehearsal, start
 from surefoot.engine.handle import Run
 from surefoot.engine.plan import Options, Plan, created_entry, require_same
 from surefoot.engine.registry import Definition, is_async, registry
@@ -226,9 +226,9 @@ def _effect(spec: CallSpec) -> Callable[..., Any]:
 
 def _wrap(spec: CallSpec) -> Callable[..., Any]:
     if is_async(spec.fn):
-        from surefoot.engine import drive_async
+        from surefoot.engine import perform_async
 
-        call_async = drive_async.call
+        call_async = perform_async.call
 
         @functools.wraps(spec.fn)
         async def async_call(*args: Any, **kwargs: Any) -> Any:
@@ -237,7 +237,7 @@ def _wrap(spec: CallSpec) -> Callable[..., Any]:
         async_call.spec = spec  # type: ignore[attr-defined]
         return async_call
 
-    call = drive.call
+    call = perform.call
 
     @functools.wraps(spec.fn)
     def blocking_call(*args: Any, **kwargs: Any) -> Any:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core.choice import one_of
-from surefoot.core.command import Verify
-from surefoot.core.entry import Sight, Stop
+from surefoot.core.command import Append, Do, Routine, Verify
+from surefoot.core.entry import Sight, Stop, WorldSeen
 from surefoot.core.expectation import UNSEEN, Drift, Expectation, Unseen
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.errors import UsageError
@@ -159,7 +159,18 @@ def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(distinct(watch))
 
 
-def looked_around(place: Any, begun: Moment) -> Generator[Verify, Stop | None, None]:
+def verified(session: Any) -> Routine[Stop | None]:
+    """Look at everything the run relies on again. The stop, if it is not as expected."""
+    if session.dry or not session.watches:
+        return None
+    found: Stop | WorldSeen | None = session.judge((yield Do(session.look_at_world)))
+    if isinstance(found, WorldSeen):
+        yield Append(found)
+        return None
+    return found
+
+
+def looked_around(place: Any, begun: Moment) -> Routine[None]:
     """After a long wait the world may have changed: it is looked at again before the run goes on."""
     if remaining(after(begun, LONG_WAIT_SECONDS), place.session.now()) < 0:
         stop = yield Verify()

@@ -110,13 +110,15 @@ def mirrored(mirror: Mirror, without: type[Entry] | None = None) -> Iterator[Non
             own[0] = False
         mirror.look(self)
 
-    def compared_catch_up(self: Journal, tickets: Any) -> None:
+    def compared_catch_up(self: Journal, tickets: Any) -> Any:
         own[0] = True
         try:
-            catch_up(self, tickets)
+            refused = catch_up(self, tickets)
         finally:
             own[0] = False
-        mirror.look(self)
+        if refused is None:
+            mirror.look(self)
+        return refused
 
     def forgetful(self: RunState, entry: Entry, record: Record) -> None:
         if not own[0]:

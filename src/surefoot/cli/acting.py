@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def open_run(settings: Settings, run_id: str) -> Run:
-    from surefoot.engine.handle import keeping_run
+    from surefoot.engine.handle import opened
 
-    return keeping_run(run_id, store=settings.store)
+    return opened(run_id, settings.store, keeps=True)
 
 
 def look(run: Run) -> tuple[RunState, bool]:

@@ -7,8 +7,6 @@ ends the child tells it so. Should that word be lost, the parent looks by itself
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from functools import partial
 from typing import Any, Final
 
@@ -23,7 +21,6 @@ from surefoot.engine.current import Place
 from surefoot.engine.frame import Frame
 from surefoot.engine.outcome import recorded_end
 from surefoot.engine.plan import Options, Plan, created_entry, require_same
-from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal
 from surefoot.engine.spec import CallSpec
@@ -99,7 +96,9 @@ def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any
     if session.unwind_seconds is not None:
         return _queued(session, plan, run_id, place)
     if definition.is_async:
-        return _in_a_thread(session.runtime, plan, run_id)
+        from surefoot.engine import drive_async, start_async
+
+        return drive_async.in_a_thread(start_async.run_async(session.runtime, plan, run_id, Options()))
     return start.run_blocking(session.runtime, plan, run_id, Options())
 
 
@@ -140,27 +139,3 @@ def _queued(session: Session, plan: Plan, run_id: str, place: Place) -> Any:
     if state.status in ENDED:
         return recorded_end(runtime.store, state)
     raise session.suspended(place, run_id)
-
-
-def _in_a_thread(runtime: Runtime, plan: Plan, run_id: str) -> Any:
-    """An async child of a blocking parent has a loop of its own."""
-    import asyncio
-
-    from surefoot.engine import start_async
-
-    box: list[Any] = []
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            box.append((asyncio.run(start_async.run_async(runtime, plan, run_id, Options())), None))
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
-            box.append((None, error))
-
-    thread = threading.Thread(target=context.run, args=(work,), name="surefoot-child", daemon=True)
-    thread.start()
-    thread.join()
-    value, error = box[0]
-    if error is not None:
-        raise error
-    return value

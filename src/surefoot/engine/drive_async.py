@@ -8,11 +8,12 @@ cancelled: an append always completes before a cancellation is delivered.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -348,6 +349,21 @@ def _end_turn(runtime: Runtime, loop: asyncio.AbstractEventLoop) -> None:
     turn: _Turn = runtime.turns.pop(loop)
     runtime.committer.kick()
     turn.close()
+
+
+def in_a_thread(body: Coroutine[Any, Any, T]) -> T:
+    """In a loop and a thread of its own: whoever waits for it blocks, and may be inside a loop already."""
+    box: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            box.set_result(asyncio.run(body))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
+            box.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="surefoot-own-loop", daemon=True).start()
+    return box.result()
 
 
 _io: ThreadPoolExecutor | None = None

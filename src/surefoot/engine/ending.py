@@ -20,6 +20,7 @@ from surefoot.core.doubt import left_behind, open_question
 from surefoot.core.entry import (
     CallsUnclaimed,
     Due,
+    Entry,
     RunCancelled,
     RunDone,
     RunFailed,
@@ -91,6 +92,17 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
         yield from _release(session, outcome)
         return outcome
     return (yield from _finish(session, outcome))
+
+
+def foreseen(session: Session, outcome: Returned | BaseException) -> tuple[Any, list[Entry]]:
+    """What a drive would make of that end, and what it would write. Nothing is written."""
+    entries: list[Entry] = []
+    program = conclude(session, outcome)
+    try:
+        while True:
+            entries.append(next(program).entry)
+    except StopIteration as end:
+        return end.value, entries
 
 
 def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from surefoot.engine import config, current, perform, rehearsal, verbs
@@ -18,10 +19,14 @@ def deliver(run_id: str, name: str, value: Any, store: str | None = None) -> Non
     Run(runtime, run_id).send_event(name, value, id=verbs.key(), by=f"run {verbs.run_id()}")
 
 
-SEND = CallSpec(
-    deliver, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
-    on_crash="retry", not_done=UsageError,
-)  # fmt: skip
+def delivered_by(fn: Callable[..., Any]) -> CallSpec:
+    return CallSpec(
+        fn, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
+        on_crash="retry", not_done=UsageError,
+    )  # fmt: skip
+
+
+SEND = delivered_by(deliver)
 
 
 def send_event(run_id: str, name: str, value: Any = None, *, store: str | None = None) -> None:

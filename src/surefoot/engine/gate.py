@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from surefoot.core.state import RunState
 from surefoot.engine import code, origins
 from surefoot.engine.config import settings
 from surefoot.engine.current import Place
-from surefoot.engine.ending import conclude
+from surefoot.engine.ending import foreseen
 from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
@@ -100,10 +100,7 @@ class Rehearsal(Session):
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """The code came to its end without anything new. Nothing is appended: what a drive would write is dropped."""
-        program = conclude(self, outcome)
-        with suppress(StopIteration):
-            while True:
-                next(program)
+        foreseen(self, outcome)
         return [stop for stop in self.stops if stop.reason == "CodeChanged"]
 
     def learnt(self) -> Learned:

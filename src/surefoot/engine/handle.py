@@ -88,11 +88,11 @@ class RecordedCall(Struct, frozen=True):
 class Run:
     """A handle on one run. Every look reads the journal and verifies it."""
 
-    def __init__(self, runtime: Runtime, run_id: str, row: IndexRow | None = None) -> None:
+    def __init__(self, runtime: Runtime, run_id: str, row: IndexRow | None = None, *, keeps: bool = False) -> None:
         self.id = run_id
         self.runtime = runtime
         self.row = row
-        self._keeps = False
+        self._keeps = keeps
         self._kept: tuple[RunState, Head] | None = None
 
     def __repr__(self) -> str:
@@ -547,17 +547,13 @@ class Run:
 
 def get_run(run_id: str, *, store: str | None = None) -> Run:
     """The run with that id. NotFound names the store that was looked in."""
-    check_id(run_id)
-    run = Run(config.runtime(store, create=False), run_id)
-    run.state()
-    return run
+    return opened(run_id, store)
 
 
-def keeping_run(run_id: str, *, store: str | None = None) -> Run:
-    """The same, for one command: its journal is read and verified once, and after that only what is new."""
+def opened(run_id: str, store: str | None, *, keeps: bool = False) -> Run:
+    """The same. `keeps`: for one command; the journal is read and verified once, and after that only what is new."""
     check_id(run_id)
-    run = Run(config.runtime(store, create=False), run_id)
-    run._keeps = True
+    run = Run(config.runtime(store, create=False), run_id, keeps=keeps)
     run.state()
     return run
 

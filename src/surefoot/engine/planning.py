@@ -17,7 +17,7 @@ from surefoot.core.matching import Learned
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import remaining
 from surefoot.engine import worldview
-from surefoot.engine.ending import conclude
+from surefoot.engine.ending import foreseen
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
@@ -160,12 +160,6 @@ def _foresee_end(session: Session, outcome: Any) -> None:
     """A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here."""
     if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
         raise outcome
-    ending: Any = None
-    program = conclude(session, outcome)
-    try:
-        while True:
-            next(program)
-    except StopIteration as end:
-        ending = end.value
+    ending, _ = foreseen(session, outcome)
     if isinstance(ending, ContinueSignal):
         session.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))

@@ -15,7 +15,6 @@ the fence stops it before an effect is executed.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -25,12 +24,12 @@ from msgspec.structs import replace
 
 from surefoot.core import doubt, reshaping
 from surefoot.core.command import Done, Ending, Failed, Returned
-from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
+from surefoot.core.entry import CallsUnclaimed, RunCreated, Stop
 from surefoot.core.history import Past, PastState, cures, located, not_asked_yet, not_known_yet
 from surefoot.core.matching import Asked, Learned, split
 from surefoot.core.state import ENDED, RunState
 from surefoot.engine import claimant, drive, gate, journal, placeholder, start
-from surefoot.engine.ending import conclude
+from surefoot.engine.ending import foreseen
 from surefoot.engine.lookahead import Lookahead
 from surefoot.engine.outcome import revive
 from surefoot.engine.plan import Plan, next_arguments, recorded_arguments
@@ -324,7 +323,7 @@ def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Ve
         return _stopped(session)
     if session.planned or session.looked:
         return _Verdict(GOES_ON)
-    ending, wishes = _concluded(session, outcome)
+    ending, wishes = foreseen(session, outcome)
     unclaimed = tuple(address for wish in wishes if isinstance(wish, CallsUnclaimed) for address in wish.addresses)
     if session.stops:
         return _stopped(session)
@@ -364,35 +363,12 @@ def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -
 
 
 def _in_a_loop(session: Rehearsal, fn: Callable[[], Any]) -> _Outcome:
-    """In a thread of its own: whoever asks may be inside a loop already."""
-    import asyncio
-    import contextvars
-
     from surefoot.engine import drive_async
 
-    box: list[Returned | BaseException] = []
-
-    def work() -> None:
-        try:
-            box.append(asyncio.run(drive_async.invoke(session, fn)))
-        except BaseException as error:  # noqa: BLE001 - a task of the workflow's own ended the loop: that is the outcome
-            box.append(error)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
-    thread.start()
-    thread.join()
-    return box[0]
-
-
-def _concluded(session: Session, outcome: Returned | BaseException) -> tuple[Any, list[Entry]]:
-    """What a resume would make of that end, and what it would write."""
-    wishes: list[Entry] = []
-    program = conclude(session, outcome)
     try:
-        while True:
-            wishes.append(next(program).entry)
-    except StopIteration as end:
-        return end.value, wishes
+        return drive_async.in_a_thread(drive_async.invoke(session, fn))
+    except BaseException as error:  # noqa: BLE001 - a task of the workflow's own ended the loop: that is the outcome
+        return error
 
 
 def _stopped(session: Session) -> _Verdict:

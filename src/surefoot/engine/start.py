@@ -75,6 +75,9 @@ class Answer(Struct, frozen=True):
     value: Any
 
 
+Tried = Answer | Exists | Suspended | Lost | Driven
+
+
 class Parked(Struct, frozen=True):
     """What the workflow itself needs is away until then."""
 
@@ -108,7 +111,7 @@ class Start:
         while True:
             self._session, self._driver = None, "this process"
             try:
-                outcome = yield from self._created() if self._creates else self._resumed()
+                outcome = yield from self._tried()
             except JournalCorrupt as error:
                 yield from self._stepped_back(error)
                 continue
@@ -119,7 +122,6 @@ class Start:
                     self._creates = False  # The ordinary way of a resume: look at what is there.
                 case Suspended():
                     self._creates = False  # What the workflow itself needs is away: wait for it here.
-                    self._hearings += self._is_unheard()
                 case Parked(due, why):
                     yield from self._parked(due, why)
                 case Lost() | Driven():
@@ -127,13 +129,10 @@ class Start:
                 case _:
                     assert_never(outcome)
 
-    def _is_unheard(self) -> bool:
-        return self._session is not None and self._session.is_unheard
-
-    def _created(self) -> Routine[Answer | Exists | Suspended | Lost | Driven]:
-        return (yield from self._driven(RunState(self._run), None, created_entry(self._plan, self._options)))
-
-    def _resumed(self) -> Routine[Answer | Exists | Suspended | Lost | Driven | Parked]:
+    def _tried(self) -> Routine[Tried | Parked]:
+        """Create the run, or look at what is there."""
+        if self._creates:
+            return (yield from self._driven(RunState(self._run), None, created_entry(self._plan, self._options)))
         runtime, options = self._runtime, self._options
         found, self._found = self._found, None
         found = found or (yield Do(partial(journal.load, runtime.store, self._run)))
@@ -153,12 +152,11 @@ class Start:
             return Driven()
         return (yield from self._driven(state, head))
 
-    def _driven(
-        self, state: RunState, head: Head | None, created: RunCreated | None = None
-    ) -> Routine[Answer | Exists | Suspended | Lost | Driven]:
+    def _driven(self, state: RunState, head: Head | None, created: RunCreated | None = None) -> Routine[Tried]:
         session = session_for(self._runtime, self._plan, state, head, wait_seconds=self._options.wait_seconds or 0.0)
         session.hearings, self._session = self._hearings, session
         outcome = yield from enlisted(session, _begun(session, self._plan, created))
+        self._hearings += session.is_unheard
         if isinstance(outcome, Exists | Suspended | Lost | Driven):
             return outcome
         return Answer(answer(session, outcome))

@@ -24,7 +24,6 @@ from surefoot.engine.current import Place
 from surefoot.engine.frame import Frame
 from surefoot.engine.people import Decision
 from surefoot.engine.perform_async import call, run, verb
-from surefoot.engine.spec import CallSpec
 from surefoot.engine.tallying import Tally
 from surefoot.errors import UsageError
 
@@ -233,10 +232,7 @@ async def _deliver(run_id: str, name: str, value: Any, store: str | None = None)
     await asyncio.to_thread(events.deliver, run_id, name, value, store)
 
 
-_SEND = CallSpec(
-    _deliver, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
-    on_crash="retry", not_done=UsageError,
-)  # fmt: skip
+_SEND = events.delivered_by(_deliver)
 
 
 async def send_event(run_id: str, name: str, value: Any = None, *, store: str | None = None) -> None:

@@ -487,30 +487,26 @@ def _said(error: BaseException) -> tuple[str, str]:
 
 def _how(outcome: Takeover) -> str:
     match outcome:
-        case Ended(error):
-            return "done" if error is None else _how_bad(error)
         case Suspended():
             return "suspended"
         case PassedBy() | LeftToOthers():
             return PASSED_BY
+        case Ended(None):
+            return "done"
+        case Ended(Cancelled()):
+            return "cancelled"
+        case Ended(Damaged()):
+            return "damaged"
+        case Ended(Stopped()):
+            return "stopped"
+        case Ended(Fenced() | StoreUnavailable() | UsageError()):
+            return "trouble"
+        case Ended(Exception()):
+            return "failed"
+        case Ended():
+            return "trouble"
         case _:
             assert_never(outcome)
-
-
-def _how_bad(error: BaseException) -> str:
-    match error:
-        case Cancelled():
-            return "cancelled"
-        case Damaged():
-            return "damaged"
-        case Stopped():
-            return "stopped"
-        case Fenced() | StoreUnavailable() | UsageError():
-            return "trouble"
-        case Exception():
-            return "failed"
-        case _:
-            return "trouble"
 
 
 def _definition(workflow: Any) -> Definition:

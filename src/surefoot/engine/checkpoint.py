@@ -23,6 +23,7 @@ from surefoot.core import values
 from surefoot.core.entry import Sight
 from surefoot.core.expectation import UNSEEN, Drift, Expectation
 from surefoot.core.generation import FEWEST, Saved, Seen, Shelved, Watch, retained
+from surefoot.core.parts import Whole
 from surefoot.engine import rehearsal, worldview
 from surefoot.engine.clock import SystemClock
 from surefoot.engine.config import loud, runtime, store_url
@@ -100,6 +101,8 @@ class Shelf(Protocol):
 
     def state(self, seen: Seen) -> bytes: ...
 
+    def check(self, seen: Seen) -> None: ...
+
     def adopted_since(self, found: Shelved | None) -> bool: ...
 
     def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Any: ...
@@ -150,6 +153,7 @@ class Checkpoint:
         """The history that we last loaded or saved; None: we know of none, and expect none."""
         self._tried: bytes | None = None
         """A save of ours that broke off: whether it was written is not known."""
+        self._whole = Whole()
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r}, schema={self.schema}, keep={self.keep}, store={shown(store_url(self._store))!r})"
@@ -447,7 +451,7 @@ class Checkpoint:
         if url[:5].lower() == "file:":
             return FileShelf(folder_of(url), self.name)
         try:
-            return JournalShelf(runtime(url, create=create).store, self.name)
+            return JournalShelf(runtime(url, create=create).store, self.name, self._whole)
         except NotFound:
             return None
 
@@ -542,7 +546,7 @@ def _fault(shelf: Shelf, one: Seen) -> str:
     if not one.sound:
         return one.why or str(one.unknown)
     try:
-        shelf.state(one)
+        shelf.check(one)
     except Damaged as error:
         return f"is damaged: {_brief(error)}"
     return ""

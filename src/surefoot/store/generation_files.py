@@ -206,6 +206,10 @@ class FileShelf:
         except Bad:
             return None, "the note of the newest generation is damaged"
 
+    def check(self, seen: Seen) -> None:
+        """Read all that a sound generation consists of. `Damaged` if it is not whole."""
+        self.state(seen)
+
     def state(self, seen: Seen) -> bytes:
         """The state of a sound generation, whole. `Damaged` if that is not to be had."""
         page: Page = seen.source[0]

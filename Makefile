@@ -1,10 +1,12 @@
 # Everything sets itself up: Python 3.11 or newer, pip and make are enough. No root needed.
 #   make demo    see a run survive kill -9, in about a minute
-#   make test    every test, about ten minutes
+#   make quick   the tests for every save: no processes, no servers, a minute or so
+#   make test    every test but the long ones, about ten minutes
 #   make check   lint, format, types, layers
 #   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
 #   make proof   the long tests with full counts
 #   make chaos   the crash lab, for as long as BUDGET says; writes docs/chaos.json and its parts of docs/proof.md, README.md
+#   make test-NAME   the suite tests/suites/NAME, in an environment of its own (tests/README.md has all rings)
 #   make clean   remove what the above made
 PYTHON ?= python3
 VENV   := .venv
@@ -12,7 +14,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BUDGET ?= 30m
 
-.PHONY: demo test check bench proof chaos clean
+.PHONY: demo quick test check bench proof chaos suites clean
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -26,6 +28,9 @@ $(READY): pyproject.toml
 demo: $(READY)
 	@$(BIN)/surefoot demo
 
+quick: $(READY)
+	@$(BIN)/python -m pytest tests --ring quick -n 2 --dist loadfile
+
 test: $(READY)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
@@ -34,6 +39,22 @@ check: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+# A suite is a folder with tests and a requirements.txt: what it needs besides surefoot and pytest. Its packages meet no
+# other suite's. All suites there are: make suites.
+SUITES := $(patsubst tests/suites/%/requirements.txt,%,$(wildcard tests/suites/*/requirements.txt))
+
+suites: $(SUITES:%=test-%)
+
+.PRECIOUS: .venv-%/.ready
+test-%: .venv-%/.ready
+	@.venv-$*/bin/python -m pytest tests/suites/$*
+
+.venv-%/.ready: tests/suites/%/requirements.txt pyproject.toml
+	@echo "setting up .venv-$* (once)"
+	@$(PYTHON) -m venv --clear .venv-$*
+	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' --requirement $<
+	@touch $@
 
 bench: $(READY)
 	@$(BIN)/python -m bench
@@ -45,5 +66,5 @@ chaos: $(READY)
 	@$(BIN)/python -m tests.crash.chaos --budget $(BUDGET)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist .surefoot
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist .surefoot
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

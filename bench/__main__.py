@@ -38,7 +38,7 @@ GROWING_STEPS = 200
 BUSY_LOAD = 0.5
 STARTS = 10
 """How often each program of W5 is started per round."""
-FLEET = ("w1", "w2", "latency", "drain")
+FLEET = ("w1", "w2", "latency", "again", "drain")
 FLEET_ROUNDS = 3
 """Each of its measurements compares in many short turns by itself."""
 
@@ -73,7 +73,7 @@ class Bench:
         # at the end.
         a_round = (2 * len(AGAINST_REF) + 1) + 3 + len(REHEARSED) + 1 + 1 + 1 + 2 + 2 + 6
         self._task = progress.add_task(
-            "preparing", total=5 + rounds * a_round + 1 + 7 + self._fleet_rounds * len(FLEET) + 1
+            "preparing", total=5 + rounds * a_round + 1 + 7 + self._fleet_rounds * len(FLEET) + 2
         )
 
     def run(self) -> None:
@@ -233,12 +233,17 @@ class Bench:
             self.postgres = _version(server.url)
             for _ in range(self._fleet_rounds):
                 for name in FLEET:
-                    size = () if name == "drain" else (str(self.body_bytes),)
+                    size = () if name in ("again", "drain") else (str(self.body_bytes),)
                     figures = self._work(name, folder, server.database(), *size, module="bench.fleet")
                     self._keep(f"pg_{name}", figures)
                     if name == "drain":
                         twice += figures["twice"]
             figures = self._work("idle", folder, server.database(), module="bench.fleet")
+            with self._fresh() as listed:
+                listing = self._work("listing", listed, server.database(), module="bench.fleet")
+        for name in ("sqlite", "postgres"):
+            self.samples[f"listing_{name}"].append(listing[f"{name}_ms"])
+            self.rates[f"listing_{name}_cpu_ms"].append(listing[f"{name}_cpu_ms"])
         self.samples["pg_twice"].append(twice)
         self.rates["idle_server_cpu"].append(figures.pop("server_cpu"))
         for key, value in figures.items():

@@ -37,6 +37,8 @@ STARTED_SINGLY = 30
 DRAINED, DRAINERS, DRAINER_CONCURRENCY = 1_000, 2, 20
 SLEEPERS, COPIED_AT_ONCE = 10_000, 500
 IDLE_SECONDS = 20.0
+KILLED = 10
+LISTED, LISTINGS = 100_000, 10
 PATIENCE_SECONDS = 120.0
 
 # --- workflows -----------------------------------------------------------------------------------
@@ -78,6 +80,15 @@ def asleep(sleeps: bool) -> None:
         sf.sleep("7d")
     else:
         sf.wait_event("never")
+
+
+@sf.workflow
+def killed_once() -> float:
+    """The process that records its first step is killed right behind it."""
+    moment()
+    if "BENCH_DIES" in os.environ:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return moment()
 
 
 # --- one process ---------------------------------------------------------------------------------
@@ -299,6 +310,51 @@ def idle(folder: Path, url: str, count: str = str(SLEEPERS), seconds: str = str(
     return figures
 
 
+def again(folder: Path, url: str, times: str = str(KILLED)) -> Figures:
+    """Killed behind a step and started again on the same host: to the first new step, on PostgreSQL and SQLite in turn."""
+    seconds: dict[str, list[float]] = {url: [], store_in(folder): []}
+    for n in range(int(times)):
+        for store, found in seconds.items():
+            command = [sys.executable, "-m", "bench.fleet", "resume", str(folder), store, f"run-{n}"]
+            died = subprocess.run(command, env=os.environ | {"BENCH_DIES": "1"}, check=False, stderr=subprocess.PIPE)
+            if died.returncode != -signal.SIGKILL:
+                raise AssertionError(died.stderr.decode())
+            told = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            found.append(float(told.stdout))
+    postgres, sqlite = (statistics.median(found) for found in seconds.values())
+    return {"ratio": postgres / sqlite, "ms": postgres * 1e3, "sqlite_ms": sqlite * 1e3}
+
+
+def resume(folder: Path, url: str, run: str) -> None:
+    """The seconds from before the run is taken up, the store not yet open, to its newest step."""
+    started = time.monotonic()
+    print(killed_once.using(store=url).run(run) - started, flush=True)
+
+
+def listing(folder: Path, url: str, count: str = str(LISTED), times: str = str(LISTINGS)) -> Figures:
+    """`surefoot runs` with many runs in the store, and a Python that does nothing, in turn: what is beyond its start."""
+    commands = {"bare": [sys.executable, "-c", "pass"]}
+    for name, store in (("postgres", url), ("sqlite", store_in(folder))):
+        _lay_to_sleep(store, int(count))
+        commands[name] = [str(Path(sys.executable).with_name("surefoot")), "runs", "--store", store]
+    wall: dict[str, list[float]] = {name: [] for name in commands}
+    cpu: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(int(times) + 1):  # The first of each finds nothing in the system's cache.
+        for name, command in commands.items():
+            before, started = os.times(), perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            after = os.times()
+            wall[name].append(perf_counter() - started)
+            spent = after.children_user + after.children_system - before.children_user - before.children_system
+            cpu[name].append(spent)
+    figures: Figures = {}
+    for name in ("postgres", "sqlite"):
+        for kind, found in (("ms", wall), ("cpu_ms", cpu)):
+            of, bare = (statistics.median(found[one][1:]) for one in (name, "bare"))
+            figures[f"{name}_{kind}"] = (of - bare) * 1e3
+    return figures
+
+
 def _lay_to_sleep(url: str, count: int) -> None:
     """A worker does it for two runs. The others are those two again, sealed under names of their own: that is quicker."""
     worker = sf.Worker(store=url, workflows=[asleep])
@@ -308,9 +364,9 @@ def _lay_to_sleep(url: str, count: int) -> None:
         _wait(lambda: sum(worker.ended.values()) == 2)
     store = worker.runtime.store
     models = [(store.read(one.run).records, one.row) for one in store.runs(RunQuery())]
-    copies = [_copy(store.id, f"{n:06}", *models[n % 2]) for n in range(count)]
     for first in range(0, count, COPIED_AT_ONCE):
-        if any(store.append(copies[first : first + COPIED_AT_ONCE])):
+        numbers = range(first, min(first + COPIED_AT_ONCE, count))
+        if any(store.append([_copy(store.id, f"{n:06}", *models[n % 2]) for n in numbers])):
             raise AssertionError("there is such a run already")
 
 
@@ -349,15 +405,19 @@ def _peak_mb(pid: int) -> float:
 
 
 MEASUREMENTS: dict[str, Callable[..., Figures]] = {
-    "w1": w1, "w2": w2, "latency": latency, "drain": drain, "idle": idle,
+    "w1": w1, "w2": w2, "latency": latency, "drain": drain, "idle": idle, "again": again, "listing": listing,
 }  # fmt: skip
+
+
+PROCESSES: dict[str, Callable[..., None]] = {"serve": serve, "resume": resume}
+"""Started by measurements."""
 
 
 def main() -> None:
     name, folder, *arguments = sys.argv[1:]
     os.environ["SUREFOOT_ANCHORS"] = folder  # for the workers that are started here, too
-    if name == "serve":
-        serve(Path(folder), *arguments)
+    if name in PROCESSES:
+        PROCESSES[name](Path(folder), *arguments)
     else:
         print(json.dumps(MEASUREMENTS[name](Path(folder), *arguments)), flush=True)
 

@@ -195,9 +195,20 @@ def _fleet(found: Figures) -> str:
   of the last run, claims included. {_rate(rates["pg_w2_entries_together"])} entries shared a transaction; a step took {_rate(rates["pg_w2_cpu_us"])} µs of CPU in the worker and {_rate(rates["pg_w2_server_us"])} µs in
   the server, {_rate(rates["pg_w2_log_bytes"])} bytes of its log and {_rate(rates["pg_w2_disk_bytes"])} bytes of its disk.
 - **From `start` to the first step**, in another process that was idle: {_rate(rates["pg_latency_ms"])} ms; a bare commit in turn with it: {_rate(rates["pg_latency_commit_ms"])} ms.
-- **1,000 queued runs** of one step: {_rate(rates["pg_drain_rate"])} runs/s by 2 processes on this machine, 20 at once each. The less busy one did {100 * rates["pg_drain_share"]["median"]:.0f} %.
+{_newer(rates)}- **1,000 queued runs** of one step: {_rate(rates["pg_drain_rate"])} runs/s by 2 processes on this machine, 20 at once each. The less busy one did {100 * rates["pg_drain_share"]["median"]:.0f} %.
 - **Idle workers** are processes of `surefoot worker`, watched for 20 s; memory is the highest since their start. The server's
   processes for the one on PostgreSQL took {_rate(rates["idle_server_cpu"])} % of a core.
+"""
+
+
+def _newer(rates: Mapping[str, dict[str, float]]) -> str:
+    """What older figures do not have."""
+    if "pg_again_ms" not in rates:
+        return ""
+    return f"""- **Killed and started again**: the new process has the store not yet open, and Python loaded. To its first new step:
+  {_rate(rates["pg_again_ms"])} ms on PostgreSQL, {_rate(rates["pg_again_sqlite_ms"])} ms on SQLite. It needs no lease to run out: the lock of the dead process can be had.
+- **`surefoot runs`** is a process, its start included; that of a Python that does nothing is taken off. CPU, counted alike:
+  {_rate(rates["listing_sqlite_cpu_ms"])} ms on SQLite, {_rate(rates["listing_postgres_cpu_ms"])} ms on PostgreSQL.
 """
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import settings
+
+from tests import rings
 
 # A deadline would turn a busy machine into a failed test; pytest-timeout still bounds the whole test.
 settings.register_profile("surefoot", deadline=None, max_examples=100, print_blob=True)
@@ -49,3 +52,51 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("damage")
         for line in _counted:
             terminalreporter.line(line)
+
+
+# --- rings ---------------------------------------------------------------------------------------------
+
+_started: set[str] = set()
+"""What the test at hand has started that does not belong into the quick ring."""
+_FOREIGN = {
+    "subprocess.Popen": "a process",
+    "os.fork": "a process",
+    "os.posix_spawn": "a process",
+    "socket.bind": "a server",
+}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--ring", choices=["quick"], help="Only the tests of this ring: see tests/rings.py.")
+
+
+def pytest_configure(config):
+    if config.getoption("--ring") == "quick":
+        sys.addaudithook(lambda event, _: _started.add(_FOREIGN[event]) if event in _FOREIGN else None)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files of other rings are not even imported."""
+    if config.getoption("--ring") != "quick" or collection_path == rings.TESTS:
+        return None
+    if collection_path.is_dir():
+        return (collection_path.parent == rings.TESTS and collection_path.name not in rings.QUICK) or None
+    return (collection_path.name.startswith("test_") and rings.ring_of(collection_path) != "quick") or None
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--ring") == "quick":
+        items[:] = [item for item in items if _is_quick(item)]
+
+
+def _is_quick(item):
+    return item.get_closest_marker("processes") is None and rings.FIXTURES.isdisjoint(item.fixturenames)
+
+
+@pytest.fixture(autouse=True)
+def in_its_ring(request):
+    """A ring is quick as long as nobody puts something slow into it."""
+    _started.clear()
+    yield
+    if request.config.getoption("--ring") == "quick" and _started:
+        pytest.fail(f"starts {' and '.join(sorted(_started))}: mark it `processes`, or name its file in tests/rings.py")

@@ -16,8 +16,8 @@ from typing import Any
 import surefoot as sf
 from surefoot.core.timer import Moment
 from surefoot.engine import deploying, runtime
-from surefoot.engine import worker as engine_worker
 from surefoot.engine.clock import SystemClock
+from surefoot.engine.worker import stand
 
 READY = frozenset({"queued", "running"})
 LIMIT_SECONDS = 60.0
@@ -39,7 +39,7 @@ class WeekClock(SystemClock):
 
 def is_idle(worker: sf.Worker, clock: WeekClock) -> bool:
     """Nobody drives anything, nothing is ready, and no time has come."""
-    if not worker._swept or worker._again or worker.busy:
+    if not worker._server._swept or worker._server._again or worker.busy:
         return False
     rows = [run.row for run in sf.runs(limit=1000)]
     now = clock.now()
@@ -49,7 +49,7 @@ def is_idle(worker: sf.Worker, clock: WeekClock) -> bool:
 def work(home: str, workflow: str, hours: float, runs: list[str]) -> None:
     clock = WeekClock(hours)
     runtime.default_clock = lambda: clock
-    engine_worker.LEFT_SECONDS = 0.2  # What is left to workers with other code is looked at again soon,
+    stand.LEFT_SECONDS = 0.2  # What is left to workers with other code is looked at again soon,
     deploying.PATIENCE_SECONDS = 1.0  # and not for ten minutes.
     sys.path[:0] = [home, os.path.join(home, "site-packages")]
     import agent  # the version that is deployed

@@ -17,7 +17,7 @@ from typing import Any
 import surefoot as sf
 from surefoot import aio
 from surefoot.core import standing
-from surefoot.engine import current, start
+from surefoot.engine import current, takeover
 from tests.ledger import ask
 
 EFFECTS = 10
@@ -31,13 +31,13 @@ ON_ITS_WAY_SECONDS = 1.0
 
 def hurry() -> None:
     """For workers only: a lease and an unwinding that fit into a short test."""
-    from surefoot.store.postgres.channel import Waits
+    from surefoot.store.channel import Waits
     from surefoot.store.postgres.store import PostgresStore
 
     sf.configure(in_flight=ON_ITS_WAY_SECONDS)
 
     if "unwind" in TOLD:
-        start.UNWIND_SECONDS = TOLD["unwind"]
+        takeover.UNWIND_SECONDS = TOLD["unwind"]
     if "lease" in TOLD:
         # A child that is killed right behind its end has not told its parent, who then looks by itself.
         standing.LOOK_AGAIN_SECONDS = TOLD["lease"] * 3  # type: ignore[misc]

@@ -117,6 +117,21 @@ def test_runs_that_were_laid_to_sleep_for_the_bench_are_real_ones(server, tmp_pa
     assert 23 == json.loads(verified.stdout)["runs"]
 
 
+def test_killed_runs_are_started_again_in_processes_of_their_own(server, tmp_path):
+    """In the process that was killed nothing would have to be proven."""
+    figures = work("again", tmp_path, server.database(), "1", module="bench.fleet")
+
+    assert {"ratio", "ms", "sqlite_ms"} == set(figures)
+
+
+def test_the_list_is_measured_beyond_the_start_of_python(server, tmp_path):
+    """What is taken off is measured in turn with it, in the same minutes."""
+    figures = work("listing", tmp_path, server.database(), "20", "1", module="bench.fleet")
+
+    assert {"postgres_ms", "sqlite_ms", "postgres_cpu_ms", "sqlite_cpu_ms"} == set(figures)
+    assert figures["sqlite_cpu_ms"] >= 0
+
+
 def test_the_scaling_page_says_what_was_measured():
     """Its calculation starts from these figures; nobody edits them by hand."""
     page = (ROOT / "docs" / "scaling.md").read_text()

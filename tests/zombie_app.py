@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import surefoot as sf
-from surefoot.store.postgres.channel import Waits
+from surefoot.store.channel import Waits
 from surefoot.store.postgres.store import PostgresStore
 from tests.ledger import ask
 

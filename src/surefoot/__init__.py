@@ -3,7 +3,7 @@
 `import surefoot as sf` for blocking code, `import surefoot.aio as sf` for async code: the same words.
 """
 
-from surefoot import alerts
+from surefoot import alerts, errors
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
@@ -15,7 +15,6 @@ from surefoot.engine.handle import JournalEntry, RecordedCall, Run, get_run, run
 from surefoot.engine.limits import timeout
 from surefoot.engine.people import Decision
 from surefoot.engine.planning import ResumePlan
-from surefoot.engine.queues import Queue
 from surefoot.engine.removing import removed
 from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga, undo
@@ -43,7 +42,8 @@ from surefoot.engine.verbs import (
     wait_event,
     watch,
 )
-from surefoot.engine.worker import Worker
+from surefoot.engine.worker.queues import Queue
+from surefoot.engine.worker.worker import Worker
 from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,
@@ -74,6 +74,9 @@ from surefoot.errors import (
     WaitingForAnswer,
     WorkflowFailed,
 )
+from surefoot.view import words
+
+errors.in_words = words.told
 
 __version__ = "0.1.0"
 

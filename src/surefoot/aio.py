@@ -15,7 +15,6 @@ from surefoot.engine.handle import JournalEntry, RecordedCall, Run
 from surefoot.engine.limits import timeout
 from surefoot.engine.people import Decision
 from surefoot.engine.planning import ResumePlan
-from surefoot.engine.queues import Queue
 from surefoot.engine.removing import removed
 from surefoot.engine.transactions import transaction
 from surefoot.engine.undoing import saga
@@ -50,7 +49,8 @@ from surefoot.engine.verbs_async import (
     wait_event,
     watch,
 )
-from surefoot.engine.worker import Worker
+from surefoot.engine.worker.queues import Queue
+from surefoot.engine.worker.worker import Worker
 from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
 from surefoot.errors import (
     Cancelled,

@@ -7,8 +7,19 @@ A *stop* is a named, resumable halt: the run is intact and goes on once a person
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final
+
+
+def _as_data(data: Any, _store: str) -> str:
+    return repr(data)
+
+
+in_words: Callable[[Any, str], str] = _as_data
+"""Data in an error (a cure, drift) as people read it, with the store it is about. This layer is below all who know the
+words: `surefoot/__init__.py` puts those of `view/words.py` here, once.
+"""
 
 
 class SurefootError(Exception):
@@ -148,7 +159,7 @@ class StoreFull(StoreUnavailable):
 
 
 class Stopped(SurefootError):
-    """A named, resumable halt. `cures` lists (when, command) pairs that help."""
+    """A named, resumable halt. `remedies` are what helps, and `drift` what has changed outside, both as data."""
 
     exit_code = 3
 
@@ -159,21 +170,33 @@ class Stopped(SurefootError):
         run_id: str = "",
         address: str = "",
         facts: dict[str, Any] | None = None,
-        cures: tuple[tuple[str, str], ...] = (),
+        cures: Iterable[Any] = (),
+        drift: Iterable[Any] = (),
     ) -> None:
         self.summary = message
         self.run_id = run_id
         self.address = address
         self.facts = dict(facts or {})
-        self.cures = tuple(cures)
+        self.remedies = tuple(cures)
+        self.drift = tuple(drift)
         self.stops: tuple[Stopped, ...] = (self,)
         self.store = ""
         """The URL of the store it is about, once that is known: then the cures name it."""
         super().__init__(message)
 
+    def name_store(self, url: str) -> None:
+        """Unless somebody nearer to it has said where it is."""
+        self.store = self.store or url
+
+    @property
+    def cures(self) -> tuple[tuple[str, str], ...]:
+        """What helps, in words: pairs of when, and a command or advice."""
+        return tuple((cure.when, in_words(cure, self.store)) for cure in self.remedies)
+
     def __str__(self) -> str:
-        width = max((len(when) for when, _ in self.cures), default=0)
-        lines = [self.summary, *(f"  {when:<{width}}   {command}" for when, command in self.cures)]
+        cures = self.cures
+        width = max((len(when) for when, _ in cures), default=0)
+        lines = [self.summary, *(f"  {when:<{width}}   {do}" for when, do in cures)]
         others = [str(stop) for stop in self.stops if stop is not self]
         return "\n".join([*lines, *(f"also: {text}" for text in others)])
 

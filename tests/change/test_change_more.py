@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.change.corpus_more import effects, endings, mixed, steps
+from tests.change.corpus_more import effects, endings, mixed, rollbacks, steps
 from tests.change.forms import CORPUS, FORMS, holds, load
 
 JUDGE = load(CORPUS / "_case.py")
@@ -15,6 +15,7 @@ GROUPS: dict[str, list[dict[str, Any]]] = {
     "steps": steps.CASES,
     "endings": endings.CASES,
     "mixed": mixed.CASES,
+    "rollbacks": rollbacks.CASES,
 }
 MOST = FORMS[:3]
 """The fourth, async code in a worker, is what the corpus itself is for: it would cost a quarter more here."""

@@ -12,8 +12,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.engine import config
-from surefoot.store import backup
 from surefoot.store.open import close_all
+from surefoot.store.sqlite import backup
 
 DB = Path(".surefoot/runs.db")
 

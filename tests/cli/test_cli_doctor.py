@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.store import probe
 from surefoot.store.open import close_all
+from surefoot.store.sqlite import probe
 
 LEVELS = {"ok", "warn", "bad"}
 ABOUT = {

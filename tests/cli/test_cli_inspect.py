@@ -64,7 +64,7 @@ def test_sound_store_is_told_run_by_run(cli, store):
     ended = cli("inspect", str(store))
 
     assert ended.code == 0, ended.out
-    assert "a surefoot store, format 2" in ended.out
+    assert "a surefoot store, format 1" in ended.out
     assert "the journal reaches it" in ended.out
     assert "run before: 9 entries found, all hold" in ended.out
     assert ended.out.splitlines()[-1].startswith("sound: 3 journals")
@@ -165,7 +165,7 @@ def test_unreadable_page_is_named_with_its_offset(cli, store):
     assert ended.code == 4
     assert f"page {page} (byte {(page - 1) * PAGE:,})" in ended.out
     assert "unreadable   entries " in ended.out
-    assert "it is missing; the next one found is" in ended.out
+    assert "it is missing, the next one found is" in ended.out
     assert "are whole by themselves" in ended.out
 
 

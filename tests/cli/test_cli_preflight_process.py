@@ -137,3 +137,14 @@ def test_code_that_ends_the_process_when_imported_is_refused(folder, shell):
 
     assert (2, "") == (ended.code, ended.out)
     assert "before it could begin" in ended.err
+
+
+@pytest.mark.parametrize("code", ["import os; os._exit(0)", "import nothing_of_that_name"])
+def test_a_refusal_has_the_fields_of_every_other_error(folder, shell, code):
+    """A script reads `error.exit_code` whatever went wrong; it said 1 here, where the command ended with 2."""
+    (folder / "app.py").write_text(code)
+
+    ended = shell("preflight", "--app", "app", "--json")
+
+    assert {"type", "message", "run", "address", "cures", "exit_code"} == set(ended.json["error"])
+    assert (2, 2) == (ended.code, ended.json["error"]["exit_code"])

@@ -48,6 +48,36 @@ def test_the_list_begins_with_what_needs_a_person(cli, runs, words):
     assert r"ValueError: \x1b[31mred" in lines[3]
 
 
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (("--need", "*"), ["stopped-1", "waiting-1", "failed-1"]),
+        (("--need", "in_doubt"), ["stopped-1"]),
+        (("--need", "event"), ["waiting-1"]),
+        (("--need", "drift"), []),
+        (("--before", "stopped-1"), ["failed-1", "done-1"]),
+        (("--queue", "mail"), []),
+        (("--workflow", "quick", "--status", "done"), ["done-1"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_the_list_is_filtered_by_what_people_ask_for(cli, runs, filters, found):
+    """An inbox, a page further down, one queue."""
+    listed = cli("runs", "--json", *filters).json["runs"]
+
+    assert [one["run"] for one in listed] == found
+
+
+def test_what_waits_for_a_person_is_told_by_kind_until_it_is_answered(cli, runs):
+    """Programs that show an inbox read this."""
+    first = cli("runs", "--json", "--need", "in_doubt").json["runs"][0]
+    assert (first["need"], first["why"], first["marks"]) == ("in_doubt", "InDoubt charge#1", [])
+
+    cli("settle", "stopped-1", "charge#1", "--not-happened")
+
+    assert cli("runs", "--json", "--need", "in_doubt").json["runs"] == []
+
+
 def test_a_run_killed_inside_an_effect_shows_its_question_at_once(shell):
     """By its journal it runs, and no process has met the doubt yet; in the morning a person must see it."""
     shell("run", "app:notify", "--id", "x", '["Bob"]', DIE_AFTER_SENDING_TO="Bob")
@@ -123,7 +153,9 @@ def test_a_failed_run_says_how_to_try_again_once_the_cause_is_mended(shell):
     cure = "surefoot runs retry f --failed"
     assert f"  mended?   {cure}\n" in shell("runs", "show", "f").out
     assert f"  mended?    {cure}\n" in shell("runs", "plan", "f").out
-    assert shell("runs", "plan", "f", "--json").json["cures"] == [{"when": "mended?", "do": cure}]
+    [told] = shell("runs", "plan", "f", "--json").json["cures"]
+    assert (told["when"], told["do"], told["command"]) == ("mended?", cure, cure)
+    assert (told["verb"], told["arguments"]) == ("runs retry", {"run": "f", "failed": True})
     assert shell("runs", "retry", "f", "--failed", "--yes").code == 0
 
 
@@ -601,6 +633,6 @@ def test_looking_at_a_module_that_starts_runs_at_import_executes_nothing(shell, 
 
 def test_a_command_that_is_suggested_does_not_show_the_password_of_the_store():
     """It would end up in terminals, logs and screenshots."""
-    told = acting.where(Settings(store="postgresql://app:geheim@db/runs"))
+    told = acting.resume_command(Settings(store="postgresql://app:geheim@db/runs"), "r")
 
-    assert told == " --store 'postgresql://app:***@db/runs'"
+    assert told == "surefoot runs resume r --app MODULE --store 'postgresql://app:***@db/runs'"

@@ -8,21 +8,25 @@ from msgspec import Raw
 from surefoot.core import changing, values
 from surefoot.core.history import Past, PastState, no_longer_asked
 from surefoot.core.matching import Asked
+from surefoot.core.stops import revive
 
 
 def past(address, kind="effect", state=PastState.DONE, **args):
-    found = Past(address, kind, state, 0)
-    raw, found.digest = values.encode_args(args)
-    found.args = Raw(raw)
-    return found
+    raw, digest = values.encode_args(args)
+    return Past(address, kind, state, 0, digest, Raw(raw))
 
 
 def asked(address, path="", name="notify", kind="effect"):
     return Asked(address, path, name, 1, kind, "", b"{}")
 
 
+def told(stop):
+    """What helps, as people read it."""
+    return revive((stop,), "r", "").cures
+
+
 def cures(stop):
-    return [do for _, do in stop.cures]
+    return [do for _, do in told(stop)]
 
 
 NONE: frozenset[str] = frozenset()
@@ -39,12 +43,12 @@ def test_a_new_effect_that_may_be_a_renamed_one():
         "send_mail#1, send_mail#2, send_mail#3, which were executed with the same arguments. Renamed, moved, or new? "
         "Nothing was executed."
     )
-    assert stop.cures[0] == ("the same, renamed?", '@sf.effect(was="send_mail") on notify')
+    assert told(stop)[0] == ("the same, renamed?", '@sf.effect(was="send_mail") on notify')
     assert (
         "new?",
         '@sf.effect(was=None) on notify, or keep the old way for this run: if sf.patched("…"): … else: …',
-    ) in stop.cures
-    assert stop.cures[-1] == ("neither?", "put the old code back and run job-1 again")
+    ) in told(stop)
+    assert told(stop)[-1] == ("neither?", "put the old code back and run job-1 again")
 
 
 def test_what_no_loaded_code_has_may_have_been_called_as_a_plain_function():
@@ -68,7 +72,7 @@ def test_a_child_run_whose_workflow_is_another_one_is_told_of_the_workflow(state
 
     stop = changing.other_arguments("r", child, "child#1", "child", b'{"workflow":"sub"}', b'{"workflow":"kid"}')
 
-    assert stop.cures[0] == ("the same workflow, renamed?", '@sf.workflow(was="sub") on kid')
+    assert told(stop)[0] == ("the same workflow, renamed?", '@sf.workflow(was="sub") on kid')
     assert ("surefoot match r 'child#1' --keep" in cures(stop)) is keeps
     assert not any("on child" in cure or "--rerun" in cure for cure in cures(stop))
 
@@ -105,12 +109,11 @@ def test_of_branches_only_what_their_verb_can_say_is_offered(recorded, now, cure
 
     stop = changing.new_effect("r", here, [past(recorded)], alike=1, in_use=NONE, nothing=True)
 
-    assert [words for why, words in stop.cures if why == "the same, moved?"] == ([cure] if cure else [])
+    assert [words for why, words in told(stop) if why == "the same, moved?"] == ([cure] if cure else [])
 
 
 def test_many_are_counted_and_doubt_is_named():
-    found = [past(f"send#{n}") for n in range(1, 8)]
-    found[0].state = PastState.IN_DOUBT
+    found = [past("send#1", state=PastState.IN_DOUBT), *(past(f"send#{n}") for n in range(2, 8))]
 
     stop = changing.new_effect("r", asked("notify#1"), found, alike=0, in_use=NONE, nothing=True)
 
@@ -169,7 +172,7 @@ def test_other_arguments_are_shown_where_they_differ():
         'run r, send#1: asked for with other arguments than it was executed with:\n    to: "a" -> "b"\n'
         "  Nothing was executed."
     )
-    assert stop.cures[:2] == (
+    assert told(stop)[:2] == (
         ("what was done stands?", "surefoot match r 'send#1' --keep"),
         ("never compare it?", '@sf.effect(noted=("to",)) on send'),
     )
@@ -188,7 +191,7 @@ def test_an_effect_in_doubt_is_settled_before_anything_else():
 
     stop = changing.other_arguments("r", open_, "send#1", "send", b"{}", b"[]")
 
-    assert [words for words, _ in stop.cures[:2]] == ["in doubt; it happened?", "it did not?"]
+    assert [words for words, _ in told(stop)[:2]] == ["in doubt; it happened?", "it did not?"]
     assert not any("--keep" in cure for cure in cures(stop))
 
 

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from surefoot.core import values
-from surefoot.core.entry import Stop
+from surefoot.core.cure import Advice, Edit, command
+from surefoot.core.entry import Drift, Stop
 from surefoot.core.forms import RECORDED
 from surefoot.core.masking import Mask, secrets_in
 from surefoot.core.values import Secret
@@ -117,7 +118,13 @@ def test_numbers_are_masked_where_they_are_the_secret():
 
 def test_stops_and_misuse_do_not_tell():
     mask = mask_of("CANARY-77")
-    stop = mask.stop(Stop("InDoubt", "raised CANARY-77", "a#1", {"known": "CANARY-77"}, (("do", "say CANARY-77"),)))
+    cures = (
+        command("settle", "CANARY-77", "a#1", by="CANARY-77", at=("CANARY-77",), when="CANARY-77?", first="CANARY-77"),
+        Edit("CANARY-77", "CANARY-77", "on CANARY-77"),
+        Advice("CANARY-77", "say CANARY-77"),
+    )
+    drift = (Drift("file(CANARY-77)", "file:CANARY-77", "changed", "CANARY-77", "CANARY-77", "CANARY-77"),)
+    stop = mask.stop(Stop("InDoubt", "raised CANARY-77", "a#1", {"known": "CANARY-77"}, cures, drift))
     assert "CANARY" not in str(msgspec.json.encode(stop))
     misuse = UsageError("touches= failed: CANARY-77")
     misuse.__cause__ = ValueError("CANARY-77")

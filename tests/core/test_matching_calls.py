@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.entry import CodeMatched
@@ -34,11 +35,13 @@ class Record:
         self.counts: dict[tuple[str, str], int] = {}
 
     def call(self, address, kind, state=PastState.DONE, /, **args):
-        past = Past(address, kind, state, 0)
-        raw, past.digest = values.encode_args(args)
-        past.args = Raw(raw)
-        past.first = past.seq = len(self.calls) + 1
-        self.calls[address] = past
+        raw, digest = values.encode_args(args)
+        at = self._next()
+        past = self.calls[address] = Past(address, kind, state, 0, digest, Raw(raw), first=at, seq=at)
+        return past
+
+    def changed(self, address, /, **facts):
+        past = self.calls[address] = replace(self.calls[address], **facts)
         return past
 
     def step(self, address, /, **args):
@@ -47,14 +50,15 @@ class Record:
     def effect(self, address, /, **args):
         return self.call(address, "effect", **args)
 
-    def said(self, address, how, other=""):
-        self.matches.append((len(self.calls) + 1, CodeMatched(address, how, "ann", other, "")))
+    def said(self, address, how, other="", shown=()):
+        self.matches.append((self._next(), CodeMatched(address, how, "ann", other, "", shown)))
+
+    def _next(self):
+        return len(self.calls) + len(self.matches) + 1
 
     def matcher(self, learned=None):
         """As in a rehearsal, or in the drive behind one."""
         self.counts.clear()
-        for past in self.calls.values():
-            past.asked = False
         return Matcher(self.calls, self.matches, bytes, learned=learned or Learned())
 
     def asked(self, name, path="", /, *, kind="effect", args=None, noted=(), **more):
@@ -170,7 +174,7 @@ def test_a_reworded_step_behind_an_inserted_one_is_not_given_the_answer_of_anoth
 def test_what_was_kept_once_is_the_same_from_then_on(record, kind):
     """It is noted once, also if the code says nothing about it any more."""
     past = record.call("ask#1", kind, q="A")
-    past.kept = values.encode_args({"q": "B"})[1]
+    past = record.changed(past.address, kept=values.encode_args({"q": "B"})[1])
 
     assert ask(record, record.matcher(), "ask", kind=kind, args={"q": "B"}, on_change="stop") == Same(past)
     assert ask(record, record.matcher(), "ask", kind=kind, args={"q": "C"}, on_change="stop") == Changed(past)
@@ -319,9 +323,10 @@ def test_the_newest_word_of_a_person_counts(record):
     first, second = record.effect("send#1", to="a"), record.effect("send#2", to="a")
     record.said("tell#1", "is", "send#1")
     record.said("tell#1", "is", "send#2")
+    matcher = record.matcher()
 
-    assert ask(record, record.matcher(), "tell", args={"to": "a"}) == Same(second)
-    assert not first.asked
+    assert ask(record, matcher, "tell", args={"to": "a"}) == Same(second)
+    assert first.address not in matcher.asked
 
 
 def test_two_calls_that_a_person_gives_the_same_record_do_not_both_get_it(record):
@@ -409,7 +414,7 @@ def test_an_open_branch_may_still_ask_for_its_own_unless_the_arguments_are_equal
 def test_what_a_rewind_set_aside_holds_only_its_equal_back(record):
     """Whoever sent the run back may want another way."""
     aside = record.call("send#1", "effect", PastState.IN_DOUBT, to="a")
-    aside.rewound = True
+    aside = record.changed(aside.address, rewound=True)
 
     assert blocked(record, "tell", args={"to": "z"}) == []
     assert blocked(record, "tell", args={"to": "a"}) == ["send#1"]
@@ -437,7 +442,7 @@ def test_a_child_holds_back_and_is_held_back_as_an_effect(record):
 )
 def test_only_what_may_be_out_there_holds_back(record, state, gave_up, may):
     past = record.call("send#1", "effect", state, to="a")
-    past.gave_up = gave_up
+    past = record.changed(past.address, gave_up=gave_up)
 
     assert may_have_happened(past) is may
     assert blocked(record, "tell") == (["send#1"] if may else [])

@@ -94,9 +94,7 @@ def test_what_did_not_fail_is_left_as_it_is():
 
 
 def past(address, first, state=PastState.DONE, kind="effect"):
-    made = Past(address, kind, state, 0)
-    made.first = first
-    return made
+    return Past(address, kind, state, 0, first=first)
 
 
 def pairs(*calls):

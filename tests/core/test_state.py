@@ -10,7 +10,6 @@ from surefoot.core.entry import (
     EffectDone,
     EffectIntended,
     EffectSettled,
-    Entry,
     EventSent,
     RunAdopted,
     RunCreated,
@@ -20,9 +19,9 @@ from surefoot.core.entry import (
     Stop,
 )
 from surefoot.core.history import PastState
-from surefoot.core.seal import GENESIS, Sealer, from_record, to_body, verify
-from surefoot.core.state import RunState
+from surefoot.core.seal import Sealer, from_record, verify
 from surefoot.errors import CodecMissing, JournalCorrupt, SchemaMismatch
+from tests.folded import folded, sealed
 
 NULL = Raw(b"null")
 CREATED = RunCreated("wf", Raw(b"{}"), "d")
@@ -30,25 +29,6 @@ ADOPTED = RunAdopted("w", "h", 1, "c")
 STEP = StepDone("a#1", "d", Raw(b"{}"), NULL, 1)
 INTENT = EffectIntended("e#1", "d", Raw(b"{}"), "k", "ask")
 STOPPED = RunStopped((Stop("InDoubt", "why", "e#1"),))
-
-
-def sealed(*entries: tuple[Entry, int] | Entry):
-    """Records for these entries; an epoch may be given, RunAdopted raises it by itself."""
-    sealer, seal, epoch, records = Sealer(b"s" * 16, "r"), GENESIS, 0, []
-    for seq, given in enumerate(entries, 1):
-        entry, epoch = given if isinstance(given, tuple) else (given, epoch + isinstance(given, RunAdopted))
-        kind, body, _ = to_body(entry)
-        record = sealer.seal(seq=seq, epoch=epoch, at=seq, kind=kind, body=body, previous=seal)
-        seal = record.seal
-        records.append(record)
-    return records
-
-
-def folded(*entries):
-    state = RunState("r")
-    for record in sealed(*entries):
-        state.fold(record)
-    return state
 
 
 @pytest.mark.parametrize(

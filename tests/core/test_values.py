@@ -394,6 +394,7 @@ def test_digests_are_the_same_for_ever():
     )
 
 
+@pytest.mark.processes
 def test_nothing_optional_is_loaded_by_the_codec():
     """`import surefoot` has to be quick, and optional packages may be missing."""
     code = (

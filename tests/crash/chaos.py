@@ -3,6 +3,7 @@
 Work goes to the level that is most behind its share; flows take turns, and each turn has other seeds. What fails is
 printed as a line, and added to tests/crash/regressions.txt (a damaged store is kept as well, see decay.py). Red if
 anything was violated, if a broken engine went unnoticed, or if one of the rare things that must be met was not met.
+With `--go-on` the time may be spent in parts: a further run of the same commit adds other scenarios to the report.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +40,7 @@ from tests.crash.programs import ANY
 from tests.crash.scenario import Outcome
 from tests.crash.simulation import FLOWS_HERE
 
+Facts = dict[str, Any]
 REGRESSIONS = Path(__file__).parent / "regressions.txt"
 GOALS = (
     "InDoubt", "WaitingForAnswer", "settled: happened", "settled: not happened", "mended by hand", "JournalRegressed",
@@ -98,6 +100,8 @@ class Tally:
     of: dict[str, int] = field(default_factory=dict)
     """Of each flow whose scenarios have an end: how many there are."""
     uncounted: Counter[str] = field(default_factory=Counter)
+    first: int = 0
+    """The seed of the first turn: behind those of the report that this run adds to."""
 
     def had(self, share: Share) -> int:
         """How many of them were drawn: seed after seed draws others, until none is left."""
@@ -105,21 +109,26 @@ class Tally:
 
     def left(self, share: Share) -> list[str]:
         """Flows of which not everything was drawn yet."""
-        return [flow for flow in share.flows if self.turns[flow] * share.size < self.of.get(flow, math.inf)]
+        drawn = {flow: (self.first + self.turns[flow]) * share.size for flow in share.flows}
+        return [flow for flow in share.flows if drawn[flow] < self.of.get(flow, math.inf)]
 
 
 class Chaos:
-    def __init__(self, budget: float, labs: int, progress: Progress) -> None:
+    def __init__(
+        self, budget: float, labs: int, progress: Progress, *, levels: Sequence[str] = (), earlier: Facts | None = None
+    ) -> None:
         self.until = time.monotonic() + budget
         self.budget = budget
         self.labs = labs
-        self.tallies = {share.plan: Tally() for share in SHARES}
+        self.shares = [share for share in SHARES if not levels or level_of(share.plan) in levels]
+        drawn = {} if earlier is None else {level: told["seeds"] for level, told in earlier["levels"].items()}
+        self.tallies = {share.plan: Tally(first=drawn.get(level_of(share.plan), 0)) for share in SHARES}
         self.goals: Counter[str] = Counter()
         self.failed: list[str] = []
         self.caught: list[dict[str, Any]] = []
         self.unnoticed: list[str] = []
         self.trouble: list[BaseException] = []
-        self._engines = sorted(ENGINES)
+        self._engines = sorted(ENGINES) if earlier is None else []
         self._lock = threading.Lock()
         self._progress = progress
         self._task = progress.add_task("", total=budget)
@@ -166,13 +175,14 @@ class Chaos:
                     left = tally.left(share)
                     flow = left[tally.packages % len(left)]
                     tally.packages += 1
-                    request = {"plan": share.plan, "flow": flow, "count": share.size, "seed": tally.turns[flow]}
+                    request = {"plan": share.plan, "flow": flow, "count": share.size}
+                    request["seed"] = tally.first + tally.turns[flow]
                     tally.turns[flow] += 1
             yield request
 
     def _open(self) -> list[Share]:
         """Plans of which there is something left. Of schedules there always is."""
-        return [share for share in SHARES if self.tallies[share.plan].left(share)]
+        return [share for share in self.shares if self.tallies[share.plan].left(share)]
 
     def _take(self, plan: str, outcome: Outcome) -> None:
         with self._lock:
@@ -217,11 +227,8 @@ class Chaos:
             self._task, description=told, completed=self.budget - max(self.until - time.monotonic(), 0)
         )
 
-    def missed(self) -> list[str]:
-        return [goal for goal in GOALS if not self.goals[goal]]
 
-
-def facts(chaos: Chaos, took: float) -> dict[str, Any]:
+def facts(chaos: Chaos, took: float) -> Facts:
     levels: dict[str, dict[str, Any]] = {}
     for share in SHARES:
         tally = chaos.tallies[share.plan]
@@ -258,12 +265,35 @@ def facts(chaos: Chaos, took: float) -> dict[str, Any]:
     }
 
 
+def added(earlier: Facts, found: Facts) -> Facts:
+    """Two runs of one commit as one. Their seeds are different ones, so no scenario is counted twice."""
+    whole = {**found, "controls": earlier["controls"], "unnoticed": earlier["unnoticed"]}
+    for name in ("seconds", "of programs", "failed"):
+        whole[name] = earlier[name] + found[name]
+    whole["goals"] = {goal: earlier["goals"][goal] + number for goal, number in found["goals"].items()}
+    whole["levels"] = {level: _both(earlier["levels"][level], told) for level, told in found["levels"].items()}
+    return whole
+
+
+def _both(earlier: Facts, found: Facts) -> Facts:
+    both = {name: earlier[name] + found[name] for name in ("scenarios", "kills", "errors", "violations", "seeds")}
+    of = max(earlier["of"], found["of"])
+    uncounted = Counter(earlier["uncounted"]) + Counter(found["uncounted"])
+    return {**both, "had": min(earlier["had"] + found["had"], of), "of": of, "uncounted": dict(uncounted)}
+
+
+def _earlier() -> Facts:
+    found: Facts = json.loads((ROOT / "docs" / "chaos.json").read_text())
+    if found["versions"]["commit"] != _commit():
+        raise SystemExit(f"the report is of {found['versions']['commit']}, and this is {_commit()}: nothing to add to")
+    return found
+
+
 def _commit() -> str:
-    """What was broken: the numbers are of this very state."""
-    told = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return told.stdout.strip() or "unknown"
+    """What was broken: the numbers are of this very state of the code."""
+    told = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=False)
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], cwd=ROOT, check=False).returncode
+    return (told.stdout.strip() or "unknown") + ("-dirty" if changed else "")
 
 
 def main() -> int:
@@ -271,21 +301,27 @@ def main() -> int:
     options.add_argument("--budget", default="30m", help="how long, e.g. 90s, 30m, 8h (default: 30m)")
     options.add_argument("--labs", type=int, default=os.cpu_count() or 1, help="how many side by side")
     options.add_argument("--dry", action="store_true", help="write no report")
+    options.add_argument("--go-on", action="store_true", help="add to the report of this commit, with other seeds")
+    options.add_argument("--level", action="append", default=[], help="only this one (again for more)")
     given = options.parse_args()
     console = Console(stderr=True)
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    earlier = _earlier() if given.go_on else None
     started = time.monotonic()
     with Progress(*columns, console=console) as progress:
-        chaos = Chaos(seconds(given.budget), given.labs, progress)
+        chaos = Chaos(seconds(given.budget), given.labs, progress, levels=given.level, earlier=earlier)
         chaos.run()
     found = facts(chaos, time.monotonic() - started)
+    if earlier is not None:
+        found = added(earlier, found)
     console.print(report.told(found), highlight=False, markup=False)
     if chaos.failed:
         with REGRESSIONS.open("a") as file:
             file.write("".join(f"{line}\n" for line in ["# found by `make chaos`:", *dict.fromkeys(chaos.failed)]))
     if not given.dry:
         report.write(ROOT, found)
-    wrong = [*chaos.failed, *chaos.unnoticed, *(f"never met: {goal}" for goal in chaos.missed())]
+    missed = [goal for goal, times in found["goals"].items() if not times]
+    wrong = [*found["failed"], *found["unnoticed"], *(f"never met: {goal}" for goal in missed)]
     sys.stdout.write(json.dumps({"wrong": wrong}) + "\n")
     return 1 if wrong else 0
 

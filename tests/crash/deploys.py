@@ -266,7 +266,7 @@ class _Store(simulation.SimStore):
     def _do(self, name: str, perform: Callable[[], Any]) -> Any:
         with self._process.schedule.lock:
             answer = perform()
-            if name in ("append", "rewrite"):
+            if name in ("append", "rewrite_together"):
                 self._process.schedule.passes()
             return answer
 

@@ -404,20 +404,18 @@ def edited(program: Program, edits: str) -> Edited:
 
 
 def _unclear(made: Edited) -> frozenset[int]:
-    """Reworded steps between which and the next effect something new was put: nobody can tell yet that it is the
-    recorded one, since the proof of that, an effect asked for with equal arguments, lies behind something unknown. Such a
-    step is asked anew.
+    """Reworded steps that are followed by an effect which is told something new: nobody can tell yet that it is the step
+    on record, since the proof of that, an effect asked for with equal arguments, is not known yet. Such a step is asked
+    anew.
     """
     calls = made.program.calls()
     effects = {node.n for node in made.program.effects() if node.n < FIRST_NEW}
-    found = set[int]()
-    for at, node in enumerate(calls):
-        if node.n in made.reworded:
-            until = next((one.n for one in calls[at + 1 :] if one.n in effects), 0)
-            between = itertools.takewhile(lambda one, until=until: one.n != until, calls[at + 1 :])
-            if any(one.n >= FIRST_NEW or one.n in made.anew for one in between):
-                found.add(node.n)
-    return frozenset(found)
+    unknown = set(made.anew)
+    for node in calls:
+        if node.about in unknown:
+            unknown.add(node.n)
+    followed = ((node.n, (one.n for one in calls[at + 1 :] if one.n in effects)) for at, node in enumerate(calls))
+    return frozenset(n for n, after in followed if n in made.reworded and next(after, 0) in unknown)
 
 
 def declared(edits: str) -> str:

@@ -799,7 +799,7 @@ def _race() -> Any:
 
 def _refusal(drive: Callable[[], Any]) -> Callable[[], Any]:
     def live() -> Any:
-        config.settings.on_corruption = config.STOP
+        config.settings.on_corruption = "stop"
         try:
             return {"r": drive()}
         except sf.SurefootError as error:

@@ -30,7 +30,7 @@ from surefoot.core.seal import Record, from_record
 from surefoot.engine import verifying
 from surefoot.errors import NotFound, SurefootError
 from surefoot.store.contract import RunQuery
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 from tests.crash.flows import CANARY, KEEP
 from tests.crash.seeing import differences
 from tests.crash.stage import parts_of

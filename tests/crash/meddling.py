@@ -24,7 +24,7 @@ from surefoot import witness
 from surefoot.core import values
 from surefoot.engine import runtime
 from surefoot.engine.attempt import Attempt
-from surefoot.engine.session import Session
+from surefoot.engine.world import World
 from surefoot.testing.clock import FastClock
 from tests.crash import play
 from tests.crash.faults import RENAME, UNLINK
@@ -93,7 +93,7 @@ def _meddle() -> None:
 
 def _note_looks() -> None:
     """When the engine looks is written down, and what was there: not what it makes of it."""
-    sights, everything = Attempt.sights, Session.look_at_world
+    sights, everything = Attempt.sights, World.look
 
     def looked(self: Any) -> Any:
         found = sights(self)
@@ -105,7 +105,7 @@ def _note_looks() -> None:
         stage().note("looked at all", FILE)
         return found
 
-    Attempt.sights, Session.look_at_world = looked, looked_at_all
+    Attempt.sights, World.look = looked, looked_at_all
 
 
 def _sha(text: str) -> str:
@@ -308,7 +308,7 @@ def struck(lines: list[Line]) -> str:
 
 
 RULES = Rules(live, judge, struck)
-_lengths: dict[str, int] = {}
+_logs: dict[str, list[tuple[str, str]]] = {}
 
 
 def run(lab: Lab, scenario: Scenario) -> Outcome:
@@ -326,13 +326,27 @@ def scenarios(lab: Lab, flow: str, count: int, seed: int) -> list[Scenario]:
 
 def length(lab: Lab, flow: str) -> int:
     """The boundaries of the undisturbed run."""
-    if flow not in _lengths:
+    return len(_boundaries(lab, flow))
+
+
+def moments(lab: Lab, flow: str, luck: random.Random) -> list[str]:
+    """Before and after each boundary, in any order; those next to a change of the file come first."""
+    log = _boundaries(lab, flow)
+    changes = {at for at, (_, name) in enumerate(log, 1) if name == FILE}
+    near = {at + behind for at in changes for behind in (0, 1)}
+    found = [(at, mode) for at in range(1, len(log)) for mode in MODES]
+    luck.shuffle(found)
+    return [f"{at}:{mode}" for at, mode in sorted(found, key=lambda one: one[0] not in near)]
+
+
+def _boundaries(lab: Lab, flow: str) -> list[tuple[str, str]]:
+    if flow not in _logs:
         scenario = Scenario(flow, "L12")
         told = _told(lab._life(play.as_flow(RULES, scenario, 1), lab._fresh(), {}, 1))
         if told.get("wrong") or told.get("error"):
             raise AssertionError(f"flow {flow} fails though nobody meddles: {told}")
-        _lengths[flow] = len(told["log"])
-    return _lengths[flow]
+        _logs[flow] = [(kind, name) for kind, name, *_ in told["log"]]
+    return _logs[flow]
 
 
 def drawn(luck: random.Random, flow: str, boundaries: int, engine: str = "") -> Scenario:

@@ -24,7 +24,7 @@ import surefoot as sf
 from surefoot.core.entry import RunAdopted, RunCancelled, RunDone, RunFailed, RunReleased, RunStopped
 from surefoot.core.seal import from_record
 from surefoot.core.timer import MICROS
-from surefoot.engine import config, runtime, start
+from surefoot.engine import claimant, config, drive, runtime
 from surefoot.errors import Fenced, NotFound, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.memory import MemoryStore
 from surefoot.testing.children import Tell, in_child
@@ -172,7 +172,7 @@ class SimStore:
             raise Dead
         if self._failed:
             raise StoreUnavailable("this handle was given up. Open the store again.")
-        fault = process.schedule.fault(process, writes=name in ("append", "rewrite"))
+        fault = process.schedule.fault(process, writes=name in ("append", "rewrite_together"))
         if fault in ("taken-over", "passed-by", "visited"):
             process.schedule.meanwhile(process, fault)
         if fault == "dies-before":
@@ -390,7 +390,7 @@ def _golden(flow: str) -> Golden:
 @contextlib.contextmanager
 def _simulated() -> Iterator[None]:
     """Everything that reaches for a store or waits reaches for the process at hand."""
-    kept = config.runtime, start._perform, start.is_ours
+    kept = config.runtime, drive.nap, claimant.is_ours
 
     def at_hand(url: str | None = None, *, create: bool) -> Any:
         process = _current[0]
@@ -398,20 +398,20 @@ def _simulated() -> Iterator[None]:
             raise AssertionError("no process is simulated")
         return process.runtime
 
-    def perform(wish: Any, *more: Any) -> Any:
+    def nap(seconds: float) -> None:
         process = _current[0]
-        if process is not None and isinstance(wish, start.Nap):
-            process.naps += 1
-            if process.naps > MOST_NAPS:
-                raise Impatient
-            return None
-        return kept[1](wish, *more)
+        if process is None:
+            kept[1](seconds)
+            return
+        process.naps += 1
+        if process.naps > MOST_NAPS:
+            raise Impatient
 
     def is_ours(worker: str) -> bool:
         return _current[0] is not None and worker == _current[0].store.worker
 
-    config.runtime, start._perform, start.is_ours = at_hand, perform, is_ours
+    config.runtime, drive.nap, claimant.is_ours = at_hand, nap, is_ours
     try:
         yield
     finally:
-        config.runtime, start._perform, start.is_ours = kept
+        config.runtime, drive.nap, claimant.is_ours = kept

@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,14 +72,20 @@ def test_the_same_seed_is_the_same_schedule(lab):
 
 
 def test_a_schedule_that_fails_is_shrunk_to_a_line_that_fails(lab):
-    """Five faults explain nothing; the one or two that it takes do."""
+    """Five faults explain nothing; those that it takes do: without any of them nothing is wrong."""
     lines = [f"flow=linear level=L1 seed={seed} broken=fenced-writer-goes-on" for seed in range(40)]
     failed, *_ = [one for one in lab.outcomes(lines=lines) if one.violations]
+    scenario = parse(failed.line)
+    faults = [f"{number}:{fault}" for number, fault in scenario.plans()[0].items()]
 
-    (again,) = lab.outcomes(lines=[failed.line])
+    again, *fewer = lab.outcomes(
+        lines=[failed.line]
+        + [str(replace(scenario, at=",".join(one for one in faults if one != left_out))) for left_out in faults]
+    )
 
-    assert len(parse(failed.line).plans()[0]) <= 2
     assert again.violations
+    assert 2 <= len(faults) <= 3
+    assert [one.violations for one in fewer] == [[]] * len(faults)
 
 
 def test_a_scenario_can_be_lived_again_from_its_line():

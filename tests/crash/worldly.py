@@ -86,12 +86,11 @@ def raised(shape: str, **fixed: str) -> Hunt:
 
 
 def meddled(flow: str) -> Hunt:
-    """L12: one write at each boundary, and no kill."""
+    """L12: one write before and one after each boundary, and no kill."""
 
     def hunt(lab: Lab, engine: str) -> list[Scenario]:
-        numbers = list(range(1, meddling.length(lab, flow)))
-        _luck(engine).shuffle(numbers)
-        return [Scenario(flow, "L12", f"{number}:{meddling.MODES[number % 2]}", 0, engine) for number in numbers]
+        moments = meddling.moments(lab, flow, _luck(engine))
+        return [Scenario(flow, "L12", moment, 0, engine) for moment in moments]
 
     return hunt
 

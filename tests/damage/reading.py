@@ -17,7 +17,7 @@ from surefoot.engine import journal
 from surefoot.errors import Damaged, NotFound, SchemaMismatch, StoreFull, StoreUnavailable
 from surefoot.store.contract import Listed, RunQuery, Store
 from surefoot.store.rules import is_run
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 from tests.damage.stores import Fault, Original, place
 
 NOTHING = "nothing there"

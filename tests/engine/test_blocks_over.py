@@ -153,7 +153,7 @@ async def asks_twice() -> str:
 
 
 def test_a_worker_goes_on_without_an_answer_that_comes_too_late(monkeypatch):
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
     with pytest.raises(sf.WaitingForAnswer):
         asyncio.run(asks_twice.run("r"))
     run = sf.get_run("r")

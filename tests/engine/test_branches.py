@@ -769,7 +769,7 @@ def test_how_far_a_map_is_can_be_seen_from_outside(own_folder, make, options):
 
 def test_a_long_map_makes_few_notes_and_no_writes_for_them(own_folder, monkeypatch):
     """It rides with what is written anyway."""
-    from surefoot.store.sqlite import SqliteStore
+    from surefoot.store.sqlite.store import SqliteStore
 
     batches: list[list[str]] = []
     append = SqliteStore.append

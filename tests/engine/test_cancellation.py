@@ -12,7 +12,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import aio, witness
-from surefoot.engine.session import Session
+from surefoot.engine.attempt import Attempt
 from surefoot.view import page
 
 SOON = sf.Backoff(first=0.05, jitter=False)
@@ -150,7 +150,7 @@ def test_a_check_that_looks_after_a_lost_connection_is_heard_out():
 def test_a_run_does_not_end_while_an_effect_is_in_doubt(agency, monkeypatch, noticed):
     """Cancelled before the retry that would have settled it: to go on without it is to guess."""
     if not noticed:
-        monkeypatch.setattr(Session, "cut_short", lambda *_: None)
+        monkeypatch.setattr(Attempt, "cut_short", lambda *_: None)
     tries = []
 
     @aio.effect(on_crash="retry", backoff=SOON)

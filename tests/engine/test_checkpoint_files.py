@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
-from surefoot.store import generation_files
-from surefoot.store.generation_files import INLINE, file_name, folder_of
+from surefoot.store import generation_files, generation_pages
+from surefoot.store.generation_files import file_name, folder_of
+from surefoot.store.generation_pages import INLINE
 
 NAME = "nightly-42"
 FLIPS = 400
@@ -189,8 +190,8 @@ def _reseal(folder, number, old, new):
     shelf = generation_files.FileShelf(str(folder.parent), NAME)
     raw = path.read_bytes()
     assert old in raw
-    body = raw[: -generation_files._TAIL_BYTES].replace(old, new)
-    path.write_bytes(body + b',"seal":"%s"}\n' % shelf._seal(body).encode())
+    body = raw[: -generation_pages.TAIL_BYTES].replace(old, new)
+    path.write_bytes(body + b',"seal":"%s"}\n' % shelf._pages._seal(body).encode())
     (folder / "newest").unlink()
 
 
@@ -467,7 +468,7 @@ def test_a_note_of_another_shape_is_damaged_however_its_checksum_fits(filled, fo
     from surefoot.store.inspection import look
 
     shelf = generation_files.FileShelf(str(folder), NAME)
-    (filled / "newest").write_bytes(body + b"check " + shelf._note_check(body))
+    (filled / "newest").write_bytes(body + b"check " + shelf._pages._note_check(body))
 
     with caplog.at_level(logging.WARNING, "surefoot"):
         assert checkpoint().load() == state(3)
@@ -483,7 +484,7 @@ def test_a_generation_nested_without_end_is_damaged_however_its_seal_fits(filled
     page = json.loads((filled / "3.json").read_text())
     text = json.dumps({key: value for key, value in page.items() if key not in ("state", "seal")})
     body = text[:-1].replace('": ', '":').replace(", ", ",").encode() + b',"state":' + b"[" * 100_000 + b"]" * 100_000
-    (filled / "3.json").write_bytes(body + f',"seal":"{shelf._seal(body)}"}}\n'.encode())
+    (filled / "3.json").write_bytes(body + f',"seal":"{shelf._pages._seal(body)}"}}\n'.encode())
     (filled / "newest").unlink()
 
     with caplog.at_level(logging.WARNING, "surefoot"):

@@ -113,6 +113,7 @@ def story(tmp_path):
         yield lambda *told: Story(tmp_path, port, *told)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("policy", ["ask", "retry", "check", "fail"])
 @pytest.mark.parametrize(("colour", "moment"), [*zip(("async", "blocking") * 2, MOMENTS, strict=True)])
 def test_crash_around_an_effect_ends_as_promised(story, policy, colour, moment):
@@ -120,6 +121,7 @@ def test_crash_around_an_effect_ends_as_promised(story, policy, colour, moment):
     tell(story(colour, policy), policy, moment)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("policy", ["retry", "ask"])
 def test_half_done_is_undone_and_done_again_also_if_the_undo_is_killed(story, policy):
     """C-04, C-09: the repair is an effect like any other."""

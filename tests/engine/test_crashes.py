@@ -458,7 +458,7 @@ def test_an_unexpected_error_while_committing_leaves_nobody_waiting(monkeypatch)
     import asyncio
 
     import surefoot.aio as asf
-    from surefoot.store.sqlite import SqliteStore
+    from surefoot.store.sqlite.store import SqliteStore
 
     whole, calls = SqliteStore.append, []
 

@@ -109,7 +109,7 @@ def test_state_says_c_was_written_and_it_is_not_so(change, words):
     assert words in stop.summary
     assert "recorded by write#3" in stop.summary
     assert "Nothing was executed" in stop.summary
-    assert set(stop.facts) == {"file:C.txt"}
+    assert {found.part for found in stop.drift} == {"file:C.txt"}
     assert [(found.part, found.by) for found in sf.get_run("r").drift()] == [("file:C.txt", "write#3")]
     assert any("accept r" in command for _, command in stop.cures)
     assert any("rewind r --at 'write#3'" in command for _, command in stop.cures)
@@ -179,7 +179,7 @@ def test_other_drift_than_before_is_told():
     os.unlink("A.txt")
     with pytest.raises(sf.Drifted, match=r"A\.txt"):
         task.wf.run("r")
-    assert set(run.stop.facts) == {"file:A.txt"}
+    assert {found.part for found in run.stop.drift} == {"file:A.txt"}
 
 
 def test_a_file_added_by_somebody_else_is_drift_and_one_the_run_made_is_not():
@@ -187,7 +187,7 @@ def test_a_file_added_by_somebody_else_is_drift_and_one_the_run_made_is_not():
     task.until("between D")
     Path("X.txt").write_text("who?")
 
-    assert set(task.drifts().facts) == {"file:X.txt"}
+    assert {found.part for found in task.drifts().drift} == {"file:X.txt"}
 
 
 def test_what_cannot_be_accepted_is_refused_with_a_reason():
@@ -249,7 +249,7 @@ def test_schema_v4_became_v5_in_the_gap():
     with pytest.raises(sf.Drifted) as stop:
         migrate.run("r")
 
-    parts = " ".join(stop.value.facts)
+    parts = " ".join(found.part for found in stop.value.drift)
     assert "schema:sqlite:///app.db:t" in parts
     assert "PRAGMA user_version" in parts
     assert names() == ["ann"]
@@ -391,6 +391,7 @@ def test_a_run_sent_back_to_after_it_began_to_watch_still_watches():
     assert "not as the run left it" in task.go_away().summary
 
 
+@pytest.mark.processes
 def test_git_head_moved():
     git = shutil.which("git")
     assert git, "this test needs git"
@@ -472,7 +473,7 @@ def test_settled_as_happened_the_parts_are_taken_as_they_are_found():
 
     task.until("before D")
     Path("C.txt").write_text("edited later")
-    assert set(task.drifts().facts) == {"file:C.txt"}
+    assert {found.part for found in task.drifts().drift} == {"file:C.txt"}
 
 
 @pytest.mark.parametrize("who", ["check", "person"])
@@ -701,7 +702,7 @@ def test_a_witness_added_in_the_code_begins_now_and_one_removed_is_still_held():
     task.wf.definition.watch = ()
     Path("conf").write_text("2")
 
-    assert set(task.drifts().facts) == {"file:conf"}
+    assert {found.part for found in task.drifts().drift} == {"file:conf"}
 
 
 def test_a_function_that_watched_and_is_gone_is_a_stop_that_names_the_cure():
@@ -1105,7 +1106,7 @@ def test_a_checkpoint_is_loaded_only_into_the_world_it_was_saved_in(place):
 
     with pytest.raises(sf.Drifted, match=r"in\.txt: changed .*recorded by generation 1") as stop:
         ckpt.load()
-    assert set(stop.value.facts) == {"file:in.txt"}
+    assert {found.part for found in stop.value.drift} == {"file:in.txt"}
     with pytest.raises(sf.Fenced):
         ckpt.save({"done": 2})
     Path("in.txt").write_text("1")

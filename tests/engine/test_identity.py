@@ -83,6 +83,7 @@ def done(folder: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
+@pytest.mark.processes
 def test_run_of_another_modules_workflow_is_refused_with_the_cure(folder):
     """Two teams share a store and a name: neither gets the other's result, and nothing of it is executed."""
     python(folder, "-c", "import ma; ma.process.run('order-1', 'x')")
@@ -94,6 +95,7 @@ def test_run_of_another_modules_workflow_is_refused_with_the_cure(folder):
     assert 'was="ma:process"' in asked.stderr
 
 
+@pytest.mark.processes
 def test_workflow_that_moved_goes_on_once_the_code_says_so(folder):
     python(folder, "-c", "import ma; ma.process.start('order-1', 'x')")
     (folder / "mb.py").write_text(BODY % ('(was="ma:process")', "handle"))
@@ -104,6 +106,7 @@ def test_workflow_that_moved_goes_on_once_the_code_says_so(folder):
     assert done(folder) == ["mb x"]
 
 
+@pytest.mark.processes
 def test_name_given_in_both_modules_says_that_they_are_the_same(folder):
     for name in ("ma", "mb"):
         (folder / f"{name}.py").write_text(BODY % ('(name="orders")', "process"))
@@ -112,6 +115,7 @@ def test_name_given_in_both_modules_says_that_they_are_the_same(folder):
     assert python(folder, "-c", "import mb; print(mb.process.run('order-1', 'x'))").stdout.split() == ["mb"]
 
 
+@pytest.mark.processes
 def test_script_that_is_started_counts_as_the_module_of_its_file(folder):
     """`python ma.py` queues what `surefoot worker ma` drives, also from inside a package."""
     (folder / "pack").mkdir()

@@ -323,22 +323,24 @@ def _pipe(path) -> int:
 
 def test_worker_lets_go_of_the_run_meanwhile(post, monkeypatch):
     """Nobody keeps it in memory for the time that it takes."""
-    from surefoot.engine import config, start
-    from surefoot.engine.signals import Suspended
+    from surefoot.engine import config, perform
+    from surefoot.engine.ending import Suspended
+    from surefoot.engine.takeover import taking_up
 
     wf = sending(post, in_flight="1h")
     crashed(wf, post)
     runtime = config.runtime(create=False)
     found = sf.get_run("r")
 
-    with pytest.raises(Suspended):
-        start.carry_out(start.taking_up(runtime, wf.definition.resume_plan(), "r", _loaded(runtime)))
+    outcome = perform.run(taking_up(runtime, wf.definition.resume_plan(), "r", _loaded(runtime)))
+
+    assert isinstance(outcome, Suspended)
 
     assert found.status == "sleeping"
     (call,) = page(found.state(), driven=False, now=post.clock.now()).calls
     assert call.result.startswith("may be on its way until ")
     post.clock.forward("1h")
-    start.carry_out(start.taking_up(runtime, wf.definition.resume_plan(), "r", _loaded(runtime)))
+    perform.run(taking_up(runtime, wf.definition.resume_plan(), "r", _loaded(runtime)))
     assert found.result() == "sent"
     assert post.begun == 1
 

@@ -10,7 +10,7 @@ import surefoot as sf
 from surefoot.engine import config, drive, journal
 from surefoot.engine.session import Session
 from surefoot.store.open import close_all
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 
 
 class Lapse:
@@ -88,7 +88,7 @@ def test_effect_does_not_begin_if_the_run_was_taken_meanwhile(run, ledger, monke
 
 
 def test_effect_does_not_begin_if_the_lease_cannot_be_renewed(run, ledger, monkeypatch):
-    monkeypatch.setattr("surefoot.engine.session.REGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.claim.REGAIN_SECONDS", 0.0)
     monkeypatch.setattr(SqliteStore, "holds", Lapse(*[nothing] * 10).holds)
 
     with pytest.raises(sf.Fenced, match="could not be renewed"):
@@ -99,7 +99,7 @@ def test_effect_does_not_begin_if_the_lease_cannot_be_renewed(run, ledger, monke
 
 def test_effect_does_not_begin_in_a_process_that_has_given_its_store_up(run, ledger, monkeypatch):
     """Another branch met an I/O error: there is nothing to wait for, and no outcome could be recorded."""
-    monkeypatch.setattr("surefoot.engine.session.REGAIN_SECONDS", 3600.0)
+    monkeypatch.setattr("surefoot.engine.claim.REGAIN_SECONDS", 3600.0)
     monkeypatch.setattr(SqliteStore, "holds", Lapse(close_all, *[nothing] * 10).holds)
 
     with pytest.raises(sf.StoreUnavailable):

@@ -111,7 +111,7 @@ def test_a_changed_entry_is_named_with_what_is_safe(runs):
     assert (flaw.entry, flaw.entries, flaw.valid) == (7, count, 6)
     assert str(flaw).startswith(f"run victim: entry 7 of {count}: its seal does not hold (")
     assert str(flaw).endswith("; entries 1 to 6 are whole")
-    assert ("go on before it", "surefoot repair victim") in flaw.cures
+    assert ("go on before it", "surefoot repair victim") in flaw.error().cures
     with pytest.raises(sf.JournalCorrupt, match=r"entry 7 of .* Nothing was changed"):
         verify_run(store(), "victim")
     assert verify_run(store(), "last") == count
@@ -132,7 +132,11 @@ def test_a_lost_tail_is_missed(runs):
 
     flaw = only_flaw(verdict())
 
-    assert (flaw.entry, flaw.valid, flaw.why) == (6, 5, "it is missing")
+    assert (flaw.entry, flaw.valid, flaw.why) == (
+        6,
+        5,
+        "it is missing: the journal ends at 5, but its head says 19",
+    )
 
 
 def test_entries_without_a_head_are_found(runs):

@@ -14,7 +14,7 @@ import surefoot as sf
 from surefoot.engine import exposition
 from surefoot.engine.exposition import Exposition, Family
 from surefoot.engine.meters import meters
-from surefoot.engine.worker import Worker
+from surefoot.engine.worker.worker import Worker
 
 LINE = re.compile(
     r"# HELP surefoot_\w+ [^\n]+|# TYPE surefoot_\w+ (gauge|counter|histogram)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import http.server
 import os
@@ -486,6 +487,30 @@ def test_a_long_answer_is_kept_in_part_and_says_so(server, monkeypatch):
     assert (answer.truncated, len(answer.body)) == (True, 10)
     with pytest.raises(ValueError, match="first 10 bytes"):
         answer.json()
+
+
+def test_an_answer_that_breaks_off_is_not_taken_for_whole(server):
+    """The status says that it was done. What came of the body is kept, and nobody reads it as all of it."""
+    server.answers = [(200, {"Content-Type": "application/json", "Content-Length": "100"}, b"[1, 2]")]
+
+    answer = post.run("r", server.url, {})
+
+    assert (answer.status, answer.body, answer.truncated) == (200, "[1, 2]", True)
+    with pytest.raises(ValueError, match="first 6 bytes"):
+        answer.json()
+
+
+def test_a_user_and_a_password_in_the_url_are_sent_and_never_recorded(server):
+    """`urllib` takes them for a part of the host, and finds no such host."""
+
+    @sf.workflow
+    def wf():
+        effects.http_request("POST", sf.Secret(server.url.replace("//", "//ann:geheim%40@")))
+
+    wf.run("r")
+
+    assert server.requests[0][2]["Authorization"] == f"Basic {base64.b64encode(b'ann:geheim@').decode()}"
+    assert b"geheim" not in b"".join(path.read_bytes() for path in Path(".surefoot").iterdir() if path.is_file())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ import pytest
 
 import surefoot as sf
 import surefoot.aio
-from surefoot.engine import config, gate, journal, start, start_async
+from surefoot.engine import config, dry_run, gate, journal, perform, perform_async
+from surefoot.engine.frame import Frame
 from surefoot.engine.session import Session
 from tests.working import kinds, wait_until
 
@@ -65,9 +66,9 @@ def rehearse(workflow):
     session = Session(runtime, state, head)
     plan = workflow.definition.resume_plan()
     if workflow.definition.is_async:
-        asyncio.run(start_async.carry_out(start._gate(session, plan)))
+        asyncio.run(perform_async.run(dry_run.rehearsing(session, plan), Frame(session)))
     else:
-        start.carry_out(start._gate(session, plan))
+        perform.run(dry_run.rehearsing(session, plan), Frame(session))
     return session
 
 
@@ -149,8 +150,8 @@ def test_a_rehearsal_leaves_no_trace(thing, sent, ledger):
     session = rehearse(new)
 
     assert everything() == before
-    assert not session.stops
-    assert not session.live
+    assert not session.stops.found
+    assert not session.claim.live
     assert ledger.lines == ["send ann"]
 
 
@@ -182,9 +183,9 @@ def test_what_the_rehearsal_asked_for_counts_as_unasked_in_the_drive(sent):
     def new():
         sent["blocking"]("ann")
 
-    session = rehearse(new)
+    rehearsal = rehearse(new)
 
-    assert [past.asked for past in session.state.calls.values()] == [False]
+    assert rehearsal.replay.matcher.asked == set()
 
 
 # -- code that does not behave ----------------------------------------------------------------------------
@@ -303,6 +304,7 @@ def test_a_process_that_ends_in_the_rehearsal_leaves_the_run_as_it_is(program):
     assert (program.folder / "sent").read_text() == "ann"
 
 
+@pytest.mark.processes
 def test_code_that_forks_in_the_rehearsal_takes_the_run_up_in_one_process_only(sent, ledger, capfd):
     """The child comes back from the workflow as its parent does; it must not go on with the run beside it."""
 
@@ -406,7 +408,7 @@ def test_code_that_swallows_everything_comes_no_further_in_the_rehearsal(sent, l
     session = rehearse(new)
 
     assert everything() == before
-    assert not session.stops
+    assert not session.stops.found
 
 
 def test_nothing_is_waited_for_that_is_known(sent):

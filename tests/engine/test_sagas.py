@@ -68,6 +68,7 @@ def kinds(run_id="r"):
 # -- killed at every point of undoing -----------------------------------------------------------------------
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("policy", "point"),
     [

@@ -15,7 +15,7 @@ from surefoot.engine.commit import Committer, Ticket
 from surefoot.engine.handle import Run
 from surefoot.store.contract import Append
 from surefoot.store.open import close_all
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 
 
 @contextmanager
@@ -263,7 +263,7 @@ def test_what_helps_a_damaged_run_names_the_store_it_is_in(look):
 
 def test_what_helps_a_damaged_run_names_the_store_when_it_may_not_step_back(monkeypatch):
     monkeypatch.setattr(config.settings, "store", ELSEWHERE)
-    monkeypatch.setattr(config.settings, "on_corruption", config.STOP)
+    monkeypatch.setattr(config.settings, "on_corruption", "stop")
     kept_elsewhere.run("r")
     _damaged("elsewhere.db")
 

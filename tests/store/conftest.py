@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from surefoot.core.urls import parse
-from surefoot.store.postgres.channel import Waits
+from surefoot.store.channel import Waits
 from surefoot.store.postgres.store import PostgresStore
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 from surefoot.testing.conformance import Writer
 from tests.postgres import Server, serving
 
@@ -24,7 +24,7 @@ import os, signal, sys
 from surefoot.errors import *
 from surefoot.store.contract import *
 from surefoot.store.open import open_store
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.store import SqliteStore
 from surefoot.testing.conformance import Writer, assert_whole
 path = sys.argv[1]
 def open_here(**more):

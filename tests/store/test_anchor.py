@@ -14,8 +14,9 @@ import pytest
 
 from surefoot.errors import JournalCorrupt, JournalRegressed, NotFound, SchemaMismatch, StoreUnavailable
 from surefoot.store import anchor as anchor_module
-from surefoot.store import probe, sqlite_file
 from surefoot.store.anchor import Anchor, Mark, Unreadable
+from surefoot.store.sqlite import files as sqlite_file
+from surefoot.store.sqlite import probe
 from surefoot.testing.conformance import Writer, assert_whole
 
 STORE = b"0123456789abcdef"

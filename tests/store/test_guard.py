@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.errors import SurefootError
-from surefoot.store import guard
+from surefoot.store.sqlite import guard
 
 AGENT = """
 import sys

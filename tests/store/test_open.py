@@ -144,6 +144,7 @@ def test_anything_else_is_refused_with_the_forms(url, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.processes
 def test_forked_child_does_not_get_the_parents_memory():
     """A copy that goes its own way would look like the store and silently not be it."""
     store = open_store("memory:", create=True)

@@ -18,9 +18,9 @@ from surefoot.errors import (
     StoreUnavailable,
     UsageError,
 )
+from surefoot.store.channel import Channel
 from surefoot.store.contract import Append, Conflict, Head, RunQuery, Store
-from surefoot.store.open import open_store, path_of
-from surefoot.store.postgres.channel import Channel
+from surefoot.store.open import backend_of, open_store
 from surefoot.store.postgres.store import PostgresStore
 from surefoot.testing.conformance import StoreContract, Writer, assert_whole, index_row, large_value
 from tests.postgres import Server, serving
@@ -169,7 +169,7 @@ def test_url_and_settings_show_no_password(server, opened):
     assert store.url == where.replace("geheim", "***")
     assert "geheim" not in str(store.durability())
     with pytest.raises(UsageError, match="pg_dump") as refused:
-        path_of(where)
+        backend_of(where).file(where)
     assert "geheim" not in str(refused.value)
 
 

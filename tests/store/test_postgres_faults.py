@@ -15,8 +15,8 @@ import pytest
 
 from surefoot.core.urls import parse
 from surefoot.errors import JournalRegressed, StoreNotDurable, StoreUnavailable
+from surefoot.store.channel import Waits
 from surefoot.store.contract import Conflict, Head
-from surefoot.store.postgres.channel import Waits
 from surefoot.store.postgres.store import PostgresStore
 from surefoot.testing.conformance import Writer, assert_whole, index_row, large_value
 from tests.postgres import Server, command, serving
@@ -257,7 +257,9 @@ def test_older_state_of_the_server_is_noticed_and_can_be_adopted(own, tmp_path, 
     regressed = PostgresStore.open_regressed(where)
     writer = Writer(regressed, "r", head=regressed.read("r").head)
     assert regressed.expected == lost
-    assert regressed.rewrite_together([writer.rewrite(1, writer.head, b"fell back", archive=True)])
+    assert regressed.rewrite_together(
+        [writer.rewrite(1, writer.head, b"fell back", archive=True)], beyond=regressed.expected
+    )
     regressed.close()
 
     store = PostgresStore.open(where, create=True)
@@ -422,7 +424,7 @@ def test_nobody_is_dead_because_the_server_was_down(own):
 def test_clock_is_the_servers(opened, caplog, monkeypatch):
     """Many hosts, one clock. A machine whose own is wrong is told so, once."""
     real = time.time
-    monkeypatch.setattr("surefoot.store.postgres.lease.time.time", lambda: real() + 3600)
+    monkeypatch.setattr("surefoot.store.lease.time.time", lambda: real() + 3600)
     store = opened(lease=0.3)
     assert store.worker
     until(lambda: store.lease.renewals > 2)

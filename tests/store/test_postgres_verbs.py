@@ -17,7 +17,7 @@ import pytest
 import surefoot as sf
 from surefoot.cli.main import main
 from surefoot.store.open import close_all
-from surefoot.store.postgres.place import place_of
+from surefoot.store.postgres.connection import place_of
 from tests.postgres import Server, serving
 
 LARGE = ["a large value, " * 10 + str(n) for n in range(200)]

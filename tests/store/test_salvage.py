@@ -15,8 +15,8 @@ from surefoot.core.parts import cut
 from surefoot.core.seal import Sealer, verify
 from surefoot.errors import JournalCorrupt, JournalRegressed, SchemaMismatch, StoreUnavailable, UsageError
 from surefoot.store.contract import RESERVED, Conflict, Head, RunQuery
-from surefoot.store.salvage import LOST_HEAD, rebuild
-from surefoot.store.sqlite import SqliteStore
+from surefoot.store.sqlite.salvage import LOST_HEAD, rebuild
+from surefoot.store.sqlite.store import SqliteStore
 from surefoot.testing.conformance import Writer, assert_whole, index_row
 from tests.store.conftest import Place
 
@@ -455,7 +455,7 @@ def test_store_that_this_process_has_open_is_left_alone(place):
 
 
 REBUILD_AND_WAIT = """
-from surefoot.store import salvage
+from surefoot.store.sqlite import salvage
 rename = os.rename
 def renamed(*names):
     print("about to", flush=True)
@@ -465,7 +465,7 @@ os.rename = renamed
 print(salvage.rebuild(path).complete, flush=True)
 """
 OPEN_AND_WRITE = """
-from surefoot.store import sqlite_file
+from surefoot.store.sqlite import files as sqlite_file
 check = sqlite_file._check
 def checked(*args, **more):
     print("connected", flush=True)
@@ -501,7 +501,8 @@ def test_process_that_waited_does_not_write_into_the_file_that_was_moved_away(cl
 # --- crashes --------------------------------------------------------------------------------------------------
 
 DIE_AT = """
-from surefoot.store import salvage, sqlite_file
+from surefoot.store.sqlite import files as sqlite_file
+from surefoot.store.sqlite import salvage
 left = int(sys.argv[2])
 def counted(module, name):
     original = getattr(module, name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.errors import UsageError
-from surefoot.testing import NotHeld, crash_matrix, exploring, judging, worlds
+from surefoot.testing import NotHeld, crash_matrix, scenarios, verdicts, worlds
 from tests.testing import blamed, mistakes
 from tests.testing.test_crash_matrix import found
 
@@ -16,20 +16,20 @@ from tests.testing.test_crash_matrix import found
 @pytest.mark.parametrize(
     ("workflow", "mistake", "call"),
     [
-        (blamed.logs_by_itself, judging.BODY, "logs_by_itself"),
-        (blamed.logs_by_a_program, judging.BODY, "logs_by_a_program"),
-        (blamed.logs_by_a_thread, judging.BODY, "logs_by_a_thread"),
-        (blamed.same_file_as_its_effect, judging.BODY, "same_file_as_its_effect"),
-        (blamed.numbers, judging.STATE, "next_number#2"),
-        (blamed.scripted, judging.STATE, "act#3"),
-        (blamed.parent_of_logging_child, judging.BODY, "logging_child"),
-        (blamed.believes_what_no_world_shows, judging.CHECK, "charge_in_memory#1"),
-        (blamed.believes_that_it_is_undone, judging.CHECK, "hold.undo#1"),
-        (blamed.step_raises_when_repeated, judging.STEP, "make_folder#1"),
-        (blamed.step_finds_it_done, judging.STEP, "remove#1"),
-        (blamed.leaves_a_draft, judging.LEFT, "replace_again#1"),
-        (blamed.leaves_a_draft_beside_its_check, judging.LEFT, "replace_and_look#1"),
-        (blamed.leaves_a_folder, judging.LEFT, "use_a_folder#1"),
+        (blamed.logs_by_itself, verdicts.BODY, "logs_by_itself"),
+        (blamed.logs_by_a_program, verdicts.BODY, "logs_by_a_program"),
+        (blamed.logs_by_a_thread, verdicts.BODY, "logs_by_a_thread"),
+        (blamed.same_file_as_its_effect, verdicts.BODY, "same_file_as_its_effect"),
+        (blamed.numbers, verdicts.STATE, "next_number#2"),
+        (blamed.scripted, verdicts.STATE, "act#3"),
+        (blamed.parent_of_logging_child, verdicts.BODY, "logging_child"),
+        (blamed.believes_what_no_world_shows, verdicts.CHECK, "charge_in_memory#1"),
+        (blamed.believes_that_it_is_undone, verdicts.CHECK, "hold.undo#1"),
+        (blamed.step_raises_when_repeated, verdicts.STEP, "make_folder#1"),
+        (blamed.step_finds_it_done, verdicts.STEP, "remove#1"),
+        (blamed.leaves_a_draft, verdicts.LEFT, "replace_again#1"),
+        (blamed.leaves_a_draft_beside_its_check, verdicts.LEFT, "replace_and_look#1"),
+        (blamed.leaves_a_folder, verdicts.LEFT, "use_a_folder#1"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -41,13 +41,13 @@ def test_only_what_is_wrong_is_blamed(workflow, mistake, call):
 def test_own_lines_that_cannot_be_repeated_are_blamed_for_what_they_do_and_for_failing():
     """A rehearsal repeats them too, so that the drive after it meets what they have done already."""
     name = "own_lines_raise_when_repeated"
-    assert {(judging.BODY, name), (judging.FAILING, name)} == set(found(blamed.own_lines_raise_when_repeated))
+    assert {(verdicts.BODY, name), (verdicts.FAILING, name)} == set(found(blamed.own_lines_raise_when_repeated))
 
 
 def test_a_check_whose_call_has_done_nothing_yet_may_say_so():
     """Killed before its first line of effect, with the workflow's own line done twice."""
     at = "inside:call:put#1 open"
-    assert [(judging.BODY, "logs_by_itself")] == found(blamed.logs_by_itself, at=at)
+    assert [(verdicts.BODY, "logs_by_itself")] == found(blamed.logs_by_itself, at=at)
 
 
 @pytest.mark.parametrize("what", ["lines", "rows"])
@@ -107,30 +107,30 @@ def test_every_mistake_in_the_table_is_explained_below_it():
 
     report = raised.value.report
     (finding,) = report.findings
-    assert {judging.STATE} == {one.how for one in report.tried if not one.held}
+    assert {verdicts.STATE} == {one.how for one in report.tried if not one.held}
     assert {one.at for one in report.tried if not one.held} == set(finding.at)
-    assert [(judging.STATE, "use_token#2")] == found(blamed.token_in_memory, at=finding.at[0])
+    assert [(verdicts.STATE, "use_token#2")] == found(blamed.token_in_memory, at=finding.at[0])
 
 
 def test_two_resumes_that_do_not_end_are_enough(monkeypatch):
     """Each takes all the time there is: a person would not wait for the ninth."""
-    monkeypatch.setattr(exploring, "LEAST_SECONDS", 1.0)
+    monkeypatch.setattr(scenarios, "LEAST_SECONDS", 1.0)
     with pytest.raises(NotHeld) as raised:
         crash_matrix(blamed.waits_for_the_process_before)
 
     report = raised.value.report
-    assert [(judging.ENDLESS, 2)] == [(finding.mistake, len(finding.at)) for finding in report.findings]
+    assert [(verdicts.ENDLESS, 2)] == [(finding.mistake, len(finding.at)) for finding in report.findings]
     left = report.boundaries - len(report.tried)
     assert any(note.startswith(f"not tried: {left} boundaries, ") for note in report.notes)
 
 
 def test_a_resume_gets_no_more_time_than_was_asked_for(tmp_path):
     """--seconds 2 does not mean ten; unless the workflow itself takes as long."""
-    task = exploring.Task(mistakes.paying, (100,), {}, exploring.Observed(Path.cwd()), {}, seconds=2.0)
-    stage = exploring.Stage(task, tmp_path)
+    task = scenarios.Task(mistakes.paying, (100,), {}, scenarios.Observed(Path.cwd()), {}, seconds=2.0)
+    stage = scenarios.Stage(task, tmp_path)
     stage.uninterrupted("right")
 
-    assert 2.0 <= stage._seconds < exploring.LEAST_SECONDS
+    assert 2.0 <= stage._seconds < scenarios.LEAST_SECONDS
 
 
 def test_why_a_boundary_is_not_reached_is_not_invented():
@@ -157,13 +157,13 @@ def test_a_log_is_noted_and_not_blamed():
 
 def test_what_a_call_writes_counts_whatever_it_is_called():
     """A mail that went out twice is not forgiven because the fake writes it to mail.log."""
-    assert found(blamed.mailing_by_a_step) == [(judging.STEP, "mails_by_a_step#1")]
+    assert found(blamed.mailing_by_a_step) == [(verdicts.STEP, "mails_by_a_step#1")]
 
 
 def test_what_is_excluded_is_not_compared():
     """Only by whoever says so: without it the same is a mistake."""
     assert crash_matrix(blamed.keeps_figures, exclude="*.csv").held
-    assert found(blamed.keeps_figures) == [(judging.BODY, "keeps_figures")]
+    assert found(blamed.keeps_figures) == [(verdicts.BODY, "keeps_figures")]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from surefoot.core.matching import Matcher
 from surefoot.engine.session import Session
 from surefoot.errors import UsageError
-from surefoot.testing import NotHeld, World, crash_matrix, exploring, judging, matrix, watching, worlds
+from surefoot.testing import NotHeld, World, crash_matrix, matrix, probe, scenarios, verdicts, worlds
 from tests.testing import blamed, mistakes
 from tests.testing.test_children import wait_for, wait_until_gone
 
@@ -71,16 +71,16 @@ def test_a_call_that_is_declared_to_fail_may_fail():
 @pytest.mark.parametrize(
     ("workflow", "mistake", "call"),
     [
-        (mistakes.failure_ends_the_process, judging.FAILING, "failure_ends_the_process"),
-        (blamed.failure_leaves, judging.FAILING, "failure_leaves"),
-        (mistakes.failure_waits_for_ever, judging.ENDLESS, "failure_waits_for_ever"),
-        (mistakes.failure_is_not_met, judging.STATE, "once#1"),
+        (mistakes.failure_ends_the_process, verdicts.FAILING, "failure_ends_the_process"),
+        (blamed.failure_leaves, verdicts.FAILING, "failure_leaves"),
+        (mistakes.failure_waits_for_ever, verdicts.ENDLESS, "failure_waits_for_ever"),
+        (mistakes.failure_is_not_met, verdicts.STATE, "once#1"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
 def test_a_call_that_is_declared_to_fail_excuses_only_that_it_fails(workflow, mistake, call, monkeypatch):
     """What becomes of the run after that, or instead of that, was declared by nobody."""
-    monkeypatch.setattr(exploring, "LEAST_SECONDS", 2.0)
+    monkeypatch.setattr(scenarios, "LEAST_SECONDS", 2.0)
 
     assert [(mistake, call)] == found(workflow, at="after:write:EffectIntended once#1")
 
@@ -88,16 +88,16 @@ def test_a_call_that_is_declared_to_fail_excuses_only_that_it_fails(workflow, mi
 @pytest.mark.parametrize(
     ("workflow", "mistake", "at"),
     [
-        (mistakes.failure_ends_the_process, judging.FAILING, "after:write:EffectIntended once#1"),
-        (mistakes.failure_waits_for_ever, judging.ENDLESS, "after:write:EffectIntended once#1"),
-        (mistakes.fails_without_global, judging.FAILING, "after:write:StepDone visit#1"),
+        (mistakes.failure_ends_the_process, verdicts.FAILING, "after:write:EffectIntended once#1"),
+        (mistakes.failure_waits_for_ever, verdicts.ENDLESS, "after:write:EffectIntended once#1"),
+        (mistakes.fails_without_global, verdicts.FAILING, "after:write:StepDone visit#1"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
 def test_a_resume_that_goes_wrong_by_itself_is_not_blamed_on_damage(workflow, mistake, at, monkeypatch):
     """ "Please report it" would send the person away from the line that is to be mended."""
-    monkeypatch.setattr(exploring, "LEAST_SECONDS", 2.0)
-    monkeypatch.setattr(exploring, "damage", lambda *_, **__: "nothing that is needed is lost")
+    monkeypatch.setattr(scenarios, "LEAST_SECONDS", 2.0)
+    monkeypatch.setattr(scenarios, "damage", lambda *_, **__: "nothing that is needed is lost")
 
     assert [(mistake, workflow.name)] == found(workflow, at=f"{at}+flip")
 
@@ -152,27 +152,27 @@ def test_the_working_folder_is_copied_and_stays_as_it_is():
 @pytest.mark.parametrize(
     ("workflow", "mistake", "call"),
     [
-        (mistakes.effect_as_step, judging.STEP, "mail#1"),
-        (mistakes.effect_as_async_step, judging.STEP, "mail_async#1"),
-        (mistakes.check_denies, judging.CHECK, "charge#1"),
-        (mistakes.check_believes, judging.CHECK, "ship#1"),
-        (mistakes.check_looks_at_half, judging.CHECK, "book#1"),
-        (mistakes.retry_repeats, judging.RETRY, "post#1"),
-        (mistakes.undo_repeats, judging.UNDO, "reserve.undo#1"),
-        (mistakes.state_in_global, judging.STATE, "report#1"),
-        (mistakes.state_in_file, judging.STATE, "state_in_file"),  # what read#1 gave is kept: an effect followed it
-        (mistakes.call_skipped, judging.STATE, "read#1"),
-        (mistakes.result_of_another_type, judging.STATE, "result_of_another_type"),
-        (mistakes.pool_refused, judging.POOL, "notify"),
-        (mistakes.pool_unnoticed, judging.POOL, "notify"),
-        (mistakes.effect_in_body, judging.BODY, "effect_in_body"),
-        (mistakes.effect_reads_global, judging.STATE, "pay_as_whoever#1"),
-        (mistakes.retry_reads_global, judging.STATE, "put_as_whoever#1"),
-        (mistakes.one_call_too_many, judging.STATE, "spend#3"),
-        (mistakes.others_each_time, judging.STEP, "mail#1"),
-        (mistakes.retry_raises, judging.RETRY, "publish#1"),
-        (mistakes.undo_takes_too_much, judging.PARTIAL, "post_both#2"),
-        (mistakes.check_writes, judging.MEDDLING, "file_away#1"),
+        (mistakes.effect_as_step, verdicts.STEP, "mail#1"),
+        (mistakes.effect_as_async_step, verdicts.STEP, "mail_async#1"),
+        (mistakes.check_denies, verdicts.CHECK, "charge#1"),
+        (mistakes.check_believes, verdicts.CHECK, "ship#1"),
+        (mistakes.check_looks_at_half, verdicts.CHECK, "book#1"),
+        (mistakes.retry_repeats, verdicts.RETRY, "post#1"),
+        (mistakes.undo_repeats, verdicts.UNDO, "reserve.undo#1"),
+        (mistakes.state_in_global, verdicts.STATE, "report#1"),
+        (mistakes.state_in_file, verdicts.STATE, "state_in_file"),  # what read#1 gave is kept: an effect followed it
+        (mistakes.call_skipped, verdicts.STATE, "read#1"),
+        (mistakes.result_of_another_type, verdicts.STATE, "result_of_another_type"),
+        (mistakes.pool_refused, verdicts.POOL, "notify"),
+        (mistakes.pool_unnoticed, verdicts.POOL, "notify"),
+        (mistakes.effect_in_body, verdicts.BODY, "effect_in_body"),
+        (mistakes.effect_reads_global, verdicts.STATE, "pay_as_whoever#1"),
+        (mistakes.retry_reads_global, verdicts.STATE, "put_as_whoever#1"),
+        (mistakes.one_call_too_many, verdicts.STATE, "spend#3"),
+        (mistakes.others_each_time, verdicts.STEP, "mail#1"),
+        (mistakes.retry_raises, verdicts.RETRY, "publish#1"),
+        (mistakes.undo_takes_too_much, verdicts.PARTIAL, "post_both#2"),
+        (mistakes.check_writes, verdicts.MEDDLING, "file_away#1"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -227,7 +227,7 @@ def test_a_mistake_is_not_blamed_on_damage():
     with pytest.raises(NotHeld) as raised:
         crash_matrix(mistakes.retry_repeats, damage=True)
 
-    assert [judging.RETRY] == [finding.mistake for finding in raised.value.report.findings]
+    assert [verdicts.RETRY] == [finding.mistake for finding in raised.value.report.findings]
     assert "note: the store was not damaged: mend the above first" in str(raised.value)
 
 
@@ -236,13 +236,13 @@ def test_a_change_that_the_run_itself_made_and_took_for_drift_is_named():
     Path("watched.txt").write_text("as it was")
 
     at = "after:write:EffectDone rewrite#1"
-    assert [judging.DRIFT] == [mistake for mistake, _ in found(mistakes.own_change_is_drift, at=at)]
+    assert [verdicts.DRIFT] == [mistake for mistake, _ in found(mistakes.own_change_is_drift, at=at)]
 
 
 def test_every_damage_is_tried_whatever_the_first_one_shows(monkeypatch):
     """The first finding of a kind is not the last; and to say that nothing was damaged would be untrue."""
-    monkeypatch.setattr(exploring, "damage", lambda *_, **__: "nothing that is needed is lost")
-    monkeypatch.setattr(judging.Case, "judge", lambda _: judging.Verdict(judging.RESUMED))
+    monkeypatch.setattr(scenarios, "damage", lambda *_, **__: "nothing that is needed is lost")
+    monkeypatch.setattr(verdicts.Case, "judge", lambda _: verdicts.Verdict(verdicts.RESUMED))
 
     with pytest.raises(NotHeld) as raised:
         crash_matrix(mistakes.failure_ends_the_process, damage=True)
@@ -256,10 +256,10 @@ def test_every_damage_is_tried_whatever_the_first_one_shows(monkeypatch):
 
 def test_what_surefoot_itself_fails_with_is_ours_to_mend(monkeypatch):
     """A person cannot mend our lines: they are asked to report it, and not to look through their own."""
-    monkeypatch.setattr(exploring, "damage", lambda *_, **__: "something is lost")
+    monkeypatch.setattr(scenarios, "damage", lambda *_, **__: "something is lost")
     monkeypatch.setattr(Matcher, "takes", None)
 
-    assert [(judging.SILENT, "paying")] == found(mistakes.paying, 100, at="after:write:StepDone read#1+flip")
+    assert [(verdicts.SILENT, "paying")] == found(mistakes.paying, 100, at="after:write:StepDone read#1+flip")
 
 
 def test_a_failure_can_be_reproduced_from_its_line():
@@ -281,7 +281,7 @@ def test_a_failure_can_be_reproduced_from_its_line():
 
 def test_a_ledger_shows_what_no_file_shows():
     """Effects that leave the machine are noted by the test's own fakes."""
-    assert [(judging.RETRY, "sms#1")] == found(mistakes.text_twice, world=mistakes.ledger)
+    assert [(verdicts.RETRY, "sms#1")] == found(mistakes.text_twice, world=mistakes.ledger)
     assert [] == mistakes.ledger.lines
 
 
@@ -291,13 +291,13 @@ def test_a_world_is_a_folder_and_a_ledger(tmp_path):
     world.note("outside of any scenario")
 
     assert ["outside of any scenario"] == world.lines
-    assert [(judging.RETRY, "post#1")] == found(mistakes.retry_repeats, world=world)
+    assert [(verdicts.RETRY, "post#1")] == found(mistakes.retry_repeats, world=world)
 
 
 def test_a_function_of_the_users_own_says_what_must_be_equal():
     """Files that may differ are nobody's business then."""
     assert crash_matrix(mistakes.retry_repeats, world=lambda: "I did not look", at="after:call:post#1").held
-    assert [(judging.RETRY, "post#1")] == found(mistakes.retry_repeats, world=lambda: Path("wall.txt").read_text())
+    assert [(verdicts.RETRY, "post#1")] == found(mistakes.retry_repeats, world=lambda: Path("wall.txt").read_text())
 
 
 def test_a_world_that_outlives_every_process_is_put_back_before_each_scenario(tmp_path, monkeypatch):
@@ -306,7 +306,7 @@ def test_a_world_that_outlives_every_process_is_put_back_before_each_scenario(tm
     monkeypatch.setenv("DATABASE", str(database.path))
 
     assert crash_matrix(mistakes.upserting, world=database).held
-    assert [(judging.RETRY, "insert#1")] == found(mistakes.inserting, world=database)
+    assert [(verdicts.RETRY, "insert#1")] == found(mistakes.inserting, world=database)
 
 
 def test_a_database_in_the_folder_is_compared_by_its_rows():
@@ -382,7 +382,7 @@ def test_what_cannot_be_explored_is_said_plainly(workflow, options, words):
 )
 def test_what_was_never_killed_has_not_held(options, monkeypatch):
     """Whoever reads "everything held" must not have seen nothing at all."""
-    monkeypatch.setattr(watching, "die", lambda: None)
+    monkeypatch.setattr(probe, "die", lambda: None)
 
     with pytest.raises(UsageError, match=r"paying was not killed even once, so nothing is proven: .*after:"):
         crash_matrix(mistakes.paying, (100,), **options)
@@ -390,10 +390,10 @@ def test_what_was_never_killed_has_not_held(options, monkeypatch):
 
 def test_a_boundary_that_is_not_reached_is_not_counted_as_held(monkeypatch):
     """Of the others it is known that they held; of this one nothing is."""
-    scenario = exploring.Stage.scenario
+    scenario = scenarios.Stage.scenario
     missed = "after:call:pay#1"
     monkeypatch.setattr(
-        exploring.Stage, "scenario", lambda stage, at, how: scenario(stage, "nowhere" if at == missed else at, how)
+        scenarios.Stage, "scenario", lambda stage, at, how: scenario(stage, "nowhere" if at == missed else at, how)
     )
 
     report = crash_matrix(mistakes.paying, (100,))
@@ -432,7 +432,7 @@ def test_an_engine_that_forgets_what_is_recorded_is_caught(monkeypatch):
 
     monkeypatch.setattr(Session, "begin", forgetful)
 
-    assert (judging.AGAIN, "read#1") in found(mistakes.sound, ["ada"], at="after:write:StepDone read#1")
+    assert (verdicts.AGAIN, "read#1") in found(mistakes.sound, ["ada"], at="after:write:StepDone read#1")
 
 
 def test_an_engine_that_repeats_effects_in_doubt_is_caught(monkeypatch):
@@ -449,7 +449,7 @@ def test_an_engine_that_repeats_effects_in_doubt_is_caught(monkeypatch):
     monkeypatch.setattr(Session, "begin", reckless)
 
     blind = {"world": lambda: "nothing to see", "at": "after:call:send#1"}
-    assert [(judging.AGAIN, "send#1")] == found(mistakes.sound, ["ada"], **blind)
+    assert [(verdicts.AGAIN, "send#1")] == found(mistakes.sound, ["ada"], **blind)
 
 
 def test_a_kit_that_gets_no_store_says_why(monkeypatch):
@@ -458,7 +458,7 @@ def test_a_kit_that_gets_no_store_says_why(monkeypatch):
     def full(_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(exploring, "_make_store", full)
+    monkeypatch.setattr(scenarios, "_make_store", full)
 
     with pytest.raises(RuntimeError, match=r"(?s)no store could be made.*no space left on device"):
         crash_matrix(mistakes.paying, (100,))

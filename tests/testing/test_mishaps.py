@@ -17,7 +17,7 @@ from surefoot.core.command import Look
 from surefoot.core.programs import calls
 from surefoot.core.programs.landing import Landing
 from surefoot.engine import worldview
-from surefoot.testing import NotHeld, crash_matrix, exploring, judging, mishaps, watching
+from surefoot.testing import NotHeld, crash_matrix, mishaps, probe, scenarios, verdicts
 from surefoot.testing.acting import Eyes
 from surefoot.testing.children import in_child
 from surefoot.testing.survivor import Survivor
@@ -41,7 +41,7 @@ from tests.testing.test_crash_matrix import found
 )
 def test_an_effect_that_acts_and_says_that_it_did_not_is_found(workflow, call):
     """A saga leaves the charge behind, a retry charges again, a person is told that nothing happened."""
-    assert found(workflow) == [(judging.ACTING, call)]
+    assert found(workflow) == [(verdicts.ACTING, call)]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_program_that_outlives_its_process_is_waited_for_or_found(workflow, ca
         crash_matrix(workflow)
 
     (finding,) = raised.value.report.findings
-    assert (finding.mistake, finding.call) == (judging.LANDING, call)
+    assert (finding.mistake, finding.call) == (verdicts.LANDING, call)
     assert words in finding.what
     assert "mailed.txt has 2 lines instead of 1" in finding.what
 
@@ -148,9 +148,9 @@ def test_a_check_that_is_believed_in_time_is_not_blamed(workflow):
 
 def test_what_a_fake_notes_may_land_late():
     """A line of the ledger stands for something elsewhere, which goes on without us."""
-    assert found(mistakes.texts_at_once, world=mistakes.ledger) == [(judging.LANDING, "sms_at_once#1")]
+    assert found(mistakes.texts_at_once, world=mistakes.ledger) == [(verdicts.LANDING, "sms_at_once#1")]
     report = crash_matrix(mistakes.texts_in_a_while, world=mistakes.ledger)
-    assert {one.at: one.how for one in report.mishaps}["inside:call:sms_in_a_while#1 open+late"] == judging.FOUND
+    assert {one.at: one.how for one in report.mishaps}["inside:call:sms_in_a_while#1 open+late"] == verdicts.FOUND
 
 
 class Bank(BaseHTTPRequestHandler):
@@ -202,7 +202,7 @@ class BankWorld:
 
 def test_a_request_that_arrives_after_the_kill_is_waited_for_or_found(bank):
     """The other side works on it, whoever has died."""
-    assert found(mistakes.wires_at_once, world=bank) == [(judging.LANDING, "wire_at_once#1")]
+    assert found(mistakes.wires_at_once, world=bank) == [(verdicts.LANDING, "wire_at_once#1")]
     assert crash_matrix(mistakes.wires_in_a_while, world=bank).held
 
 
@@ -212,7 +212,7 @@ def test_two_requests_in_one_effect_are_not_proven_undone_by_the_second(bank):
         crash_matrix(mistakes.two_requests, world=bank)
 
     (finding,) = raised.value.report.findings
-    assert (finding.mistake, finding.call) == (judging.ACTING, "wire_and_read#1")
+    assert (finding.mistake, finding.call) == (verdicts.ACTING, "wire_and_read#1")
     assert "counts as proof (the request was not sent)" in finding.what
     assert finding.at == ["inside:call:wire_and_read#1 socket.connect~2+fails"]
     assert crash_matrix(mistakes.two_requests_and_says_so, world=bank).held
@@ -295,14 +295,14 @@ def test_a_call_that_is_alone_has_done_whatever_was_done():
 )
 def test_lines_that_do_not_bear_to_run_twice_in_one_process_are_named(workflow, monkeypatch):
     """A resumed run is rehearsed first. What its own lines remember from that is not there in the process before."""
-    monkeypatch.setattr(exploring, "LEAST_SECONDS", 3.0)
+    monkeypatch.setattr(scenarios, "LEAST_SECONDS", 3.0)
 
-    assert found(workflow) == [(judging.TWICE, workflow.name)]
+    assert found(workflow) == [(verdicts.TWICE, workflow.name)]
 
 
 def test_resumes_that_do_not_end_are_enough_wherever_that_comes_from(monkeypatch):
     """A lock that stays taken would be waited for at every boundary."""
-    monkeypatch.setattr(exploring, "LEAST_SECONDS", 3.0)
+    monkeypatch.setattr(scenarios, "LEAST_SECONDS", 3.0)
     with pytest.raises(NotHeld) as raised:
         crash_matrix(mistakes.keeps_its_turn)
 
@@ -331,7 +331,7 @@ def test_a_change_of_somebody_else_that_is_overwritten_is_found():
         crash_matrix(mistakes.accepts_what_it_overwrites)
 
     (finding,) = raised.value.report.findings
-    assert (finding.mistake, finding.call) == (judging.OVERWRITTEN, "rewrite_page#1")
+    assert (finding.mistake, finding.call) == (verdicts.OVERWRITTEN, "rewrite_page#1")
     assert "page.txt, edited by somebody else after QuestionAsked of approve#1, was overwritten" in finding.what
     assert "on_drift='accept' lets it be" in finding.what
     assert len(finding.at) == 2  # while it waits, and while the effect is in doubt
@@ -344,8 +344,8 @@ def test_a_change_that_stops_the_run_is_noticed():
 
     edited = {one.at: one.how for one in report.mishaps if one.at.endswith("+edited")}
     assert edited == {
-        "after:write:QuestionAsked approve#1+edited": judging.NOTICED,
-        "after:write:EffectIntended rewrite_page#1+edited": judging.NOTICED,
+        "after:write:QuestionAsked approve#1+edited": verdicts.NOTICED,
+        "after:write:EffectIntended rewrite_page#1+edited": verdicts.NOTICED,
     }
 
 
@@ -355,7 +355,7 @@ def test_a_change_after_the_question_is_asked_about_again():
     at = "after:write:QuestionAsked rewrite_page_if_allowed#1.approval+edited"
     (tried,) = crash_matrix(mistakes.asks_again_before_it_overwrites, at=at).mishaps
 
-    assert tried.how == judging.ASKED_AGAIN
+    assert tried.how == verdicts.ASKED_AGAIN
 
 
 @pytest.mark.usefixtures("page")
@@ -395,16 +395,16 @@ def test_an_engine_that_believes_a_check_at_once_is_caught(monkeypatch):
     monkeypatch.setattr(Landing, "looked", hasty)
 
     at = "inside:call:mail_by_bounded_program#1 subprocess.Popen+late"
-    assert found(mistakes.program_is_waited_for, at=at) == [(judging.LANDING, "mail_by_bounded_program#1")]
+    assert found(mistakes.program_is_waited_for, at=at) == [(verdicts.LANDING, "mail_by_bounded_program#1")]
 
 
 def test_an_engine_that_believes_a_broad_name_is_caught(monkeypatch):
     """A lost connection is known as unsure: `not_done=` of a class above it does not speak for it."""
     monkeypatch.setattr(calls, "proves_not_done", believed)
-    monkeypatch.setattr(watching, "proves_not_done", believed)
+    monkeypatch.setattr(probe, "proves_not_done", believed)
 
     at = "after:call:charge_whatever#1+lost"
-    assert found(mistakes.any_exception_is_proof, at=at) == [(judging.ACTING, "charge_whatever#1")]
+    assert found(mistakes.any_exception_is_proof, at=at) == [(verdicts.ACTING, "charge_whatever#1")]
 
 
 def believed(error, not_done, *, guarded=False):
@@ -417,4 +417,4 @@ def test_an_engine_that_accepts_what_it_should_stop_at_is_caught(monkeypatch):
     monkeypatch.setattr(worldview, "verdict", lambda *_: worldview.ACCEPT)
 
     at = "after:write:QuestionAsked approve#1+edited"
-    assert found(mistakes.stops_before_it_overwrites, at=at) == [(judging.OVERWRITTEN, "rewrite_page#1")]
+    assert found(mistakes.stops_before_it_overwrites, at=at) == [(verdicts.OVERWRITTEN, "rewrite_page#1")]

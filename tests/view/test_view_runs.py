@@ -10,11 +10,12 @@ from msgspec import Raw
 
 from surefoot import errors
 from surefoot.core import values
+from surefoot.core.cure import JSON, command
 from surefoot.core.entry import KINDS, CancelRequested, Due, Progressed, RunAdopted, RunCreated, Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.standing import Standing
 from surefoot.core.state import RunState
-from surefoot.view import listing, page, standing, timeline, trouble
+from surefoot.view import facts, listing, page, standing, timeline, trouble
 from surefoot.view.standing import Stands, Wait
 
 HOSTILE = "\x1b]0;owned\x07\u202e"
@@ -31,10 +32,7 @@ def run_state(status="running", *pasts, **fields):
 
 
 def past(address="charge#1", kind="effect", state=PastState.IN_DOUBT, **fields):
-    made = Past(address, kind, state, at=1_000_000)
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made
+    return Past(address, kind, state, **{"at": 1_000_000, **fields})
 
 
 # --- how it stands ---------------------------------------------------------------------------------------
@@ -67,7 +65,7 @@ def test_an_effect_whose_process_lives_but_which_raised_is_in_doubt():
 
 
 def test_a_run_whose_process_is_gone_says_what_helps():
-    seen = page.page(run_state("sleeping"), driven=False, now=0, where=" --store X")
+    seen = page.page(run_state("sleeping"), driven=False, now=0, where="X")
 
     assert seen.stands == standing.ABANDONED
     assert seen.cures[0].do == "surefoot runs resume r-1 --app MODULE --store X"
@@ -127,7 +125,7 @@ def failed(message="no"):
 )
 def test_a_failed_run_has_tried_again_what_failed_and_nothing_else(calls):
     """Whoever goes back further does things again, or is asked about them, for nothing."""
-    seen = page.page(run_state("failed", *calls, error=failed()), driven=False, now=0, where=" --store X")
+    seen = page.page(run_state("failed", *calls, error=failed()), driven=False, now=0, where="X")
 
     assert [cure.do for cure in seen.cures] == ["surefoot runs retry r-1 --failed --store X"]
 
@@ -348,19 +346,26 @@ def test_an_error_cannot_pose_as_two():
 
 def test_every_stop_is_told_with_its_cures():
     first = errors.InDoubt(
-        "run r, a#1: lost.", run_id="r", address="a#1", cures=(("happened?", "surefoot settle r a#1"),)
+        "run r, a#1: lost.",
+        run_id="r",
+        address="a#1",
+        cures=(command("settle", "r", "a#1", happened=JSON, when="happened?"),),
     )
     second = errors.InDoubt("run r, b#1: lost.", run_id="r", address="b#1")
     first.stops = (first, second)
 
     assert trouble.lines(first) == [
         "InDoubt: run r, a#1: lost.",
-        "  happened?   surefoot settle r a#1",
+        "  happened?   surefoot settle r 'a#1' --happened 'JSON'",
         "InDoubt: run r, b#1: lost.",
     ]
-    told = trouble.facts(first, exit_code=3)
+    told = facts.error(first, exit_code=3)
     assert (told["run"], told["address"], [stop["address"] for stop in told["stops"]]) == ("r", "a#1", ["a#1", "b#1"])
-    assert told["cures"] == [{"when": "happened?", "do": "surefoot settle r a#1"}]
+    line = "surefoot settle r 'a#1' --happened 'JSON'"
+    arguments = {"run": "r", "address": "a#1", "happened": {"ask": "JSON"}}
+    assert told["cures"] == [
+        {"when": "happened?", "do": line, "verb": "settle", "arguments": arguments, "command": line}
+    ]
 
 
 def test_a_failure_that_could_not_come_back_keeps_its_recorded_name():
@@ -376,4 +381,4 @@ def test_an_exception_whose_text_cannot_be_made_is_shown_all_the_same():
 
 
 def test_the_field_of_a_refused_value_is_told_to_programs():
-    assert trouble.facts(errors.ValueRejected("no", path="$.a[3]"))["path"] == "$.a[3]"
+    assert facts.error(errors.ValueRejected("no", path="$.a[3]"))["path"] == "$.a[3]"

@@ -10,10 +10,11 @@ import pytest
 
 import surefoot as sf
 from surefoot.core.entry import RunCreated
-from surefoot.engine import config, drive, journal, start
+from surefoot.engine import config, drive, journal, perform, start
+from surefoot.engine.ending import Suspended
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.session import Session
-from surefoot.engine.signals import Suspended
+from surefoot.engine.takeover import Ended, LeftToOthers, PassedBy, Takeover, taking_up
 from surefoot.store.contract import Serving, WorkerSeen
 from tests.working import ended, kinds, wait_until
 
@@ -121,11 +122,14 @@ def half_done(old: Definition) -> None:
     sf.send_event("r", "go", None)
 
 
-def take_up(definition: Definition, run: str = "r") -> None:
+def take_up(definition: Definition, run: str = "r") -> Takeover:
     runtime = config.runtime(create=False)
     found = journal.load(runtime.store, run)
     assert found is not None
-    start.carry_out(start.taking_up(runtime, definition.resume_plan(), run, found))
+    outcome = perform.run(taking_up(runtime, definition.resume_plan(), run, found))
+    if isinstance(outcome, Ended) and outcome.error is not None:
+        raise outcome.error
+    return outcome
 
 
 def other_worker(monkeypatch, **serving) -> None:
@@ -143,7 +147,7 @@ def taken_up_in_vain(monkeypatch, digest: str) -> None:
     found = journal.load(runtime.store, "r")
     assert found is not None
     dying = Session(runtime, *found)
-    drive.claim(dying, dying.claim())
+    drive.claim(dying)
     runtime.discharge(dying)
     monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
 
@@ -161,8 +165,7 @@ def test_run_that_the_code_here_cannot_go_on_with_is_left_to_workers_with_other_
         taken_up_in_vain(monkeypatch, "other")
     before = kinds("r")
 
-    with pytest.raises(start.LeftToOthers):
-        take_up(new)
+    assert isinstance(take_up(new), LeftToOthers)
 
     assert kinds("r") == before
     assert book.lines == ["mail"]
@@ -200,7 +203,7 @@ def test_run_that_may_have_been_handed_out_before_is_claimed_before_it_is_rehear
     half_done(old)
     monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
     if case != "just ready":
-        monkeypatch.setattr("surefoot.engine.start.HELD_SECONDS", 0.0)
+        monkeypatch.setattr("surefoot.engine.takeover.HELD_SECONDS", 0.0)
     if "other code" in case:
         other_worker(monkeypatch)
     seen = []
@@ -208,8 +211,11 @@ def test_run_that_may_have_been_handed_out_before_is_claimed_before_it_is_rehear
     def deadly() -> None:
         seen.append([entry.data.get("rehearses") for entry in sf.get_run("r").entries() if entry.kind == "RunAdopted"])
 
-    with pytest.raises(start.LeftToOthers if "other code" in case else sf.CodeChanged):
-        take_up(Definition(deadly, "rolled", 1))
+    if "other code" in case:
+        assert isinstance(take_up(Definition(deadly, "rolled", 1)), LeftToOthers)
+    else:
+        with pytest.raises(sf.CodeChanged):
+            take_up(Definition(deadly, "rolled", 1))
 
     assert seen[0] == ([None, True] if case == "ready for a while" else [None])
 
@@ -223,14 +229,12 @@ def test_run_that_was_claimed_to_be_rehearsed_is_handed_back_to_workers_with_oth
     other_worker(monkeypatch)
     before = kinds("r")
     with monkeypatch.context() as late:
-        late.setattr("surefoot.engine.start.HELD_SECONDS", 0.0)
+        late.setattr("surefoot.engine.takeover.HELD_SECONDS", 0.0)
         late.setattr("surefoot.engine.deploying.tries_first", lambda *_: False)
-        with pytest.raises(start.LeftToOthers):
-            take_up(new)
+        assert isinstance(take_up(new), LeftToOthers)
     assert kinds("r") == [*before, "RunAdopted", "RunReleased"]
 
-    with pytest.raises(start.LeftToOthers):
-        take_up(new)
+    assert isinstance(take_up(new), LeftToOthers)
 
     assert kinds("r") == [*before, "RunAdopted", "RunReleased"], "ready again just now: nobody touches it"
     assert sf.get_run("r").state().starts == 0
@@ -263,8 +267,7 @@ def test_run_that_nobody_took_up_within_ten_minutes_is_stopped(store, monkeypatc
     before = kinds("r")
     for moment in (1000.0, 1300.0, 1599.0):
         passed[0] = moment
-        with pytest.raises(start.LeftToOthers):
-            take_up(new)
+        assert isinstance(take_up(new), LeftToOthers)
     assert kinds("r") == before
 
     passed[0] = 1600.0
@@ -323,16 +326,13 @@ def test_word_of_a_person_is_heard_though_the_children_are_parked(store):
     created = start.created_entry(old.plan("r", (), {}), start.Options())
     journal.create(runtime.store, runtime.clock, "r", created)
     for definition, run in ((old, "r"), (kid.definition, "kid")):
-        with pytest.raises(Suspended):
-            take_up(definition, run)
+        assert isinstance(take_up(definition, run), Suspended)
     assert sf.get_run("kid").status == "sleeping"
-    with pytest.raises(start.PassedBy):
-        take_up(new)
+    assert isinstance(take_up(new), PassedBy)
     before = kinds("kid")
 
     sf.get_run("r").match("*", rerun=True)
-    with pytest.raises(Suspended):
-        take_up(new)
+    assert isinstance(take_up(new), Suspended)
 
     assert [f"new {n}" for n in range(12)] == asked[12:]
     assert kinds("kid") == before

@@ -14,8 +14,8 @@ import pytest
 import surefoot as sf
 import surefoot.aio
 from surefoot.core.entry import CancelRequested
-from surefoot.engine import config, journal, queues
-from surefoot.engine import worker as worker_module
+from surefoot.engine import config, journal
+from surefoot.engine.worker import queues, search
 from surefoot.store.contract import Append
 from tests.working import ended, kinds, wait_until
 
@@ -101,7 +101,7 @@ def short_sleep(seconds):
 
 def test_sleeping_run_goes_on_when_its_time_has_come(store, monkeypatch):
     """Not before, and only once; the worker may have been away meanwhile."""
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
     short_sleep.start("sleeper", 0.5)
     with sf.Worker():
         assert sf.get_run("sleeper").result(timeout=30) == "awake"
@@ -244,7 +244,7 @@ def test_worker_that_is_stopped_hands_its_runs_back(store, gate):
     thread.start()
     assert _entered.acquire(timeout=30)
     worker.stop()
-    wait_until(lambda: all(session.handed_back for session in worker.runtime.driven()))
+    wait_until(lambda: all(session.stops.handed_back for session in worker.runtime.driven()))
     gate.set()
     thread.join(30)
 
@@ -372,7 +372,7 @@ def mixed():
 
 
 def test_branch_that_sleeps_goes_on_while_another_waits_for_a_person(store, monkeypatch):
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
     run = mixed.start("mixed")
     with sf.Worker():
         wait_until(lambda: "TimerFired" in kinds("mixed"))
@@ -412,7 +412,7 @@ def beside_a_child():
 
 def test_timer_beside_a_child_is_not_put_off(store, monkeypatch):
     """The parent looks for its child every few minutes; its other branches have times of their own."""
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
     run = beside_a_child.start("beside-parent")
     with sf.Worker():
         wait_until(lambda: "StepDone" in kinds("beside-parent"))
@@ -471,7 +471,7 @@ def sending():
 
 def test_effect_in_doubt_is_tried_again_once_its_back_off_is_over(store, monkeypatch):
     """The worker lets go of the run meanwhile; the wait is on record and does not begin anew."""
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
     _sent.clear()
     run = sending.start("sending")
     with sf.Worker():
@@ -504,7 +504,7 @@ def looking():
 
 def test_back_off_after_a_check_is_on_record_and_not_cut_short(store, monkeypatch):
     """It did not happen, so it is tried again; not at once, whoever takes the run up meanwhile."""
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
     _looked_for.clear()
     looking.start("looking")
     with sf.Worker():
@@ -538,7 +538,7 @@ def seeking():
 
 def test_each_failure_counts_once_however_often_the_run_is_let_go_of(store, monkeypatch):
     """It is on record as doubtful, then as not happened, then as failed: that is one failure, not two."""
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
     _sought_in_vain.clear()
     seeking.start("seeking")
     with sf.Worker():
@@ -572,7 +572,7 @@ def renting():
 
 def test_cancelled_run_waits_out_the_back_off_of_its_undo(store, monkeypatch):
     """It lets go of the run meanwhile, like any other wait, and is not taken up at full speed."""
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
     _undone.clear()
     run = renting.start("renting")
     worker = sf.Worker()
@@ -668,7 +668,7 @@ def _refusing(error):
 
 def test_worker_that_has_seen_everything_looks_no_more_because_a_run_ended(store, gate, monkeypatch):
     """Two hundred runs that end would be two hundred searches, each as dear as several steps."""
-    monkeypatch.setattr(worker_module, "POLL_SECONDS", 600.0)
+    monkeypatch.setattr(search, "POLL_SECONDS", 600.0)
     monkeypatch.setattr(queues, "_declared", {})  # the end of a run may let in another of a queue with limits
     for n in range(4):
         holding.start(f"s{n}", n)
@@ -677,9 +677,9 @@ def test_worker_that_has_seen_everything_looks_no_more_because_a_run_ended(store
         monkeypatch.setattr(worker.runtime.store, "reserve", lambda wanted: looks.append(wanted) or reserve(wanted))
         for _ in range(4):
             assert _entered.acquire(timeout=30)
-        wait_until(lambda: not worker._more)
+        wait_until(lambda: not worker._server._more)
         doubling.start("last", 1).result(timeout=30)
-        wait_until(lambda: not worker._more)  # it may look once more for what came with the last one
+        wait_until(lambda: not worker._server._more)  # it may look once more for what came with the last one
         before = len(looks)
         gate.set()
         wait_until(ended("s0", "s1", "s2", "s3"))

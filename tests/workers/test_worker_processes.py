@@ -20,7 +20,7 @@ import os, time
 import surefoot as sf
 
 if lease := os.environ.get("LEASE"):
-    from surefoot.store.postgres.channel import Waits
+    from surefoot.store.channel import Waits
     from surefoot.store.postgres.store import PostgresStore
     PostgresStore.open.__func__.__kwdefaults__["waits"] = Waits(lease=float(lease))
 

@@ -116,6 +116,7 @@ def test_what_is_only_in_the_log_is_seen(db):
     assert witness.sql(URL, "SELECT max(a) FROM t").value() == [[5]]
 
 
+@pytest.mark.processes
 def test_looking_does_not_end_the_transaction_of_this_process(db):
     """The code and the witness use the same SQLite: it knows of both."""
     db.execute("BEGIN IMMEDIATE")
@@ -139,6 +140,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.processes
 def test_what_a_dead_process_left_half_written_is_rolled_back(db):
     """A run that watches the database it writes to has to survive its own death, and nobody else opens it meanwhile."""
     db.close()
@@ -162,6 +164,7 @@ def test_what_a_living_process_has_half_written_is_left_alone(db):
     assert witness.sql(URL, "SELECT count(*) FROM t").value() == [[104]]
 
 
+@pytest.mark.processes
 def test_where_nothing_can_be_rolled_back_the_command_is_told(db, monkeypatch):
     """Whoever is called at night should not have to know what a hot journal is."""
     db.close()

@@ -18,9 +18,9 @@ from surefoot import witness
 from surefoot.core.entry import ABSENT
 from surefoot.core.expectation import Unseen
 from surefoot.errors import UsageError
-from surefoot.store import sqlite_file
 from surefoot.store.anchor import _FILE_BYTES
 from surefoot.store.open import close_all, open_store
+from surefoot.store.sqlite import files as sqlite_file
 from surefoot.world import globbing, hashing, stores
 from surefoot.world.base import NotObservable, Pulse
 from surefoot.world.paths import as_written, file_part, shown, unshown
@@ -308,6 +308,7 @@ def others_can_lock(path):
     return subprocess.run([sys.executable, "-c", TRY_LOCK, path], capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("look", [lambda: witness.file("held"), lambda: witness.files("*")])
 def test_looking_drops_no_lock_of_this_process(look):
     """Closing any descriptor of a file drops the process's POSIX locks on it: SQLite's, or a sign of life."""

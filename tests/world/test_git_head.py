@@ -125,6 +125,7 @@ def test_no_repository_is_not_observable():
     assert "no git repository in nowhere" in why("nowhere")
 
 
+@pytest.mark.processes
 def test_real_git_agrees(tmp_path, monkeypatch):
     """Where git is installed, it is asked; the other tests are enough where it is not."""
     if shutil.which("git") is None:

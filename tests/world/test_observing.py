@@ -75,6 +75,7 @@ def test_abandoned_look_ends_at_its_next_sign():
     assert ended.wait(10)
 
 
+@pytest.mark.processes
 def test_process_ends_although_a_look_hangs():
     code = (
         "import threading; from surefoot import witness as w;"
@@ -290,6 +291,7 @@ def test_no_spec_whatsoever_raises(spec):
     assert found is None or found.spec == spec
 
 
+@pytest.mark.processes
 def test_looking_loads_nothing_that_is_not_needed():
     """`import surefoot` and watching files need neither a web client nor a database."""
     code = "from surefoot import witness; witness.file('a').fingerprint(); import sys; print(*sys.modules)"

@@ -11,7 +11,6 @@ from surefoot import witness
 from surefoot.core.entry import ABSENT
 from surefoot.core.expectation import Unseen
 from surefoot.errors import UsageError
-from surefoot.world import fetching
 from surefoot.world import web as world_web
 from surefoot.world.base import NotObservable, Pulse
 from surefoot.world.web import _NOWHERE, at_pointer
@@ -214,7 +213,7 @@ def test_password_in_the_words_of_a_failure_is_not_shown(monkeypatch):
     def fails(url, *_, **__):
         raise ValueError(f"cannot open {url.given} with hunter@2")
 
-    monkeypatch.setattr(fetching, "get", fails)
+    monkeypatch.setattr(world_web, "_get", fails)
     one = witness.http_json(f"http://u:{SECRET}@h/x", "")
 
     with pytest.raises(NotObservable) as caught:

@@ -10,10 +10,10 @@ from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.core.expectation import UNSEEN
 from surefoot.errors import UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.core.expectation import Drift
+    from surefoot.core.entry import Drift
     from surefoot.engine.handle import Run
 
 
@@ -75,18 +75,11 @@ def _require_code(run_id: str, unseen: list[Drift], witness: str | None, app: st
 
 
 def _report(settings: Settings, run: Run, accepted: list[Drift], who: str, note: str, app: str | None) -> None:
-    facts = [{"witness": one.witness, "part": one.part, "what": one.what, "expected": one.expected,
-              "found": one.actual} for one in accepted]  # fmt: skip
     if not settings.json:
         for line in (one.line() for one in accepted):
             output.say(text.visible(line))
     names = ", ".join(sorted({one.witness for one in accepted}))
     unwatched = any(one.what == UNSEEN for one in accepted)
     how = f"no longer watches {names}" if unwatched else f"takes {names} as found"
-    acting.report(
-        settings,
-        run,
-        {"run": run.id, "accepted": facts, "by": who, "note": note},
-        f"recorded: run {run.id} {how}, said by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run.id} {how}, said by {who}"
+    acting.report(settings, run, facts.acceptance(accepted), sentence, by=who, note=note, app=app)

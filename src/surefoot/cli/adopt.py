@@ -9,7 +9,7 @@ import click
 from surefoot.cli import asking, output
 from surefoot.cli.options import Settings, common
 from surefoot.errors import JournalRegressed, UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.adoption import Adoption
@@ -52,8 +52,7 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
     finally:
         store.close()
     if settings.json:
-        output.say_json({"expected": found.expected, "found": found.found, "fell_back": found.unfinished,
-                         "hopeless": found.hopeless, "checkpoints": kept})  # fmt: skip
+        output.say_json(facts.adoption(found, kept))
     else:
         output.say("adopted: the store can be used again.")
     return 0

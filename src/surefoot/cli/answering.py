@@ -10,7 +10,7 @@ from surefoot.cli import acting
 from surefoot.cli.options import Settings
 from surefoot.core.history import PastState
 from surefoot.errors import UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -43,13 +43,8 @@ def give(
     address, who = as_recorded(name) if name is not None else _the_only_one(run), by or whoami()
     run.answer(address, value, by=who, note=note, shown=shown)
     question = run.state().calls[address].question
-    acting.report(
-        settings,
-        run,
-        {"run": run_id, "question": address, "asked": question, "answer": value, "by": who, "note": note},
-        f"recorded: run {run_id}, {address} ({text.shorten(question, 100)}) {word} by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run_id}, {address} ({text.shorten(question, 100)}) {word} by {who}"
+    acting.report(settings, run, facts.answer(address, question, value), sentence, by=who, note=note, app=app)
 
 
 def _the_only_one(run: Run) -> str:

@@ -10,7 +10,7 @@ import click
 
 from surefoot.cli import output, progress
 from surefoot.cli.options import Settings, common
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.store.contract import Store
@@ -30,16 +30,14 @@ def backup(settings: Settings, path: str) -> None:
     its -anchor), and run surefoot adopt: surefoot notices by itself that the copy is older, and refuses it till then.
     """
     from surefoot.engine import config
-    from surefoot.store.backup import back_up
+    from surefoot.store.open import backend_of
 
     store = config.runtime(settings.store, create=False).store
     with progress.bar(settings) as show:
         watch = partial(show, "copying, then verifying")
-        made = back_up(store, path, verify=_wrong, now=datetime.now(UTC), watch=watch)
+        made = backend_of(store.url).back_up(store, path, verify=_wrong, now=datetime.now(UTC), watch=watch)
     if settings.json:
-        output.say_json(
-            {"path": made.path, "bytes": made.bytes, "records": made.records, "verified": True, "removed": made.removed}
-        )
+        output.say_json(facts.backup(made))
         return
     output.say(
         text.visible(f"{made.path}: {made.bytes / 1e6:,.1f} MB, up to record {made.records} of the store; verified")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import output, paint
 from surefoot.cli.options import Settings, common
 from surefoot.errors import Damaged, NotFound, Stopped, SurefootError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.store.probe import Finding
+    from surefoot.store.contract import Store
+    from surefoot.store.findings import Finding
 
 
 @click.command()
@@ -27,50 +28,40 @@ def doctor(settings: Settings) -> int:
     """
     from surefoot import __version__
     from surefoot.engine import config
-    from surefoot.store import probe
+    from surefoot.store.findings import BAD
     from surefoot.store.open import shown
 
     url = config.store_url(settings.store)
-    found = _in_memory() if url.startswith("memory:") else _examined(url)
+    found = _examined(url)
     if settings.json:
-        output.say_json({"surefoot": __version__, "store": shown(url), "findings": [_facts(one) for one in found]})
+        output.say_json(facts.health(__version__, shown(url), found))
     else:
         output.say(text.visible(f"surefoot {__version__}, store {shown(url)}"))
         rows = [(one.level, one.what, text.visible(_told(one))) for one in found]
         paint.draw(paint.console(), ("VERDICT", "ABOUT", "FOUND"), rows, flexible=())
-    return Damaged.exit_code if any(one.level == probe.BAD for one in found) else 0
-
-
-def _in_memory() -> list[Finding]:
-    from surefoot.store import probe
-
-    return list(probe.in_memory())
+    return Damaged.exit_code if any(one.level == BAD for one in found) else 0
 
 
 def _examined(url: str) -> list[Finding]:
     from surefoot.engine import config
-    from surefoot.store import probe
-    from surefoot.store.open import is_postgres
+    from surefoot.store.findings import BAD, OK, WARN, Finding
+    from surefoot.store.open import backend_of
 
-    path = "" if is_postgres(url) else probe.path_of(url)
-    found = probe.before_opening(path) if path else []
-    store: Any = None
-    try:
-        store = config.runtime(url, create=False).store
-        found.append(probe.Finding(probe.OK, "store", "opens, and ends where its anchor says"))
-    except NotFound as error:
-        found.append(probe.Finding(probe.WARN, "store", str(error), "start a run: it is made then"))
-    except SurefootError as error:
-        summary = error.summary if isinstance(error, Stopped) else str(error)
-        cures = "; ".join(f"{when} {do}" for when, do in getattr(error, "cures", ()))
-        found.append(probe.Finding(probe.BAD, "store", f"{type(error).__name__}: {summary}", cures))
-    more = probe.examine(path, store, now=time.time_ns() // 1000) if path else probe.in_postgres(store)
-    return [*found, *more]
+    backend = backend_of(url)
+    found = backend.before_opening(url)
+    store: Store | None = None
+    if backend.durable:
+        try:
+            store = config.runtime(url, create=False).store
+            found.append(Finding(OK, "store", "opens, and ends where its anchor says"))
+        except NotFound as error:
+            found.append(Finding(WARN, "store", str(error), "start a run: it is made then"))
+        except SurefootError as error:
+            summary = error.summary if isinstance(error, Stopped) else str(error)
+            cures = "; ".join(f"{when} {do}" for when, do in getattr(error, "cures", ()))
+            found.append(Finding(BAD, "store", f"{type(error).__name__}: {summary}", cures))
+    return [*found, *backend.examine(url, store, now=time.time_ns() // 1000)]
 
 
 def _told(one: Finding) -> str:
     return f"{one.said} -> {one.do}" if one.do else one.said
-
-
-def _facts(one: Finding) -> dict[str, str]:
-    return {"verdict": one.level, "what": one.what, "said": one.said, "do": one.do}

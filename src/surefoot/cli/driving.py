@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from surefoot.cli import failure, output
 from surefoot.cli.options import Settings
+from surefoot.core.cure import command
 from surefoot.errors import (
     Cancelled,
     Fenced,
@@ -28,7 +29,7 @@ from surefoot.errors import (
     ValueRejected,
 )
 from surefoot.view import text, trouble
-from surefoot.view.standing import Cure
+from surefoot.view.words import Help, command_text
 
 FAILED = 1
 
@@ -129,7 +130,7 @@ def _after_interrupt(settings: Settings, run_id: str, again: str) -> str:
     except NotFound:
         return f"stopped by you before anything was recorded: start it with: {again}"
     except SurefootError as error:
-        look = f"surefoot runs show {shlex.quote(run_id)}{acting.where(settings)}"
+        look = command_text(command("runs show", run_id), acting.where(settings))
         return f"stopped by you: run {run_id} could not be looked at ({error}); look again with: {look}"
     if driven:
         return f"stopped waiting: another process drives run {run_id} and goes on with it"
@@ -150,12 +151,12 @@ def _failed(settings: Settings, run_id: str, error: Exception) -> int:
     return FAILED
 
 
-def _what_helps(settings: Settings, run_id: str) -> tuple[Cure, ...]:
+def _what_helps(settings: Settings, run_id: str) -> tuple[Help, ...]:
     """Nothing, if it has not failed by its journal: who has waited in vain for another process raises as well."""
     from surefoot.cli import acting
 
     try:
-        return acting.after_failure(settings, run_id)
+        return acting.after_failure(settings, acting.open_run(settings, run_id))
     except SurefootError:
         return ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +11,7 @@ from surefoot.cli import output
 from surefoot.cli.flaws import DAMAGED, many
 from surefoot.cli.options import Settings, common
 from surefoot.errors import UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.exporting import Exported
@@ -49,7 +49,7 @@ def export(settings: Settings, run_id: str | None, path: str | None, damaged: bo
 
 def _report(settings: Settings, found: Exported, subject: str, *, complain: bool = True) -> int:
     if settings.json:
-        output.say_json(_facts(found))
+        output.say_json(facts.export(found))
     else:
         told = f"run {found.run}: {many(found.records, 'record')}, {many(found.parts, 'part')}"
         state = (
@@ -57,15 +57,3 @@ def _report(settings: Settings, found: Exported, subject: str, *, complain: bool
         )
         output.say(text.visible(f"{subject} {told}; {state}"))
     return DAMAGED if complain and not found.whole else 0
-
-
-def _facts(found: Exported) -> dict[str, Any]:
-    return {
-        "run": found.run,
-        "store": found.store,
-        "records": found.records,
-        "parts": found.parts,
-        "bytes": found.bytes,
-        "whole": found.whole,
-        "valid": found.valid,
-    }

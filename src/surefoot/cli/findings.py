@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from surefoot.view import text, trouble
+from surefoot.view import facts, text, trouble
 
 if TYPE_CHECKING:
     from surefoot.engine.preflight import Finding
@@ -31,7 +31,7 @@ def told(one: Finding) -> Told:
         lines = _about(one)
     elif one.verdict == "in doubt" or one.unclaimed or one.kept or one.again or one.filled_in:
         lines = _in_passing(one)
-    return Told(one.run, one.verdict, lines, _run_facts(one))
+    return Told(one.run, one.verdict, lines, facts.rehearsal(one))
 
 
 def hanging(run: str, seconds: float, where: str) -> Told:
@@ -114,30 +114,3 @@ def _where(error: BaseException) -> list[str]:
     from surefoot.errors import Stopped
 
     return [] if isinstance(error, Stopped) else failure.user_traceback(error)
-
-
-# --- for programs ----------------------------------------------------------------------------------
-
-
-def _run_facts(one: Finding) -> dict[str, Any]:
-    return {
-        "run": one.run,
-        "verdict": one.verdict,
-        "workflow": one.workflow,
-        "version": one.version or None,
-        "code_version": one.code_version or None,
-        "status": one.status,
-        "driven": one.driven,
-        "why": [_reason(error) for error in one.why],
-        "in_doubt": [_reason(stop) for stop in one.in_doubt],
-        "next": [{"kind": kind, "address": address} for kind, address in one.next],
-        "unclaimed": list(one.unclaimed),
-        "kept": [{"address": address, "why": why} for address, why in one.kept],
-        "again": list(one.again),
-        "filled_in": list(one.filled_in),
-    }
-
-
-def _reason(error: BaseException) -> dict[str, Any]:
-    found = trouble.facts(error)
-    return {name: found[name] for name in ("type", "message", "address", "cures", "facts") if name in found}

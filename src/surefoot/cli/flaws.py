@@ -1,11 +1,11 @@
-"""Damage in words and as facts, for every verb that comes across it."""
+"""Damage in words, for every verb that comes across it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surefoot.errors import Damaged
-from surefoot.view import text
+from surefoot.view import text, words
 
 if TYPE_CHECKING:
     from surefoot.engine.verifying import Flaw
@@ -19,23 +19,7 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}"
 
 
-def told(flaw: Flaw, place: str = "") -> str:
+def told(flaw: Flaw, store: str = "") -> str:
     """One line, with what to do now."""
-    cures = "; ".join(f"{when}: {_placed(do, place)}" for when, do in flaw.cures)
+    cures = "; ".join(f"{cure.when}: {words.told(cure, store)}" for cure in flaw.cures)
     return text.visible(f"damaged: {flaw}" + (f" [{cures}]" if cures else ""))
-
-
-def _placed(command: str, place: str) -> str:
-    return command + place if command.startswith(("surefoot repair", "surefoot verify")) else command
-
-
-def facts(flaw: Flaw) -> dict[str, Any]:
-    return {
-        "journal": flaw.journal,
-        "entry": flaw.entry or None,
-        "entries": flaw.entries if flaw.entries >= 0 else None,
-        "valid": flaw.valid,
-        "why": flaw.why,
-        "message": str(flaw),
-        "cures": [{"when": when, "do": do} for when, do in flaw.cures],
-    }

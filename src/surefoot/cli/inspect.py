@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import output, progress
 from surefoot.cli.flaws import DAMAGED
 from surefoot.cli.options import Settings, common
+from surefoot.core.cure import ADOPT, ANY_RUN, Ask, command
 from surefoot.errors import UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
+from surefoot.view.words import command_text
 
 if TYPE_CHECKING:
     from surefoot.store.inspection import AnchorSeen, JournalSeen, Seen, ShelvesSeen, StoreSeen
@@ -43,7 +44,7 @@ def inspect(settings: Settings, place: str | None) -> int:
     with progress.line(settings) as watch:
         seen = inspection.look(path, watch)
     if settings.json:
-        output.say_json(facts(seen))
+        output.say_json(facts.inspection(seen))
     else:
         for line in lines(seen):
             output.say(text.visible(line))
@@ -54,7 +55,7 @@ def _path(settings: Settings, place: str | None) -> str:
     """The file that is meant: a path, the file of a URL, or that of the store in force."""
     from surefoot.engine.config import store_url
     from surefoot.store.generation_files import folder_of
-    from surefoot.store.open import path_of
+    from surefoot.store.open import backend_of
 
     said = place or store_url(settings.store)
     found = URL.match(said)
@@ -62,26 +63,22 @@ def _path(settings: Settings, place: str | None) -> str:
         raise UsageError("no file has such a name.")
     if found is None or (os.path.lexists(said) and place is not None):
         return said
-    return folder_of(said) if found[1].lower() == "file" else path_of(said)
+    return folder_of(said) if found[1].lower() == "file" else backend_of(said).file(said)
 
 
 def _let_go() -> None:
     """Plain bytes may be copied only where this process does not have the store open: its locks would be lost."""
-    from surefoot.store import sqlite_file
     from surefoot.store.open import close_all
 
-    if sqlite_file._open_connections:
-        close_all()
+    close_all()
 
 
 def _export(settings: Settings, path: str) -> int:
-    from msgspec import structs
-
     from surefoot.engine.exporting import check_file
 
     found = check_file(path)
     if settings.json:
-        output.say_json({"kind": "export", "path": path, "sound": found.whole, **structs.asdict(found)})
+        output.say_json(facts.inspected_export(path, found))
     else:
         state = "whole" if found.whole else f"damaged when it was exported: {found.valid} records hold"
         output.say(text.visible(f"{path}: run {found.run}, exported, {found.records} records, {state}"))
@@ -160,29 +157,29 @@ def _verdict(seen: StoreSeen) -> Iterator[str]:
     yield f"damaged: {len(bad)} of {len(seen.journals)} journals"
     yield "  a backup?   put it back, together with its -wal file"
     if seen.anchor.why:
-        yield f"  gone?       surefoot adopt --reason TEXT{_where(seen.path)}"
+        yield f"  gone?       {command_text(ADOPT, _url(seen.path))}"
     if checkpoints(bad):
         yield "  checkpoint? load() falls back to the newest generation that is whole, and says so"
     if (run := _to_repair(seen, bad)) is not None:
-        yield f"  go on?      surefoot repair {run}{_where(seen.path)}"
+        yield f"  go on?      {command_text(command('repair', run), _url(seen.path))}"
 
 
-def _to_repair(seen: StoreSeen, bad: list[str]) -> str | None:
+def _to_repair(seen: StoreSeen, bad: list[str]) -> str | Ask | None:
     """What to name to `surefoot repair`, which takes runs only: the first that is bad, or any where the file itself is."""
     from surefoot.store.rules import is_run
 
     if any(fault.startswith("page 1,") for fault in seen.faults):
         return None  # Without it nothing can be built anew.
     if (run := next(filter(is_run, bad), None)) is not None:
-        return shlex.quote(run)
+        return run
     only_other_journals = bad and not (seen.faults or seen.pages or seen.unread or seen.misfits)
-    return None if only_other_journals else "ID"
+    return None if only_other_journals else ANY_RUN
 
 
-def _where(path: str) -> str:
+def _url(path: str) -> str:
     from urllib.parse import quote
 
-    return f" --store {shlex.quote('sqlite:///' + quote(path))}"
+    return f"sqlite:///{quote(path)}"
 
 
 def _shelves(seen: ShelvesSeen) -> Iterator[str]:
@@ -207,15 +204,3 @@ def _some(title: str, told: list[str]) -> Iterator[str]:
     yield from (f"  {title:<12} {line}" for line in told[:MOST_LINES])
     if len(told) > MOST_LINES:
         yield f"  {title:<12} … and {len(told) - MOST_LINES} more"
-
-
-# --- for programs --------------------------------------------------------------------------------------
-
-
-def facts(seen: Seen) -> dict[str, Any]:
-    import msgspec
-
-    from surefoot.store.inspection import AnchorSeen, StoreSeen
-
-    kind = "store" if isinstance(seen, StoreSeen) else "anchor" if isinstance(seen, AnchorSeen) else "checkpoints"
-    return {"kind": kind, "sound": seen.sound, **msgspec.to_builtins(seen)}

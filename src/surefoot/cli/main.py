@@ -94,10 +94,9 @@ def _name_store(settings: Settings, error: SurefootError) -> None:
     """The commands that help go to the store that this one looked in."""
     if isinstance(error, Stopped) and not error.store:
         from surefoot.engine.config import store_url
-        from surefoot.engine.pasting import name_store
         from surefoot.store.open import shown
 
-        name_store(error, shown(store_url(settings.store)))
+        error.name_store(shown(store_url(settings.store)))
 
 
 def _usage(error: click.ClickException) -> str:

@@ -9,6 +9,7 @@ import click
 from surefoot.cli import acting, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.errors import UsageError
+from surefoot.view import facts
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -61,12 +62,12 @@ def match(
     if run_id is not None:
         run = acting.open_run(settings, run_id)
         run.match(address, **said)  # type: ignore[arg-type]
-        facts = {"run": run_id, "address": address, "how": how, "by": who, "note": note}
-        acting.report(settings, run, facts, f"recorded: run {run_id}, {address} {how}, said by {who}", app=app)
+        sentence = f"recorded: run {run_id}, {address} {how}, said by {who}"
+        acting.report(settings, run, facts.match(address, how), sentence, by=who, note=note, app=app)
         return
     matched = _match_all(_standing(settings, workflow or ""), workflow or "", address, said)
     if settings.json:
-        output.say_json({"matched": matched, "address": address, "how": how, "by": who, "note": note})
+        output.say_json(facts.matches(matched, address, how, by=who, note=note))
     else:
         output.say(f"recorded for {len(matched)} run{'' if len(matched) == 1 else 's'}: {address} {how}, said by {who}")
         for one in matched:
@@ -78,8 +79,10 @@ def _standing(settings: Settings, workflow: str) -> list[Run]:
     from surefoot.engine.handle import runs
 
     found: list[Run] = []
-    while page := runs(status="stopped", workflow=workflow, limit=500, offset=len(found), store=settings.store):
+    before = ""
+    while page := runs(status="stopped", workflow=workflow, limit=500, before=before, store=settings.store):
         found += page
+        before = page[-1].id
     return [run for run in found if any(stop.reason == "CodeChanged" for stop in run.state().stops)]
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import IO
 
 from surefoot.cli.options import Settings
-from surefoot.view import text, trouble
-from surefoot.view.standing import Cure
+from surefoot.view import facts, text, trouble
+from surefoot.view.facts import Facts
+from surefoot.view.words import Help
 
 
 def never_fail_on_characters() -> None:
@@ -34,7 +35,8 @@ def tell(*lines: str) -> None:
         _write(sys.stderr, line)
 
 
-def say_json(value: Any, *, indent: int | None = 2) -> None:
+def say_json(value: Facts, *, indent: int | None = 2) -> None:
+    """An object for programs, as `view/facts.py` makes them. A verb has none of its own."""
     say(_fit(text.to_json(value, indent=indent)))
 
 
@@ -45,11 +47,11 @@ def say_raw_json(raw: bytes) -> None:
 
 def complain(
     settings: Settings, error: BaseException, *, exit_code: int, run: str = "", more: Iterable[str] = (),
-    cures: Iterable[Cure] = (),
+    cures: Iterable[Help] = (),
 ) -> int:  # fmt: skip
     """Show an error; the exit code to end with."""
     if settings.json:
-        say_json({"error": trouble.facts(error, run=run, exit_code=exit_code, cures=cures)})
+        say_json(facts.failure(facts.error(error, run=run, exit_code=exit_code, cures=cures)))
     else:
         tell(*trouble.lines(error))
     tell(*more)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import output, progress
 from surefoot.cli.options import Settings, common
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.cli.findings import Told
     from surefoot.cli.rehearsing import Refused, Rehearsed
 
 STRANDED_EXIT, DAMAGED_EXIT = 3, 4
-VERDICTS = ("damaged", "stranded", "perhaps stranded", "in doubt", "waits", "goes on")
-"""As the engine calls them, the most pressing first."""
 WORTH_A_BAR = 20
 """Fewer runs than this are rehearsed before a bar could be read."""
 
@@ -57,10 +55,10 @@ def preflight(settings: Settings, apps: tuple[str, ...], strict: bool) -> int:
             found = rehearsing.rehearse(settings, apps, lambda done, of: _show(show, done, of))
     except rehearsing.Refused as refused:
         return _refuse(settings, refused)
-    found.runs.sort(key=lambda one: VERDICTS.index(one.verdict))
+    found.runs.sort(key=lambda one: facts.VERDICTS.index(one.verdict))
     code = exit_code(found.runs, strict=strict)
     if settings.json:
-        output.say_json(facts(apps, found, code))
+        output.say_json(facts.preflight(apps, found.store, [one.facts for one in found.runs], exit_code=code))
     else:
         for line in lines(apps, found):
             output.say(line)
@@ -74,7 +72,7 @@ def _show(show: Callable[[str, int, int], None], done: int, of: int) -> None:
 
 def _refuse(settings: Settings, refused: Refused) -> int:
     if settings.json:
-        output.say_json({"error": refused.facts})
+        output.say_json(facts.failure(refused.facts))
     else:
         output.tell(*refused.lines)
     return refused.exit_code
@@ -114,17 +112,3 @@ def summary(apps: tuple[str, ...], found: Rehearsed) -> str:
         if counts[verdict]
     ]
     return f"{len(found.runs)} unfinished run{'s' if len(found.runs) > 1 else ''} in {found.store}: {', '.join(parts)}."
-
-
-# --- for programs ----------------------------------------------------------------------------------
-
-
-def facts(apps: tuple[str, ...], found: Rehearsed, code: int) -> dict[str, Any]:
-    counts = Counter(one.verdict for one in found.runs)
-    return {
-        "app": list(apps),
-        "store": found.store,
-        "exit_code": code,
-        "counts": {verdict: counts[verdict] for verdict in VERDICTS},
-        "runs": [one.facts for one in found.runs],
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ from surefoot.cli.options import Settings, common, operator
 from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED
 from surefoot.core.timer import seconds
 from surefoot.errors import UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.pruning import Candidate, Refusal, Swept
@@ -53,7 +53,7 @@ def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by
             swept = pruning.sweep(store, watch=watch)
         damaged = damaged or bool(swept.flaws)
     if settings.json:
-        output.say_json(_facts(going, left, swept))
+        output.say_json(facts.pruning(going, left, swept, acting.where(settings)))
     else:
         _tell(settings, going, left, swept)
     return flaws.DAMAGED if damaged else 0
@@ -88,26 +88,3 @@ def _tell(settings: Settings, going: list[Candidate], left: list[Refusal], swept
         output.tell(f"no parts were deleted: {swept.why}")
     for flaw in swept.flaws:
         output.tell(flaws.told(flaw, acting.where(settings)))
-
-
-def _facts(going: list[Candidate], left: list[Refusal], swept: Swept | None) -> dict[str, Any]:
-    return {
-        "done": swept is not None,
-        "pruned" if swept is not None else "would_prune": [_candidate(one) for one in going],
-        "left": [{"run": one.run, "why": one.why} for one in left],
-        "parts_deleted": 0 if swept is None else swept.deleted,
-        "parts_kept_because": "" if swept is None else swept.why,
-        "damaged": [] if swept is None else [flaws.facts(flaw) for flaw in swept.flaws],
-    }
-
-
-def _candidate(one: Candidate) -> dict[str, Any]:
-    return {
-        "run": one.run,
-        "workflow": one.workflow,
-        "status": one.status,
-        "entries": one.entries,
-        "created": text.moment(one.created),
-        "ended": text.moment(one.ended),
-        "labels": one.labels,
-    }

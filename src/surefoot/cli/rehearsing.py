@@ -24,7 +24,9 @@ from msgspec.structs import asdict
 from surefoot.cli import findings
 from surefoot.cli.findings import Told
 from surefoot.cli.options import Settings
-from surefoot.errors import SurefootError
+from surefoot.errors import SurefootError, UsageError
+from surefoot.view import facts, trouble
+from surefoot.view.facts import Facts
 
 HANGS_SECONDS: Final = 60.0
 """A run that is rehearsed for longer is given up, and with it the process that rehearses it."""
@@ -35,7 +37,7 @@ TELLS_SECONDS: Final = 10.0
 class Refused(Exception):
     """There is nothing to rehearse: the code cannot be imported, the store not opened."""
 
-    def __init__(self, lines: list[str], facts: dict[str, Any], exit_code: int) -> None:
+    def __init__(self, lines: list[str], facts: Facts, exit_code: int) -> None:
         super().__init__(*lines)
         self.lines, self.facts, self.exit_code = lines, facts, exit_code
 
@@ -124,7 +126,7 @@ class _Child:
             told = (
                 f"the process that imports the code ended with exit code {self._process.wait()} before it could begin."
             )
-            raise Refused([told], {"type": "UsageError", "message": told}, 2)
+            raise Refused([told], facts.error(UsageError(told), exit_code=UsageError.exit_code), UsageError.exit_code)
         if "refused" in said:
             raise Refused(said["refused"], said["facts"], said["exit_code"])
         answer.store = said["store"]
@@ -182,8 +184,6 @@ def _end_with(parent: IO[bytes]) -> None:
 
 def main() -> None:
     """In the child: nobody but us writes to the pipe."""
-    from surefoot.view import trouble
-
     asked = os.fdopen(os.dup(0), "rb")
     say = _answers(os.fdopen(os.dup(1), "w"))
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -194,7 +194,13 @@ def main() -> None:
     try:
         _serve(say, request)
     except SurefootError as error:
-        say({"refused": trouble.lines(error), "facts": trouble.facts(error), "exit_code": error.exit_code})
+        say(
+            {
+                "refused": trouble.lines(error),
+                "facts": facts.error(error, exit_code=error.exit_code),
+                "exit_code": error.exit_code,
+            }
+        )
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # Threads that user code has left behind wait for nobody.

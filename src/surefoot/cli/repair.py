@@ -10,7 +10,7 @@ import click
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, common, operator
 from surefoot.errors import JournalCorrupt, NotFound
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.fallback import Damage
@@ -62,7 +62,7 @@ def _given_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, b
         return asking.DECLINED
     fallback.give_up(runtime.store, runtime.clock, run_id, by=by, note=note)
     if settings.json:
-        output.say_json({"run": run_id, "given_up": True})
+        output.say_json(facts.giving_up(run_id))
     else:
         output.say(text.visible(f"given up: run {run_id}."))
     return 0
@@ -71,7 +71,7 @@ def _given_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, b
 def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: bool) -> Runtime | None:
     """The store, built anew if its pages are damaged. None: the person does not want that."""
     from surefoot.engine import config, fallback
-    from surefoot.store.open import close_all, path_of
+    from surefoot.store.open import backend_of, close_all
 
     try:
         runtime = config.runtime(settings.store, create=False)
@@ -86,7 +86,9 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
         if not asking.agreed("build it anew?", yes=yes):
             return None
         close_all()
-        done = fallback.rebuild(path_of(config.store_url(settings.store)), accept_incomplete=accept_loss)
+        url = config.store_url(settings.store)
+        backend = backend_of(url)
+        done = backend.rebuild(backend.file(url), accept_incomplete=accept_loss)
         config.loud(done, kind="rebuilt")
         runtime = config.runtime(settings.store, create=False)
         fallback.renew_rows(runtime.store)
@@ -96,7 +98,6 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
 def _structure(runtime: Runtime, run_id: str) -> str:
     """What is wrong with the pages of the database, whoever's they are."""
     from surefoot.engine import fallback
-    from surefoot.store import probe
 
     with suppress(NotFound):
         try:
@@ -104,28 +105,15 @@ def _structure(runtime: Runtime, run_id: str) -> str:
         except JournalCorrupt as error:
             if error.facts.get("structure"):
                 return error.summary
-    return "; ".join(probe.structure(runtime.store)[:3])
+    return "; ".join(runtime.store.flaws()[:3])
 
 
 def _told(settings: Settings, run_id: str, damage: Damage | None) -> int:
     if settings.json:
-        output.say_json({"run": run_id, "repaired": damage is not None, **_facts(damage)})
+        output.say_json(facts.repair(run_id, damage))
     elif damage is None:
         output.say(text.visible(f"run {run_id} is sound: nothing to repair."))
     else:
         output.say(text.visible(f"repaired: run {run_id} goes on after entry {damage.keep}."))
         output.say(text.visible(f"go on with: {acting.resume_command(settings, run_id)}"))
     return 0
-
-
-def _facts(damage: Damage | None) -> dict[str, object]:
-    if damage is None:
-        return {}
-    return {
-        "after": damage.keep,
-        "quarantined": damage.quarantined,
-        "lost": None if damage.lost < 0 else damage.lost,
-        "in_doubt": list(damage.in_doubt),
-        "proven": damage.proven,
-        "why": damage.why,
-    }

@@ -9,7 +9,7 @@ import click
 from surefoot.cli import asking, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.errors import Stopped, UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -63,14 +63,9 @@ def settle(
             return asking.DECLINED
         run.settle(address, happened=value, by=who, note=note)
     said = "happened" if happened is not None else "did not happen, and fails" if failed else "did not happen"
-    facts = {"run": run_id, "address": address, "happened": happened is not None, "by": who, "note": note}
-    acting.report(
-        settings,
-        run,
-        {**facts, "failed": True} if failed else facts,
-        f"recorded: run {run_id}, {address} {said}, said by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run_id}, {address} {said}, said by {who}"
+    what = facts.settlement(address, happened=happened is not None, failed=failed)
+    acting.report(settings, run, what, sentence, by=who, note=note, app=app)
     return 0
 
 

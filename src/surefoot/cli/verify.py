@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import acting, flaws, output, progress
 from surefoot.cli.flaws import many
 from surefoot.cli.options import Settings, common
+from surefoot.view import facts
 
 if TYPE_CHECKING:
     from surefoot.engine.verifying import Verdict
@@ -25,20 +26,22 @@ def verify(settings: Settings, run_id: str | None) -> int:
 
     One line for each run that is damaged: which entry, why, and what is safe. Exit code: 0 whole, 4 damaged.
     """
-    from surefoot.engine import config, start
+    from surefoot.engine import config
+    from surefoot.engine.outcome import not_found
+    from surefoot.engine.plan import check_id
     from surefoot.engine.verifying import verify_store
 
     store = config.runtime(settings.store, create=False).store
     if run_id is not None:
-        start.check_id(run_id)
+        check_id(run_id)
         if run_id not in store.names():
-            raise start.not_found(run_id, store.url)
+            raise not_found(run_id, store.url)
     started = time.perf_counter()
     with progress.journals(settings, "verifying") as watch:
         verdict = verify_store(store, None if run_id is None else [run_id], watch=watch)
     seconds = time.perf_counter() - started
     if settings.json:
-        output.say_json(facts(verdict))
+        output.say_json(facts.verdict(verdict, acting.where(settings)))
     else:
         for line in lines(verdict, acting.where(settings)):
             output.say(line)
@@ -46,9 +49,9 @@ def verify(settings: Settings, run_id: str | None) -> int:
     return flaws.DAMAGED if verdict.flaws else 0
 
 
-def lines(verdict: Verdict, place: str = "") -> Iterator[str]:
+def lines(verdict: Verdict, store: str = "") -> Iterator[str]:
     for flaw in verdict.flaws:
-        yield flaws.told(flaw, place)
+        yield flaws.told(flaw, store)
     others = verdict.journals - verdict.runs
     totals = [many(verdict.runs, "run")]
     totals += [many(others, "other journal")] * bool(others)
@@ -56,17 +59,3 @@ def lines(verdict: Verdict, place: str = "") -> Iterator[str]:
     totals += [f"{many(verdict.quarantined, 'entry')} in quarantine"] * bool(verdict.quarantined)
     totals += [f"{many(verdict.unneeded, 'part')} that nobody needs"] * bool(verdict.unneeded)
     yield f"{'whole' if not verdict.flaws else f'{len(verdict.flaws)} damaged'}: {', '.join(totals)}"
-
-
-def facts(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "whole": not verdict.flaws,
-        "runs": verdict.runs,
-        "journals": verdict.journals,
-        "entries": verdict.entries,
-        "bytes": verdict.bytes,
-        "parts": verdict.parts,
-        "unneeded_parts": verdict.unneeded,
-        "quarantined": verdict.quarantined,
-        "damaged": [flaws.facts(flaw) for flaw in verdict.flaws],
-    }

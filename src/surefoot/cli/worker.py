@@ -21,10 +21,10 @@ import click
 from surefoot.cli import output
 from surefoot.cli.options import Settings, common
 from surefoot.errors import SurefootError, UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.worker import Worker
+    from surefoot.engine.worker.worker import Worker
 
 CUT_OFF = 1
 """Not everything in flight came to its end."""
@@ -85,7 +85,7 @@ def worker(
 def _worker(settings: Settings, app: str, concurrency: int, queues: tuple[str, ...], grace: str) -> Worker:
     from surefoot.cli import code
     from surefoot.engine.registry import registry
-    from surefoot.engine.worker import Worker
+    from surefoot.engine.worker.worker import Worker
 
     if ":" in app:
         raise UsageError(f"{app!r}: a worker drives all workflows of a module. Write {app.partition(':')[0]}.")
@@ -193,7 +193,7 @@ def _report(settings: Settings, working: Worker, unfinished: tuple[str, ...], fa
     if failure is not None:
         return output.complain(settings, failure, exit_code=failure.exit_code)
     if settings.json:
-        output.say_json({"store": working.runtime.store.url, "ended": ended, "unfinished": list(unfinished)})
+        output.say_json(facts.worker(working.runtime.store.url, ended=ended, unfinished=unfinished))
     return CUT_OFF if unfinished else 0
 
 

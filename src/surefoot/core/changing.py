@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 from surefoot.core import values
+from surefoot.core.cure import Advice, Cure, Cures, Edit, command
 from surefoot.core.differing import changes, hints
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, changed, cures, perhaps_plain, taken_out
+from surefoot.core.history import Past, changed, cures, names_of, perhaps_plain, run_again, settling, shown, taken_out
 from surefoot.core.matching import CHILD, Asked, is_child, split
 from surefoot.core.reopening import Undone
 from surefoot.errors import UsageError
 
-MOST_NAMES = 5
-
-
-def names_of(pasts: Sequence[Past]) -> str:
-    shown = ", ".join(past.address for past in pasts[:MOST_NAMES])
-    return shown + (f" and {len(pasts) - MOST_NAMES} more" if len(pasts) > MOST_NAMES else "")
+_MOST_UNDONE = 5
 
 
 def new_effect(
@@ -53,28 +48,24 @@ def new_effect(
     return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))
 
 
-def _cures_of_new(
-    run: str, asked: Asked, blocked: list[Past], alike: int, in_use: frozenset[str]
-) -> tuple[tuple[str, str], ...]:
-    quoted, address = shlex.quote(run), shlex.quote(asked.address)
+def _cures_of_new(run: str, asked: Asked, blocked: list[Past], alike: int, in_use: frozenset[str]) -> Cures:
     path, old, _ = split(blocked[0].address)
-    told: list[tuple[str, str]] = []
+    told: list[Cure] = []
     is_run, was_run = asked.name == CHILD, old == CHILD
     if old != asked.name and not (is_run or was_run):
-        told.append(("the same, renamed?", f'@sf.effect(was="{old}") on {asked.name}'))
+        told.append(Edit("the same, renamed?", f'@sf.effect(was="{old}")', f"on {asked.name}"))
     if path != asked.path and (declared := _moved(path, asked.path)):
-        told.append(("the same, moved?", declared))
+        told.append(Edit("the same, moved?", declared))
     if is_run is was_run:
-        this_one = f"surefoot match {quoted} {address} --is {shlex.quote(blocked[0].address)}"
-        told.append(("the same, this run only?", this_one))
+        told.append(command("match", run, asked.address, is_=blocked[0].address, when="the same, this run only?"))
     as_new = "" if is_run else f"@sf.effect(was=None) on {asked.name}, or "
-    told.append(("new?", as_new + 'keep the old way for this run: if sf.patched("…"): … else: …'))
-    told.append(("new, this run only?", f"surefoot match {quoted} {address} --new"))
+    told.append(Advice("new?", as_new + 'keep the old way for this run: if sf.patched("…"): … else: …'))
+    told.append(command("match", run, asked.address, new=True, when="new, this run only?"))
     told += taken_out(run, blocked[alike:])
     gone = next((name for past in blocked[alike:] if (name := split(past.address)[1]) not in in_use), "")
     if gone and gone != CHILD:
-        told.append(("gone for good?", f'sf.removed("{gone}") in the module'))
-    told.append(("neither?", f"put the old code back and run {quoted} again"))
+        told.append(Edit("gone for good?", f'sf.removed("{gone}")', "in the module"))
+    told.append(run_again("neither?", "put the old code back", run))
     return tuple(told)
 
 
@@ -84,8 +75,8 @@ def taken_for_done(run: str, asked: Asked | None, found: list[Undone], *, gone: 
     `gone`: effects among them that have no undo in the code any more.
     """
     found = sorted(found, key=lambda one: one.effect.first)
-    told = [_undone(one) for one in found[:MOST_NAMES]]
-    told += [f"{len(found) - MOST_NAMES} more were undone"] if len(found) > MOST_NAMES else []
+    told = [_undone(one) for one in found[:_MOST_UNDONE]]
+    told += [f"{len(found) - _MOST_UNDONE} more were undone"] if len(found) > _MOST_UNDONE else []
     as_if = "as if it stood" if len(found) == 1 else "as if they stood"
     goes_on = f"and the code goes on {as_if}" if not gone else f"and the code has no undo of {', '.join(gone)} any more"
     where = f", {asked.address}" if asked is not None else ""
@@ -104,21 +95,17 @@ def _undone(one: Undone) -> str:
     return f"{one.effect.address} may have been undone ({one.undo.address} is in doubt)"
 
 
-def _cures_of_undone(
-    run: str, asked: Asked | None, found: list[Undone], gone: Sequence[str]
-) -> tuple[tuple[str, str], ...]:
-    quoted, first = shlex.quote(run), shlex.quote(found[0].effect.address)
-    told = [("by mistake?", f"put the undo of {name} back, and run {quoted} again") for name in gone]
+def _cures_of_undone(run: str, asked: Asked | None, found: list[Undone], gone: Sequence[str]) -> Cures:
+    told = [run_again("by mistake?", f"put the undo of {name} back,", run) for name in gone]
     for one in found:
         if one.undo.state.value != "done":
-            settle = f"surefoot settle {quoted} {shlex.quote(one.undo.address)} --not-happened"
-            told.append((f"{one.effect.address} was not undone?", settle))
-    told.append(("old code:", f"put it back and run {quoted} again"))
+            when = f"{one.effect.address} was not undone?"
+            told.append(command("settle", run, one.undo.address, not_happened=True, when=when))
+    told.append(run_again("old code:", "put it back", run))
     if asked is not None and asked.name != CHILD and not gone:
-        new = f"surefoot match {quoted} {shlex.quote(asked.address)} --new"
-        told.append((f"still undone, behind {asked.address}?", new))
-    told.append(("do it once more, asked about each?", f"surefoot runs rewind {quoted} --at {first}"))
-    told.append(("leave it undone?", f"surefoot runs cancel {quoted}"))
+        told.append(command("match", run, asked.address, new=True, when=f"still undone, behind {asked.address}?"))
+    told.append(command("runs rewind", run, at=found[0].effect.address, when="do it once more, asked about each?"))
+    told.append(command("runs cancel", run, when="leave it undone?"))
     return tuple(told)
 
 
@@ -151,7 +138,7 @@ def other_arguments(
     if kind and past.kind != kind:
         message = f"run {run}, {where}: recorded as {_an(past.kind)}, and asked for as {_an(kind)} now. {executed}"
         facts = {"recorded": past.kind, "asked": kind, "call": address}
-        still = (f"still {_an(past.kind)}?", f"put @sf.{past.kind} back on {name}")
+        still = Advice(f"still {_an(past.kind)}?", f"put @sf.{past.kind} back on {name}")
         is_decorated = past.kind in ("step", "effect") and not is_child(past)
         return Stop("CodeChanged", message, past.address, facts, (still, *cures(run)) if is_decorated else cures(run))
     done = "executed" if past.kind == "effect" else "recorded"
@@ -159,7 +146,7 @@ def other_arguments(
     lines += [f"  {hint}" for hint in hints(recorded, asked)]
     message = "\n".join([f"run {run}, {where}: asked for with other arguments than it was {done} with:", *lines])
     message += f"\n  {executed}"
-    facts = {"recorded": _short(recorded), "asked": _short(asked), "call": address, "digest": digest}
+    facts = {"recorded": shown(recorded), "asked": shown(asked), "call": address, "digest": digest}
     if is_child(past):
         told = _cures_of_child(run, past, address, recorded, asked)
     else:
@@ -167,8 +154,7 @@ def other_arguments(
             run, past, address, name, _not_to_compare(past, recorded, asked, noted), is_cut_off=is_cut_off
         )
     if twin:
-        same = f"surefoot match {shlex.quote(run)} {shlex.quote(address)} --is {shlex.quote(twin)}"
-        told = ((f"it is {twin}?", same), *told)
+        told = (command("match", run, address, is_=twin, when=f"it is {twin}?"), *told)
     return Stop("CodeChanged", message, past.address, facts, told)
 
 
@@ -184,7 +170,6 @@ def held_by_another(
     run: str, past: Past, by: Asked, asked: Asked, recorded: bytes, *, is_said: bool, nothing: bool
 ) -> Stop:
     """A call asks for what another one was given, which asks with other arguments. `is_said`: by a person."""
-    quoted, first, this = shlex.quote(run), shlex.quote(by.address), shlex.quote(asked.address)
     lines = [f"    {change.line()}" for change in changes(recorded, by.args)]
     what = f"was given to {by.address}" if by.address != past.address else "is asked for"
     message = (
@@ -195,16 +180,14 @@ def held_by_another(
     message += f"\n  Was a call put in front, or taken out? {_nothing(asked.address, nothing=nothing)}"
     if is_said:  # That one is answered for: the question is this one.
         call, digest = asked.address, asked.digest
-        told: tuple[tuple[str, str], ...] = (
-            (f"{call} is new, and is made once more?", f"surefoot match {quoted} {this} --new"),
-        )
+        told: Cures = (command("match", run, call, new=True, when=f"{call} is new, and is made once more?"),)
     else:
         call, digest = by.address, by.digest
         told = (
-            (f"{call} is new?", f"surefoot match {quoted} {first} --new"),
-            (f"{call} is what was done?", f"surefoot match {quoted} {first} --keep"),
+            command("match", run, call, new=True, when=f"{call} is new?"),
+            command("match", run, call, keep=True, when=f"{call} is what was done?"),
         )
-    facts = {"recorded": past.address, "asked": _short(asked.args), "call": call, "digest": digest}
+    facts = {"recorded": past.address, "asked": shown(asked.args), "call": call, "digest": digest}
     return Stop("CodeChanged", message, past.address, facts, (*told, *cures(run)))
 
 
@@ -215,39 +198,35 @@ def _nothing(address: str, *, nothing: bool) -> str:
 
 def _cures_of_other(
     run: str, past: Past, address: str, name: str, parameters: tuple[str, ...], *, is_cut_off: bool
-) -> tuple[tuple[str, str], ...]:
-    quoted, where = shlex.quote(run), shlex.quote(address)
-    told: list[tuple[str, str]] = []
+) -> Cures:
+    told: list[Cure] = []
     if past.state.value in ("in doubt", "unstorable"):
-        settle = f"surefoot settle {quoted} {shlex.quote(past.address)}"
-        told.append(("in doubt; it happened?", f"{settle} --happened 'JSON'"))
-        told.append(("it did not?", f"{settle} --not-happened"))
+        told += settling(run, past.address, "in doubt; it happened?", "it did not?")
     else:
         stands = "what was done stands?" if past.kind == "effect" else "what it gave stands?"
-        told.append((stands, f"surefoot match {quoted} {where} --keep"))
+        told.append(command("match", run, address, keep=True, when=stands))
     if past.kind != "effect":
-        told.append(("run it again?", f"surefoot match {quoted} {where} --rerun"))
+        told.append(command("match", run, address, rerun=True, when="run it again?"))
     if parameters:
         listed = "".join(f'"{parameter}", ' for parameter in parameters).rstrip(" ")
         listed = listed if len(parameters) == 1 else listed.rstrip(",")
-        told.append(("never compare it?", f"@sf.{past.kind}(noted=({listed})) on {name}"))
+        told.append(Edit("never compare it?", f"@sf.{past.kind}(noted=({listed}))", f"on {name}"))
     if not is_cut_off:
-        told.append(("another call, new?", f"surefoot match {quoted} {where} --new"))
+        told.append(command("match", run, address, new=True, when="another call, new?"))
     return (*told, *cures(run))
 
 
-def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: bytes) -> tuple[tuple[str, str], ...]:
+def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: bytes) -> Cures:
     """A child run is called by our own verb: what can be said in code is said of its workflow. One that has not ended is
     gone on with by the workflow that it is a run of, and by no other.
     """
-    match = f"surefoot match {shlex.quote(run)} {shlex.quote(address)}"
     old, new = (_text_at(raw, "workflow") for raw in (recorded, asked))
-    told: list[tuple[str, str]] = []
+    told: list[Cure] = []
     if old != new:
-        told.append(("the same workflow, renamed?", f'@sf.workflow(was="{old}") on {new}'))
+        told.append(Edit("the same workflow, renamed?", f'@sf.workflow(was="{old}")', f"on {new}"))
     if old == new or past.state.value in ("done", "failed"):
-        told.append(("the child run on record stands?", f"{match} --keep"))
-    return (*told, ("another child run, new?", f"{match} --new"), *cures(run))
+        told.append(command("match", run, address, keep=True, when="the child run on record stands?"))
+    return (*told, command("match", run, address, new=True, when="another child run, new?"), *cures(run))
 
 
 def other_event(run: str, past: Past, name: str) -> Stop:
@@ -255,7 +234,7 @@ def other_event(run: str, past: Past, name: str) -> Stop:
     stop = changed(run, past.address, f"waiting for event {past.name!r}", f"waiting for event {name!r}")
     stands = {"done": "what was received stands?", "failed": "that it did not come in time stands?"}
     what = stands.get(past.state.value, f"take {past.name!r}, which has come?")
-    keep = (what, f"surefoot match {shlex.quote(run)} {shlex.quote(past.address)} --keep")
+    keep = command("match", run, past.address, keep=True, when=what)
     facts = {**stop.facts, "call": past.address, "digest": values.digest(name)}
     return Stop(stop.reason, stop.message, stop.address, facts, (keep, *stop.cures))
 
@@ -267,18 +246,19 @@ def _text_at(raw: bytes, name: str) -> str:
 
 def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, asked: bytes) -> Stop:
     difference = "; ".join(change.line() for change in changes(recorded, asked))
-    quoted = shlex.quote(run)
     message = (
         f"run {run}: {count} recorded steps are asked for with other arguments and would run again (more than "
         f"{limit}); the first is {first.address}: {difference}. Nothing was executed."
     )
     told = (
-        ("run them again?", f"surefoot match {quoted} '*' --rerun"),
-        ("what they gave stands?", f"surefoot match {quoted} '*' --keep"),
-        ("for every run:", f'@sf.step(on_change="keep" or "rerun") on {split(first.address)[1]}, or noted=("…",)'),
+        command("match", run, "*", rerun=True, when="run them again?"),
+        command("match", run, "*", keep=True, when="what they gave stands?"),
+        Advice(
+            "for every run:", f'@sf.step(on_change="keep" or "rerun") on {split(first.address)[1]}, or noted=("…",)'
+        ),
         *cures(run),
     )
-    return Stop("CodeChanged", message, first.address, {"recorded": _short(recorded), "asked": _short(asked)}, told)
+    return Stop("CodeChanged", message, first.address, {"recorded": shown(recorded), "asked": shown(asked)}, told)
 
 
 def undecorated(run: str, name: str, module: str, pasts: list[Past], *, qualname: str = "") -> Stop:
@@ -290,8 +270,8 @@ def undecorated(run: str, name: str, module: str, pasts: list[Past], *, qualname
     )
     named = "" if function.rpartition(".")[2] == name else f'(name="{name}")'
     told = (
-        ("by mistake?", f"put @sf.effect{named} back on {function}"),
-        ("gone for good?", f'rename it, and sf.removed("{name}")'),
+        Advice("by mistake?", f"put @sf.effect{named} back on {function}"),
+        Advice("gone for good?", f'rename it, and sf.removed("{name}")'),
     )
     return Stop(
         "CodeChanged", message, pasts[0].address, {"recorded": "effect", "asked": "a function"}, (*told, *cures(run))
@@ -310,8 +290,8 @@ def still_in_use(run: str, name: str, old: str) -> UsageError:
         f"run {run}: {name} says was={old!r}, but the code still asks for {old} by itself, so that nobody can tell whose "
         f"the recorded calls are. Take was={old!r} away, or rename what is still called {old}. Nothing was executed."
         if "#" not in old
-        else f"run {run}: somebody said that {name} is the recorded {old} (surefoot match), but the code still asks for {old} "
-        f"by itself. Say what is true: surefoot match {shlex.quote(run)} {shlex.quote(name)} --new. Nothing was executed."
+        else f"run {run}: somebody said that {name} is the recorded {old} ({command('match')}), but the code still asks for "
+        f"{old} by itself. Say what is true: {command('match', run, name, new=True)}. Nothing was executed."
     )
 
 
@@ -338,8 +318,3 @@ def _span(addresses: list[str]) -> str:
 
 def _an(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
-
-
-def _short(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace")
-    return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"

@@ -1,18 +1,24 @@
 """The closed list of wishes a program may yield, and what it gets back.
 
-Programs decide; they never touch a clock, a store or the user's function. A driver performs each wish
-and sends the answer back in. Failures of user code come back as values, never thrown in, so a program
-can be read from top to bottom.
+Programs decide; they never touch a clock, a store or the user's function. A performer performs each wish
+and sends the answer back in: `perform.py` in blocking code, `perform_async.py` in tasks. Failures of user code come
+back as values, so that a program can be read from top to bottom. What keeps a wish from being performed (the store
+is away, Ctrl-C) is thrown in, so that whoever holds a claim can let go of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
 
-from surefoot.core.entry import Due, Entry, Sight, Stop, Value
+from surefoot.core.entry import Due, Entry, RunCreated, Sight, Stop, Value
+
+T = TypeVar("T")
+
+
+# -- wishes of calls, most frequent first ----------------------------------------------------------------
 
 
 class Append(Struct, frozen=True):
@@ -78,7 +84,54 @@ class Verify(Struct, frozen=True):
     """Is the world as the run expects it? Answer: the Stop if it is not, else None."""
 
 
-Wish = Append | Execute | After | Pause | Look | Trace | Repair | Observe | Hold | Left | Verify
+# -- wishes of starts and verbs --------------------------------------------------------------------------
+
+
+class Do(Struct, frozen=True):
+    """I/O of our own, which blocks. Answer: what it gives."""
+
+    fn: Callable[[], Any]
+
+
+class Make(Struct, frozen=True):
+    """Make a call of the run, as its code would: of a decorated function. Answer: what the call gives."""
+
+    spec: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class Nap(Struct, frozen=True):
+    """Wait so long, whatever happens meanwhile."""
+
+    seconds: float
+
+
+class Claim(Struct, frozen=True):
+    """Take the run over, or create it. Answer: `Claimed`, or why not (`core/claim.py`)."""
+
+    created: RunCreated | None = None
+
+
+class Invoke(Struct, frozen=True):
+    """Call the workflow's function, for this session. Answer: what it Returned, or the exception that it ended with."""
+
+    session: Any
+    fn: Callable[[], Any]
+
+
+class Within(Struct, frozen=True):
+    """Perform this program for that frame (`engine/frame.py`). Answer: what it returns."""
+
+    frame: Any
+    program: Generator[Any, Any, Any]
+
+
+Looking = Look | Trace | Repair | Observe | Hold | Left | Verify
+Doing = Do | Make | Nap | Claim | Invoke | Within
+Wish = Append | Execute | After | Pause | Looking | Doing
+Routine = Generator[Wish, Any, T]
+"""A program that gives anything."""
 
 
 class Returned(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,14 +10,13 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from surefoot.core import values
+from surefoot.core.cure import JSON, NEW_ID, Advice, Ask, Cures, command
 from surefoot.core.entry import NOTHING, Kept, Stop, Value
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastState, settling
 from surefoot.core.state import CANCELLED, ENDED, RunState
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import StepFailed
 
-EXAMPLE_VALUE = "'JSON'"
-EXAMPLE_NAME = "NAME"
 QUESTION_WIDTH = 500
 ARGUMENTS_WIDTH = 200
 
@@ -44,10 +42,10 @@ class Question(Struct, frozen=True):
     def spent(self) -> Stop:
         """Only a fork has another key: a yes to "it did not happen" sends the same one."""
         stop = self.stop("under the same key the other side would do nothing, and answer as it did then")
-        fork = f"surefoot runs fork {shlex.quote(self.run)} --at {shlex.quote(self.address)} --id NEW"
-        (yes, settled), (_, same_key), *others = stop.cures
-        cures = ((yes, settled), ("did not, and do it under a new key?", fork), ("send the same key?", same_key))
-        return replace(stop, cures=(*cures, *others))
+        when = "did not, and do it under a new key?"
+        fork = command("runs fork", self.run, at=self.address, id=NEW_ID, when=when)
+        happened, again, *others = stop.cures
+        return replace(stop, cures=(happened, fork, replace(again, when="send the same key?"), *others))
 
     def because(self, why: str) -> Question:
         return replace(self, known=f"{self.known} ({why})")
@@ -104,12 +102,16 @@ def open_questions(state: RunState) -> tuple[Stop, ...]:
         return tuple(left_behind(state.run, past) for past in state.in_doubt())
     if state.stops or state.status in ENDED:
         return state.stops
-    doubts = (
+    return (*open_doubts(state), *(unanswered(state.run, past) for past in state.questions()))
+
+
+def open_doubts(state: RunState) -> tuple[Stop, ...]:
+    """The effects in doubt that only a person can settle."""
+    return tuple(
         open_question(state.run, past, "it has no check")
         for past in state.in_doubt()
         if past.state is PastState.UNSTORABLE or past.policy == "ask"
     )
-    return (*doubts, *(unanswered(state.run, past) for past in state.questions()))
 
 
 def open_question(run: str, past: Past, why_now: str) -> Stop:
@@ -125,22 +127,21 @@ def left_behind(run: str, past: Past) -> Stop:
         stop = unstorable(run, past.address, why, called_with(past.args, past.defaults))
     else:
         stop = recorded(run, past).stop("the run was cancelled. If it happened, it is not undone")
-    look = ("look:", "see outside what became of it, and put that right by hand")
-    return replace(stop, cures=(look, *((f"then note it, {when}", do) for when, do in stop.cures)))
+    look = Advice("look:", "see outside what became of it, and put that right by hand")
+    return replace(stop, cures=(look, *(replace(cure, when=f"then note it, {cure.when}") for cure in stop.cures)))
 
 
 def unanswered(run: str, past: Past) -> Stop:
     """A question that is open. Whoever wrote it, its text cannot act on the terminal it is shown on."""
-    quoted, name = shlex.quote(run), shlex.quote(past.address)
     who = f" (for {visible(', '.join(past.answerers))})" if past.answerers else ""
     by = _as_whom(past.answerers)
     if past.form == "approve":
-        cures: tuple[tuple[str, str], ...] = (
-            ("yes:", f"surefoot approve {quoted} {name}{by}"),
-            ("no:", f"surefoot deny {quoted} {name}{by}"),
+        cures: Cures = (
+            command("approve", run, past.address, by=by, when="yes:"),
+            command("deny", run, past.address, by=by, when="no:"),
         )
     else:
-        cures = (("answer:", f"surefoot answer {quoted} {name} {EXAMPLE_VALUE}{by}"),)
+        cures = (command("answer", run, past.address, value=JSON, by=by, when="answer:"),)
     details = _in_short(past.args)
     about = "" if details in ("", "null") else f" {details}"
     message = f"run {run}, {past.address}: waiting for an answer{who}: {shorten(past.question, QUESTION_WIDTH)}{about}"
@@ -148,12 +149,12 @@ def unanswered(run: str, past: Past) -> Stop:
     return Stop("WaitingForAnswer", message, past.address, facts, cures)
 
 
-def _as_whom(answerers: tuple[str, ...]) -> str:
+def _as_whom(answerers: tuple[str, ...]) -> str | Ask:
     """Without it the name of the operating-system user counts, which is seldom the one that is asked for."""
     if not answerers:
         return ""
     named = len(answerers) == 1 and answerers[0].isprintable()
-    return f" --by {shlex.quote(answerers[0]) if named else EXAMPLE_NAME}"
+    return answerers[0] if named else Ask("NAME")
 
 
 def did_nothing(run: str, address: str, error: str, args: Value | None) -> Question:
@@ -172,8 +173,8 @@ def unstorable(run: str, address: str, why: str, args: Value | None) -> Stop:
     message = (
         f"run {run}, {address}: it happened, but its result could not be stored: {why.rstrip('.')}.{_called_with(args)}"
     )
-    cure = (f"surefoot settle {shlex.quote(run)} {shlex.quote(address)} --happened {EXAMPLE_VALUE}",)
-    return Stop("InDoubt", message, address, {"happened": "yes"}, (("give its value", *cure),))
+    cure = command("settle", run, address, happened=JSON, when="give its value")
+    return Stop("InDoubt", message, address, {"happened": "yes"}, (cure,))
 
 
 def called_with(args: Value | None, defaults: Value | None) -> Value | None:
@@ -196,20 +197,16 @@ def _in_short(value: Value | None) -> str:
     return shorten(bytes(value or b"").decode("utf-8", "replace"), ARGUMENTS_WIDTH)
 
 
-def _answers(run: str, address: str, raised: str, *, nameable: bool) -> tuple[tuple[str, str], ...]:
-    settle = f"surefoot settle {shlex.quote(run)} {shlex.quote(address)}"
-    happened = ("happened?", f"{settle} --happened {EXAMPLE_VALUE}")
+def _answers(run: str, address: str, raised: str, *, nameable: bool) -> Cures:
     if not raised:
-        return (happened, ("did not?", f"{settle} --not-happened"))
-    answers = (
-        happened,
-        ("did not, try again?", f"{settle} --not-happened"),
-        ("did not, let it fail?", f"{settle} --failed"),
-    )
+        return settling(run, address, "happened?", "did not?")
+    fail = command("settle", run, address, failed=True, when="did not, let it fail?")
+    answers = (*settling(run, address, "happened?", "did not, try again?"), fail)
     if not nameable or raised in _NOT_NAMEABLE or any(word in raised for word in _NO_PROOF):
         return answers
     name = address.rpartition("/")[2].partition("#")[0]
-    return (*answers, ("such an exception proves it?", f"@sf.effect(not_done={raised}) on {name}, or raise sf.NotDone"))
+    declare = f"@sf.effect(not_done={raised}) on {name}, or raise sf.NotDone"
+    return (*answers, Advice("such an exception proves it?", declare))
 
 
 _PROVES_NOTHING: Final = "which does not tell whether it happened"

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw, Struct
 
+from surefoot import errors
+from surefoot.core.cure import Cure
 from surefoot.core.parts import Reference
 
 NOTHING: Final = Raw(b"null")
@@ -62,14 +64,39 @@ class Sight(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
 ABSENT: Final = "absent"
 
 
+class Drift(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One part of the world that is not as the run left it."""
+
+    witness: str
+    part: str
+    what: str
+    """`added`, `removed`, `changed` or `not observable`."""
+    expected: str
+    actual: str
+    by: str
+    """Which call recorded what was expected."""
+    host: str = ""
+    """Where it was found."""
+
+    def line(self) -> str:
+        return errors.in_words(self, "")
+
+
 class Stop(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Why a run stands still, as recorded: the name of an error of the `Stopped` family, and its facts."""
+    """Why a run stands still, as recorded: the name of an error of the `Stopped` family, and its facts.
+
+    `str()` of it is what people read: the message, and what has drifted.
+    """
 
     reason: str
     message: str
     address: str = ""
     facts: dict[str, str] = {}
-    cures: tuple[tuple[str, str], ...] = ()
+    cures: tuple[Cure, ...] = ()
+    drift: tuple[Drift, ...] = ()
+
+    def __str__(self) -> str:
+        return errors.in_words(self, "")
 
 
 class Entry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -267,6 +294,8 @@ class StepDone(Entry, frozen=True, kw_only=False):
     value: Value
     started: int
     attempt: int = 1
+    asked_as: int = 0
+    """The number that the code asked for it by, where another record had that one."""
 
 
 class StepRaised(Entry, frozen=True, kw_only=False):
@@ -280,6 +309,7 @@ class StepRaised(Entry, frozen=True, kw_only=False):
     due: Due | None = None
     parked: bool = False
     """What it needs is away (`sf.Unavailable`): this attempt uses up no retry."""
+    asked_as: int = 0
 
 
 class EffectIntended(Entry, frozen=True, kw_only=False):

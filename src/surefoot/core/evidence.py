@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from surefoot.core.audit import set_aside
 from surefoot.core.entry import (
     KIND_OF,
     CallsReopened,
@@ -32,7 +33,7 @@ from surefoot.core.entry import (
     RunRewound,
     Value,
 )
-from surefoot.core.seal import GENESIS, Record, Sealer, from_record
+from surefoot.core.seal import Record, Sealer, from_record
 from surefoot.errors import Stopped
 
 
@@ -144,11 +145,7 @@ def _looked_at(
     sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]
 ) -> Iterable[tuple[Record, Entry | None]]:
     """Each record that was set aside, with its entry if it is whole by itself."""
-    seals: dict[int, set[bytes]] = {0: {GENESIS}}
-    for record in (*kept, *aside):
-        seals.setdefault(record.seq, set()).add(record.seal)
-    for record in aside:
-        whole = any(sealer.holds(record, previous) for previous in seals.get(record.seq - 1, ()))
+    for record, whole in set_aside(sealer, kept, aside):
         yield record, _entry(record) if whole else None
 
 

@@ -11,16 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from surefoot.core.entry import (
-    ABSENT,
-    EffectDone,
-    EffectIntended,
-    EffectRaised,
-    EffectSettled,
-    Entry,
-    Sight,
-    WorldSeen,
-)
+from surefoot.core.entry import ABSENT, Drift, EffectSettled, Sight, WorldSeen
 
 START = "the start of the run"
 ACCEPTED = "accepted by "
@@ -42,35 +33,9 @@ class Unseen(Struct, frozen=True):
 UNSEEN = "not observable"
 
 
-class Drift(Struct, frozen=True):
-    """One part of the world that is not as the run left it."""
-
-    witness: str
-    part: str
-    what: str
-    """`added`, `removed`, `changed` or `not observable`."""
-    expected: str
-    actual: str
-    by: str
-    """Which call recorded what was expected."""
-
-    def line(self) -> str:
-        if self.what == UNSEEN:
-            return f"{self.witness}: cannot be observed: {self.actual}"
-        expected, actual = _short(self.expected), _short(self.actual)
-        by = self.by if self.by.startswith(ACCEPTED) else f"recorded by {self.by}"
-        return f"{self.part}: {self.what} (expected {expected}, {by}; found {actual})"
-
-
 def _parts_of(witnesses: set[str], actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
     seen = (actual.get(witness, {}) for witness in witnesses)
     return {part for parts in seen if not isinstance(parts, Unseen) for part in parts}
-
-
-def _short(value: str) -> str:
-    """A hash is there to be told from another, not to be read."""
-    head, _, rest = value.partition(" ")
-    return f"{head[:12]}… {rest}".strip() if len(head) > 16 else value
 
 
 class Expectation:
@@ -109,22 +74,6 @@ class Expectation:
         twin._seen_by, twin._begun_at, twin._learned = dict(self._seen_by), dict(self._begun_at), dict(self._learned)
         twin.folder, twin.unwatched, twin._begun = self.folder, set(self.unwatched), dict(self._begun)
         return twin
-
-    def learn(self, entry: Entry, seq: int) -> None:
-        """Take in an entry that this very process has recorded. Those of others are folded (`state.py`)."""
-        match entry:
-            case EffectIntended() if entry.before:
-                self.begin(entry.address, entry.before, seq)
-            case EffectDone():
-                self.left(entry.address, entry.after, seq)
-            case EffectRaised():
-                self.end(entry.address, as_found=entry.denied)  # Open then: an earlier attempt is in doubt.
-            case EffectSettled():
-                self.settled(entry, seq)
-            case WorldSeen():
-                self.found(entry, seq)
-            case _:
-                pass
 
     def left(self, address: str, after: Iterable[Sight], seq: int) -> None:
         """An effect has left the world like this. What it did not change, and others of the run have since, is theirs."""

@@ -7,15 +7,17 @@ same arguments. Anything else is `CodeChanged`, with both sides shown.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
+from surefoot.core.cure import JSON, Advice, Command, Cure, Cures, Edit, command
 from surefoot.core.entry import Due, EffectLandedLate, Kept, RunAdopted, Stop, Value
 from surefoot.errors import Stopped
 
 _TAKEN_OUT, _MOST_TAKEN_OUT = "taken out, this run only?", 3
+_MOST_NAMES = 5
 
 
 class PastState(Enum):
@@ -32,94 +34,94 @@ class PastState(Enum):
     FAILED = "failed"
 
 
-class Past:
-    """One recorded call, folded from its entries. Defaults are the class's: most calls need few fields."""
+class Past(Struct, frozen=True, gc=False):
+    """One recorded call, folded from its entries. A value: a further entry makes another one (`replace`)."""
 
-    digest = ""
+    address: str
+    kind: str
+    """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight`, `saga` or `note`."""
+    state: PastState
+    at: int
+    """When it started, microseconds since 1970."""
+    digest: str = ""
     args: Value | None = None
     defaults: Value | None = None
     """Of an effect: what the parameters that were not passed had as defaults."""
     value: Value | None = None
     error: Raw | None = None
-    attempt = 0
-    failures = 0
+    attempt: int = 0
+    failures: int = 0
     """How many attempts of an effect ended, as against being cut off: only those use up its retries."""
-    parked = False
+    parked: bool = False
     """It waits because what it needs is away (`sf.Unavailable`)."""
-    parks = 0
+    parks: int = 0
     """How many attempts ended so: they use up no retries."""
     due: Due | None = None
     deadline: Due | None = None
     """Of an effect: when its attempt has used up its time."""
     lands: Due | None = None
     """Of an effect: until when its attempt may still be on its way, if it was cut off."""
-    marked = ""
+    marked: str = ""
     """Of an effect: the database in which every attempt that may have happened has left its marker; empty: none has to."""
-    origin = ""
+    origin: str = ""
     """Of an effect: where it was defined, unless its name says that (`EffectIntended.origin`)."""
     taken_from: RunAdopted | None = None
     """Of an effect in doubt: the claimant that began it, if others took the run from it without a word of its own."""
     landed: EffectLandedLate | None = None
     """Of an effect in doubt: the word of a process which had lost its claim by then that it executed this attempt."""
-    runs_in = ""
+    runs_in: str = ""
     """Of an effect in doubt: the worker in whose process its last attempt may still be running."""
-    ended = 0
-    seconds = 0.0
+    ended: int = 0
+    seconds: float = 0.0
     """Of a saga: how long the code had been running when the saga was cancelled."""
-    key = ""
+    key: str = ""
     expires: Due | None = None
     """Until when a retry under its key is safe."""
-    policy = ""
-    name = ""
-    why = ""
-    learned_by = ""
+    policy: str = ""
+    name: str = ""
+    why: str = ""
+    learned_by: str = ""
     """Who told what became of it, where that is not the call itself: `person ann`, `check`."""
-    cleared_by = ""
+    cleared_by: str = ""
     """Who said, before its last attempt, that it had not happened."""
-    claimant = ""
+    claimant: str = ""
     """Who made it; of an effect, who began its last attempt, whoever recorded what became of that."""
-    epoch = 0
-    seq = 0
+    epoch: int = 0
+    seq: int = 0
     """Its newest entry."""
-    first = 0
+    first: int = 0
     """Its first entry."""
-    rewound = False
+    rewound: bool = False
     """An effect that was executed before a person sent the run back to before it: in doubt, with the same key."""
-    executed_with = ""
+    executed_with: str = ""
     """Of an effect that was rewound, or is tried again: the digest of the arguments it was executed with."""
-    spent = ""
+    spent: str = ""
     """Of a rewound effect: how what it did was reversed since, in words. Under its key it would not be done again."""
     before: Value | None = None
     """Of a rewound effect: what it had noted as being there before it (`X.before#1` belongs to `X#1`)."""
-    gave_up = False
+    gave_up: bool = False
     """An effect that failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
-    reopened = False
+    reopened: bool = False
     """An effect that failed, and that a person has tried again (`runs retry`): cleared, or in doubt if it gave up."""
-    form = ""
+    form: str = ""
     """Of a question: `approve` or `ask`."""
-    shown = ""
+    shown: str = ""
     """Of a question: the digest of what is shown, to which an answer is bound."""
     answerers: tuple[str, ...] = ()
-    schema = ""
-    question = ""
-    suspected = False
+    schema: str = ""
+    question: str = ""
+    suspected: bool = False
     """In doubt only because its record may be among entries that were lost."""
-    unproven = False
+    unproven: bool = False
     """An earlier attempt may have happened; a later one that certainly did nothing does not change that."""
-    outcome_lost = False
+    outcome_lost: bool = False
     """In doubt, and entries that were recorded after it are lost."""
-    asked = False
-    """Whether the code, replayed, has asked for this call."""
-    kept = ""
+    visited: int = 0
+    """Of an effect: the entry in which somebody else last changed how it stands."""
+    asked_as: int = 0
+    """Of a step: the number that the code asked for it by, if its address has another one."""
+    kept: str = ""
     """The digest of other arguments with which it was asked for since, and what it gave was kept."""
-
-    def __init__(self, address: str, kind: str, state: PastState, at: int) -> None:
-        self.address = address
-        self.kind = kind
-        """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight`, `saga` or `note`."""
-        self.state = state
-        self.at = at
-        """When it started, microseconds since 1970."""
 
     @property
     def is_limit(self) -> bool:
@@ -128,13 +130,13 @@ class Past:
         return self.kind == "timer" and self.state is PastState.OPEN and name == "timeout"
 
 
-def mismatch(run: str, past: Past, kind: str, digest: str, args: bytes) -> Stop | None:
-    """Why a recorded call is not the one that is asked for now; None if it is."""
-    if past.kind != kind:
-        return changed(run, past.address, f"recorded as {past.kind}", f"asked for as {kind}")
-    if past.digest and past.digest != digest:
-        return changed(run, past.address, _text(past.args), _text(args))
-    return None
+def names_of(pasts: Sequence[Past]) -> str:
+    return _first_few([past.address for past in pasts])
+
+
+def _first_few(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def no_longer_asked(
@@ -143,14 +145,14 @@ def no_longer_asked(
     """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it asks for; `unknown`:
     those that no loaded code has.
     """
-    names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")
+    names = names_of(pasts)
     message = (
         f"run {run}: the code came to its end without asking for {names}, "
         f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
     ) + perhaps_plain(name for past in pasts if (name := _name(past.address)) in unknown)
     called = dict.fromkeys(_name(past.address) for past in pasts if past.kind == "effect")
     gone = ", ".join(f'"{name}"' for name in called if name not in in_use)
-    told = (("gone for good?", f"sf.removed({gone}) in the module"),) if gone else ()
+    told = (Edit("gone for good?", f"sf.removed({gone})", "in the module"),) if gone else ()
     facts = {"recorded": names, "asked": "nothing", "unasked": "\n".join(past.address for past in pasts)}
     return Stop(
         "CodeChanged",
@@ -161,19 +163,24 @@ def no_longer_asked(
     )
 
 
-def _settle(run: str, pasts: list[Past]) -> tuple[tuple[str, str], ...]:
+def _settle(run: str, pasts: list[Past]) -> Cures:
     """Whether it happened has to be said first."""
     doubtful = next((past.address for past in pasts if past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)), "")
-    settle = f"surefoot settle {shlex.quote(run)} {shlex.quote(doubtful)}"
-    told = ((f"{doubtful} happened?", f"{settle} --happened 'JSON'"), ("it did not?", f"{settle} --not-happened"))
-    return told if doubtful else ()
+    return settling(run, doubtful, f"{doubtful} happened?", "it did not?") if doubtful else ()
 
 
-def taken_out(run: str, pasts: list[Past]) -> tuple[tuple[str, str], ...]:
+def settling(run: str, address: str, happened: str, did_not: str) -> tuple[Command, Command]:
+    """The two things that a person can say of an effect in doubt."""
+    return (
+        command("settle", run, address, happened=JSON, when=happened),
+        command("settle", run, address, not_happened=True, when=did_not),
+    )
+
+
+def taken_out(run: str, pasts: list[Past]) -> Cures:
     """What a person may say of recorded effects that the code goes on without. Doubt is settled first."""
     known = [past.address for past in pasts if past.state in (PastState.DONE, PastState.FAILED)]
-    keep = f"surefoot match {shlex.quote(run)}"
-    return tuple((_TAKEN_OUT, f"{keep} {shlex.quote(address)} --keep") for address in known[:_MOST_TAKEN_OUT])
+    return tuple(command("match", run, address, keep=True, when=_TAKEN_OUT) for address in known[:_MOST_TAKEN_OUT])
 
 
 def perhaps_plain(names: Iterable[str]) -> str:
@@ -188,24 +195,24 @@ def _name(address: str) -> str:
 
 def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:
     """Recorded effects which the code has not asked for where the replay ends. It may ask for them later on."""
-    names = ", ".join(past.address for past in pasts[:5]) + (" …" if len(pasts) > 5 else "")
+    names = names_of(pasts)
     were, have, them = ("were", "have", "them") if len(pasts) > 1 else ("was", "has", "it")
     message = (
         f"run {run}: {names} {were} executed before and {have} not been asked for when {at}. "
         f"If the code no longer asks for {them}, the run stops before its next new effect, or else at its end."
     )
-    later = ("comes later?", f"then all is well: calls were put in front of {them}")
+    later = Advice("comes later?", f"then all is well: calls were put in front of {them}")
     return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": at}, (later, *cures(run)))
 
 
 def not_known_yet(run: str, addresses: list[str], step: str) -> Stop:
     """Recorded effects which the code asks for with something that a step gives which has not run."""
-    names = ", ".join(addresses[:5]) + (" …" if len(addresses) > 5 else "")
+    names = _first_few(addresses)
     message = (
         f"run {run}: {names} {'are' if len(addresses) > 1 else 'is'} on record, and asked for with what {step} gives, which "
         "would run first. If that is not what was passed before, the run stops there, before anything else is executed."
     )
-    same = ("gives the same?", "then all is well")
+    same = Advice("gives the same?", "then all is well")
     return Stop("CodeChanged", message, addresses[0], {"recorded": names, "asked": step}, (same, *cures(run)))
 
 
@@ -214,14 +221,18 @@ def located(error: Stopped, run: str, where: str) -> Stopped:
     if error.run_id:
         return error
     told = f"run {run}, {where}: {error.summary}" if where else f"run {run}: {error.summary}"
-    return type(error)(told, run_id=run, address=where if "#" in where else "", facts=error.facts, cures=error.cures)
+    return type(error)(told, run_id=run, address=where if "#" in where else "", facts=error.facts, cures=error.remedies)
 
 
-def cures(run: str) -> tuple[tuple[str, str], ...]:
+def cures(run: str) -> Cures:
     return (
-        ("old code:", f"put it back and run {shlex.quote(run)} again"),
-        ("new code:", 'keep the old way for runs in flight: if sf.patched("what-changed"): … else: …'),
+        run_again("old code:", "put it back", run),
+        Advice("new code:", 'keep the old way for runs in flight: if sf.patched("what-changed"): … else: …'),
     )
+
+
+def run_again(when: str, first: str, run: str) -> Cure:
+    return Advice(when, f"{first} and run {shlex.quote(run)} again")
 
 
 def changed(run: str, address: str, recorded: str, asked: str) -> Stop:
@@ -231,7 +242,7 @@ def changed(run: str, address: str, recorded: str, asked: str) -> Stop:
     return Stop("CodeChanged", message, address, {"recorded": recorded, "asked": asked}, cures(run))
 
 
-def _text(raw: Value | bytes | None) -> str:
+def shown(raw: Value | bytes | None) -> str:
     if isinstance(raw, Kept):
         return f"{raw.reference.size} bytes with SHA-256 {raw.reference.digest.hex()}"
     text = bytes(raw or b"").decode("utf-8", "replace")

@@ -68,9 +68,21 @@ class Mask:
     def stop(self, stop: Stop) -> Stop:
         if not self._forms:
             return stop
-        facts = {name: self(fact) for name, fact in stop.facts.items()}
-        cures = tuple((self(when), self(do)) for when, do in stop.cures)
-        return msgspec.structs.replace(stop, message=self(stop.message), facts=facts, cures=cures)
+        told = {name: self._hidden(getattr(stop, name)) for name in ("message", "facts", "cures", "drift")}
+        return msgspec.structs.replace(stop, **told)
+
+    def _hidden(self, value: Any) -> Any:
+        """The same data, with *** for what is secret in its texts."""
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, tuple):
+            return tuple(map(self._hidden, value))
+        if isinstance(value, dict):
+            return {name: self._hidden(each) for name, each in value.items()}
+        if not isinstance(value, msgspec.Struct):
+            return value
+        told = {name: self._hidden(getattr(value, name)) for name in value.__struct_fields__ if name != "verb"}
+        return msgspec.structs.replace(value, **told)
 
     def error(self, error: SurefootError) -> SurefootError:
         """One of ours that goes to the caller as it is. What led to it is let go of where its text would tell."""
@@ -79,6 +91,7 @@ class Mask:
             if isinstance(error, Stopped):
                 error.summary = self(error.summary)
                 error.facts = {key: self(fact) if isinstance(fact, str) else fact for key, fact in error.facts.items()}
+                error.remedies, error.drift = self._hidden(error.remedies), self._hidden(error.drift)
             if any(self._tells(earlier) for earlier in _led_to(error)):
                 error.__cause__, error.__context__ = None, None
         return error

@@ -101,6 +101,8 @@ class New(Struct, frozen=True):
     address: str
     declared: bool = False
     """A declaration or a person says so: it passes the fence."""
+    again: Past | None = None
+    """Of a step: the record that it would run again, if nobody else asks for that one."""
 
 
 class Changed(Struct, frozen=True):
@@ -168,6 +170,8 @@ class Learned(Struct, frozen=True):
     """Scopes in which a call without an outcome hides what follows it."""
     unproven: frozenset[str] = frozenset()
     """Steps that somebody takes over with other arguments, while nobody was heard to ask for what was done after them."""
+    outdone: frozenset[str] = frozenset()
+    """Steps that were asked anew: what is on record of the first time is nobody's (`Matcher.outdone`)."""
     ahead: frozenset[str] = frozenset()
     """New effects behind which it was looked whether the code goes on as recorded."""
 
@@ -184,18 +188,22 @@ class Matcher:
         learned: Learned | None = None,
         cuts: Mapping[str, CallCancelled] | None = None,
     ) -> None:
-        self._calls = calls
-        self._cuts = cuts or {}
-        """Calls that were cut off: whoever comes to one in its place is cut off again, and is not asked about here."""
+        self._calls = dict(calls)
+        """As they were on record when the replay began. What is recorded meanwhile is no past of it."""
+        self._live = calls
+        self.cuts = dict(cuts or {})
+        """Calls that were cut off, or were the first after a cancellation, by then. Whoever comes to one in the place of one
+        that was cut off is cut off again, and is not asked about here.
+        """
+        self.learned = learned or Learned()
+        self.asked: set[str] = set(self.learned.outdone)
+        """Recorded calls that the code has asked for."""
         self._matches = tuple(matches)
         self._read = read
-        self.learned = learned or Learned()
         self.rehearsed = learned is not None
         self.is_blank = not calls and not self._matches
         """Nothing is on record: every call is new."""
         self.is_plain = not self._matches
-        self._last = max((past.seq for past in calls.values()), default=0)
-        """What is recorded after this is what the replay itself does."""
         self._groups: dict[tuple[str, str, str], dict[int, Past]] | None = None
         self._by_digest: dict[Any, dict[str, list[Past]]] = {}
         self._compared: dict[tuple[str, frozenset[str]], str] = {}
@@ -204,6 +212,7 @@ class Matcher:
         """Record -> who took it although its arguments are others."""
         self._loosely: dict[str, tuple[str, str, int]] = {}
         """The same where only what is noted may differ."""
+        self._places: dict[tuple[str, str], dict[int, Past]] = {}
         self._given: dict[tuple[str, str], int] = {}
         """The highest number given to a new call."""
         self._asked_names: set[str] = set()
@@ -222,11 +231,21 @@ class Matcher:
         self._all_asked = False
         self.found_inserted: set[tuple[str, str, int]] = set()
 
+    def recorded(self) -> Iterable[Past]:
+        """What was on record when the replay began."""
+        return self._calls.values()
+
+    def past(self, address: str) -> Past | None:
+        """What was on record there when the replay began, as it stands now. Not what this drive has recorded itself: a
+        call that was new has a number which a later one may ask for by itself.
+        """
+        return self._live.get(address) if address in self._calls else None
+
     def takes(self, past: Past, kind: str, digest: str) -> bool:
         """The call that is on record under the very address: the same kind, the same arguments, asked for once."""
-        if past.digest != digest or past.kind != kind or past.asked or not self.is_plain:
+        if past.digest != digest or past.kind != kind or past.address in self.asked or not self.is_plain:
             return False
-        past.asked = True
+        self.asked.add(past.address)
         if kind == "effect":
             self._asked_names.add(split(past.address)[1])
         return True
@@ -237,7 +256,7 @@ class Matcher:
         """Which recorded call this is. The record is marked as asked for: branches ask one after the other."""
         found = self._as_meant(asked, self._effect(asked)) if asked.fenced else self._step(asked)
         if isinstance(found, Same | Kept | Rerun | Changed):
-            found.past.asked = True
+            self.asked.add(found.past.address)
             if asked.is_new:
                 self._put_in.add(found.past.address)
         return found
@@ -247,11 +266,11 @@ class Matcher:
         if person is not None and person.how == "is" and (other := self._calls.get(_filled(person, asked.address))):
             return self._as_recorded(asked, other)
         here = self._at(asked, exact=True)
-        if here is not None and here.kind != asked.kind and not here.asked:
+        if here is not None and here.kind != asked.kind and here.address not in self.asked:
             return Changed(here)
         me = (asked.path, asked.name, asked.number)
         if asked.noted and (whole := self._whole(asked, here)) is not None:
-            return Same(whole)
+            return Same(self._today(whole))
         if asked.noted and (beside := self._beside(asked)):
             # In another branch: items were put in, taken out or moved, and whoever was given that one is not its own.
             self.found_inserted.update(self._loosely[past.address] for past in beside if past.address in self._loosely)
@@ -266,13 +285,13 @@ class Matcher:
             if who is None:
                 if asked.noted:
                     self._loosely[equal.address] = me
-                return Same(equal)
+                return Same(self._today(equal))
             self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
         if (effect := self._was_effect(asked)) is not None:
             return Changed(effect)
         is_new = asked.is_new or (person is not None and person.how == "new")
-        is_moved = self._is_moved(asked)
-        if here is None or here.asked or me in self.learned.inserted or is_new or is_moved or self._is_passed(here):
+        is_moved, is_asked = self._is_moved(asked), here is not None and here.address in self.asked
+        if here is None or is_asked or me in self.learned.inserted or is_new or is_moved or self._is_passed(here):
             return New(self._free(asked), declared=is_new)
         if here.address in self._moved_away:
             return New(self._free(asked))
@@ -284,7 +303,7 @@ class Matcher:
         was given it, with other ones: that one was put in.
         """
         whole = self._holdings.equal(asked, self._groups_of(asked))
-        left = [past for past in whole if not past.asked]
+        left = [past for past in whole if past.address not in self.asked]
         if left:
             return here if here in left else left[0]
         taken = next((past for past in whole if past.address in self._loosely), None)
@@ -298,13 +317,14 @@ class Matcher:
         """
         if self._steps_with is None:
             self._steps_with = {}
-            for past in list(self._calls.values()):
-                if past.kind == "step" and past.digest and past.first <= self._last:
+            for past in self._calls.values():
+                if past.kind == "step" and past.digest:
                     key = (split(past.address)[1], past.digest)
                     self._steps_with.setdefault(key, []).append(past)
         known = self._steps_with.get((asked.name, asked.digest), ())
         taken = [past for past in known if past.address in self._taken]
-        left = [past for past in known if not past.asked and past.address not in self.learned.asked]
+        heard = (self.asked, self.learned.asked)
+        left = [past for past in known if not any(past.address in one for one in heard)]
         self.found_inserted.update(self._taken[past.address] for past in taken)
         self._moved_away.update(past.address for past in left)
         return bool(taken or left)
@@ -318,8 +338,9 @@ class Matcher:
         return next((past for past in self.unasked() if split(past.address)[1] == asked.name), None)
 
     def _changed_step(self, asked: Asked, here: Past) -> Answer:
+        here = self._today(here)
         if here.state not in (PastState.DONE, PastState.FAILED):
-            cut = self._cuts.get(here.address)
+            cut = self.cuts.get(here.address)
             if cut is not None and not cut.before:
                 del self._taken[here.address]
                 return New(self._free(asked))  # Put in front of one that was cut off.
@@ -340,7 +361,7 @@ class Matcher:
         if not self.rehearsed or unproven or self._is_cut(asked):
             # Nobody knows yet whether a later call is the recorded one: this one takes a number of its own.
             del self._taken[here.address]
-            return New(self._free(asked))
+            return New(self._free(asked), again=here)
         return Rerun(here, counts=True)
 
     def _is_cut(self, asked: Asked) -> bool:
@@ -352,17 +373,17 @@ class Matcher:
         person = self._said_of(asked, asked.address, IDENTITY)
         if person is not None and person.how == "is":
             other = self._calls.get(_filled(person, asked.address))
-            if other is not None and (not other.asked or other.address == asked.address):
+            if other is not None and (other.address not in self.asked or other.address == asked.address):
                 if other.address != asked.address:
                     self._given_away[other.address] = asked.address
                 return self._as_recorded(asked, other)
         if person is not None and person.how == "new":
             return self._declared_new(asked)
         if (displaced := self._displaced(asked)) is not None:
-            return Same(displaced)
+            return Same(self._today(displaced))
         if asked.name in self._aliased:
             return InUse(asked.name, self._aliased[asked.name])
-        if (to := self._given_to(asked.address)) != "":
+        if asked.address in self._calls and (to := self._given_to(asked.address)):
             return self._behind_given(asked, to)
         old = next((name for name in asked.names if name in self._asked_names), "")
         if old and self._group(asked.kind, asked.path, old):
@@ -372,8 +393,10 @@ class Matcher:
             equal = self._holdings.equal(asked, self._groups_of(asked))
             if (held := self._held(asked, equal, always=here is None)) is not None:
                 return held
-            here = next((past for past in [here, *equal] if past in equal and not past.asked), here)
-            if here is not None and here not in equal and self._is_anothers(asked, here):
+            alike = {past.address for past in equal}
+            if here is None or here.address not in alike:
+                here = next((past for past in equal if past.address not in self.asked), here)
+            if here is not None and here.address not in alike and self._is_anothers(asked, here):
                 return Changed(here)
         if here is None:
             return self._new_effect(asked, declared=asked.is_new)
@@ -402,7 +425,7 @@ class Matcher:
             key: group for key, group in self._all_groups().items() if key[0] == asked.kind and key[2] == asked.name
         }
         groups.pop((asked.kind, asked.path, asked.name), None)
-        return [past for past in self._holdings.equal(asked, groups.items()) if past.first <= self._last]
+        return self._holdings.equal(asked, groups.items())
 
     def _given_to(self, recorded: str) -> str:
         """The call that a person said this recorded one to be, whether the code has come to that call or not."""
@@ -420,9 +443,9 @@ class Matcher:
             return InUse(asked.address, to)
         own = self._left_with(asked)
         swapped = self._calls.get(to)
-        if own is None and swapped is not None and not swapped.asked and self.same(swapped, asked):
+        if own is None and swapped is not None and to not in self.asked and self.same(swapped, asked):
             own = swapped
-        return Same(own) if own is not None else self._new_effect(asked, declared=asked.is_new)
+        return Same(self._today(own)) if own is not None else self._new_effect(asked, declared=asked.is_new)
 
     def _is_loose(self, asked: Asked, here: Past | None) -> bool:
         """Whether a record may stand for it with other arguments, so that its number does not tell which one it is."""
@@ -440,7 +463,7 @@ class Matcher:
 
     def _held(self, asked: Asked, equal: list[Past], *, always: bool) -> Held | None:
         """All records with these arguments are taken, one of them by a call with others. `always`: it would be made."""
-        if any(not past.asked for past in equal):
+        if any(past.address not in self.asked for past in equal):
             return None
         held = [(past, by) for past in equal if (by := self._holdings.holder(past)) is not None]
         told = [Held(past, by, is_said=self._is_said(by)) for past, by in held]
@@ -454,7 +477,7 @@ class Matcher:
         """A person says that it is new, though its address may be taken. What was recorded since may be its own."""
         since = self._since(asked, "new")
         group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-        made = [past for _, past in group if past.first > since and not past.asked]
+        made = [past for _, past in group if past.first > since and past.address not in self.asked]
         own = self._likest(made, asked) or (made[0] if made else None)
         if own is None:
             return self._new_effect(asked, declared=True, equal=self._holdings.is_equal)
@@ -473,7 +496,7 @@ class Matcher:
     def _displaced(self, asked: Asked) -> Past | None:
         """A person said that a call in front of this one is new: so the record with these arguments is this one's."""
         direct = self._calls.get(asked.address)
-        own = direct is not None and not direct.asked and self.same(direct, asked)
+        own = direct is not None and direct.address not in self.asked and self.same(direct, asked)
         if self.is_plain or own:
             return None
         words = [match.address for _, match in self._matches if match.how == "new"]
@@ -485,7 +508,8 @@ class Matcher:
     def _left_with(self, asked: Asked) -> Past | None:
         """A record of that name with these arguments that nobody has asked for, and that is nobody else's."""
         group = sorted(self._group(asked.kind, asked.path, asked.name).items())
-        return self._likest([past for _, past in group if not past.asked and not self._given_to(past.address)], asked)
+        left = [past for _, past in group if past.address not in self.asked and not self._given_to(past.address)]
+        return self._likest(left, asked)
 
     def _new_effect(
         self, asked: Asked, *, declared: bool, equal: Callable[[Past, Asked], bool] | None = None
@@ -499,12 +523,12 @@ class Matcher:
             if f"{path}{name}#{asked.number}" not in self._calls:
                 continue
             group = sorted(self._group(asked.kind, path, name).items())
-            later = [past for number, past in group if number > asked.number and not past.asked]
+            later = [past for number, past in group if number > asked.number and past.address not in self.asked]
             own = self._likest([past for past in later if equal is None or equal(past, asked)], asked)
             if own is not None:
                 if name != asked.name:
                     self._aliased[name] = asked.name
-                return Same(own)
+                return Same(self._today(own))
         return New(self._free(asked), declared=declared)
 
     def cut_off(self, asked: Asked, past: Past) -> Answer:
@@ -512,6 +536,7 @@ class Matcher:
         return self._as_recorded(asked, past)
 
     def _as_recorded(self, asked: Asked, past: Past) -> Answer:
+        past = self._today(past)
         if past.kind != asked.kind:
             return Changed(past)
         if not past.digest or self.same(past, asked) or past.kept == asked.digest:
@@ -539,6 +564,10 @@ class Matcher:
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
 
+    def _today(self, past: Past) -> Past:
+        """Somebody may have settled it since the replay began."""
+        return self._live.get(past.address, past)
+
     def _differs_as_noted(self, past: Past, asked: Asked) -> bool:
         """Whether an effect that was done stands for one with other noted values: it is not made, which has to be told."""
         is_done = asked.fenced and bool(asked.noted) and past.state in (PastState.DONE, PastState.FAILED)
@@ -547,7 +576,8 @@ class Matcher:
     def has_other(self, asked: Asked, past: Past) -> bool:
         """Whether a step on record that nobody has asked for, and not that one, has these arguments."""
         group = self._group(asked.kind, asked.path, asked.name).values()
-        return any(one is not past and not one.asked and self.same(one, asked) for one in group)
+        left = (one for one in group if one.address != past.address and one.address not in self.asked)
+        return any(self.same(one, asked) for one in left)
 
     def at(self, asked: Asked) -> Past | None:
         """The record that a call leads to whose arguments nobody knows yet."""
@@ -562,18 +592,33 @@ class Matcher:
         for path, name, counted in self._elsewhere(asked):
             if not counted:
                 around += self._group(asked.kind, path, name).values()
-            elif (past := self._calls.get(f"{path}{name}#{asked.number}")) is not None and not past.asked:
+                continue
+            past = self._numbered(path, name, asked)
+            if past is not None and past.address not in self.asked:
                 numbered.append(past)
         if numbered and (moved := [past for past in numbered if split(past.address)[0] != asked.path]):
             return moved[0]
-        direct = self._calls.get(asked.address)
-        if direct is not None and (not direct.asked or exact):
+        direct = self._numbered(asked.path, asked.name, asked)
+        if direct is not None and (direct.address not in self.asked or exact):
             return direct
         return numbered[0] if numbered else self._first_of(around, asked)
 
+    def _numbered(self, path: str, name: str, asked: Asked) -> Past | None:
+        """The record of that number. A step that was asked anew has another number in its address, and the newest that the
+        code asked for by this one is meant: what it asked before was not acted on.
+        """
+        past = self._calls.get(f"{path}{name}#{asked.number}")
+        if asked.fenced or (past is not None and past.kind != asked.kind):
+            return past
+        places = self._places.get((path, name))
+        if places is None:
+            group = sorted(self._group("step", path, name).items(), key=lambda one: one[1].first)
+            places = self._places[path, name] = {past.asked_as or number: past for number, past in group}
+        return places.get(asked.number)
+
     def _first_of(self, around: list[Past], asked: Asked) -> Past | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
-        left = sorted((past for past in around if not past.asked), key=lambda past: past.first)
+        left = sorted((past for past in around if past.address not in self.asked), key=lambda past: past.first)
         return self._likest(left, asked) or (left[0] if left else None)
 
     def _elsewhere(self, asked: Asked) -> Iterable[tuple[str, str, bool]]:
@@ -585,13 +630,13 @@ class Matcher:
 
     def _equal(self, asked: Asked, here: Past | None) -> Past | None:
         """A record with these arguments, wherever it is numbered: at its own number first."""
-        if here is not None and not here.asked and self.same(here, asked):
+        if here is not None and here.address not in self.asked and self.same(here, asked):
             return here
         places = [(asked.path, asked.name), *((path, name) for path, name, _ in self._elsewhere(asked))]
         found: Past | None = None
         for path, name in places:
             for past in self._index(asked, path, name).get(asked.digest, ()):
-                if not past.asked:
+                if past.address not in self.asked:
                     return past
                 if past.address in self._taken:
                     found = found or past
@@ -614,7 +659,7 @@ class Matcher:
     def _all_groups(self) -> dict[Group, dict[int, Past]]:
         if self._groups is None:
             self._groups = {}
-            for past in list(self._calls.values()):
+            for past in self._calls.values():
                 if past.kind in ("step", "effect"):
                     where, called, number = split(past.address)
                     self._groups.setdefault((past.kind, where, called), {})[number] = past
@@ -731,7 +776,7 @@ class Matcher:
             return ""
         beside = self._group(asked.kind, asked.path, asked.name).values()
         elsewhere = (one for one in self.unasked() if split(one.address)[1] == asked.name)
-        left = (one for one in (*beside, *elsewhere) if not one.asked and one.address != past.address)
+        left = (one for one in (*beside, *elsewhere) if one.address not in self.asked and one.address != past.address)
         return next((one.address for one in left if one.kind == asked.kind and self.same(one, asked)), "")
 
     def in_use(self) -> frozenset[str]:
@@ -758,7 +803,7 @@ class Matcher:
 
     def _is_passed(self, past: Past) -> bool:
         """Whether the code has asked already for what was done because of it: what it asks for now comes behind that."""
-        return any(other.asked and other.address not in self._put_in for other in self._acting(past))
+        return any(other.address in self.asked and other.address not in self._put_in for other in self._acting(past))
 
     def unproven(self, cut: Iterable[str], is_removed: Callable[[Past], bool]) -> frozenset[str]:
         """Steps that somebody takes over, though nobody was heard to ask for what was done because of them. That is right
@@ -775,9 +820,26 @@ class Matcher:
             )
         )
 
+    def outdone(self) -> frozenset[str]:
+        """Steps that the code has asked for, and that it asked anew with other arguments when it came there before. Only what
+        was answered then was acted on, and nobody has asked for that. So where this replay leads to a stop, the arguments
+        are those of the first time again, and the newer answer may be the right one.
+        """
+        found = set[str]()
+        for past in self._calls.values():
+            if past.asked_as and past.address not in self.asked and self.acted_on(past):
+                path, name, _ = split(past.address)
+                first = self._calls.get(f"{path}{name}#{past.asked_as}")
+                if first is not None and first.address in self.asked and not self._is_used(first, past.first):
+                    found.add(first.address)
+        return frozenset(found)
+
+    def _is_used(self, past: Past, until: int) -> bool:
+        return any(other.first < until for other in self._acting(past))
+
     def _executed(self) -> list[Past]:
         if self._executed_before is None:
-            calls = [past for past in list(self._calls.values()) if past.first <= self._last]
+            calls = self._calls.values()
             self._executed_before = [past for past in calls if may_have_happened(past) and not _belongs(past)]
         return self._executed_before
 
@@ -785,9 +847,10 @@ class Matcher:
         """Effects on record that the code has not asked for, and that no rehearsal has heard it ask for."""
         if self._all_asked:
             return []
-        left = [past for past in self._executed() if not past.asked and past.address not in self.learned.asked]
+        known = self.asked | self.learned.asked
+        left = [past for past in self._executed() if past.address not in known]
         self._all_asked = not left  # Whatever is asked for stays so.
-        return [past for past in left if may_have_happened(past)]
+        return [past for past in map(self._today, left) if may_have_happened(past)]
 
     def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[Past]:
         """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""
@@ -797,15 +860,13 @@ class Matcher:
         """Recorded effects of other scopes with the same arguments that were not asked for here, whatever a rehearsal heard:
         which task asks for what may be a matter of timing.
         """
-        left = [past for past in self._executed() if not past.asked and may_have_happened(past)]
-        return [
-            past
-            for past in left
-            if not on_one_line(split(past.address)[0], asked.path) and self.same_values(past, asked)
-        ]
+        left = [self._today(past) for past in self._executed() if past.address not in self.asked]
+        elsewhere = (past for past in left if not on_one_line(split(past.address)[0], asked.path))
+        return [past for past in elsewhere if may_have_happened(past) and self.same_values(past, asked)]
 
     def is_left(self, past: Past) -> bool:
         """Whether a person said that what was done stands, and that the code goes on without it. Not what is in doubt."""
+        past = self._today(past)
         if self.is_plain or past.state not in (PastState.DONE, PastState.FAILED):
             return False
         said = [match for seq, match in self._matches if match.how == KEEP and past.first < seq]

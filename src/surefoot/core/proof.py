@@ -19,10 +19,10 @@ NotDoneTypes = tuple[type[BaseException], ...] | None
 """What `not_done=` names; None: not given."""
 _WAYS_OUT: Final = frozenset(
     {
-        ("surefoot.engine.drive", "call"),
-        ("surefoot.engine.drive_async", "call"),
-        ("surefoot.engine.start", "answer"),
-        ("surefoot.engine.start", "recorded_end"),
+        ("surefoot.engine.perform", "call"),
+        ("surefoot.engine.perform_async", "call"),
+        ("surefoot.engine.outcome", "answer"),
+        ("surefoot.engine.outcome", "recorded_end"),
     }
 )
 """Module and function through which an exception leaves a step, an effect outside of the run, or another run."""

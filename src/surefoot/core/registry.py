@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 
 from surefoot.core import reshaping
+from surefoot.core.cure import Advice, Edit
 from surefoot.errors import SchemaMismatch, UsageError
 
 C = TypeVar("C", bound=type)
@@ -332,13 +333,13 @@ def find(name: str) -> Registered:
     if claims is not None:
         raise SchemaMismatch(
             f"a recorded value is of type {name!r}, and both {claims[0]} and {claims[1]} would answer to it.",
-            cures=(("say which", f"sf.register(TheClass, name={name!r}), and another name= for the other"),),
+            cures=(Advice("say which", f"sf.register(TheClass, name={name!r}), and another name= for the other"),),
         )
     raise SchemaMismatch(
         f"a recorded value is of type {_short(name)}, which nothing in this process has registered.",
         cures=(
-            ("import", "the module that defines or registers it, before resuming"),
-            ("renamed?", f"sf.register(TheClass, name={_short(name)})"),
+            Advice("import", "the module that defines or registers it, before resuming"),
+            Edit("renamed?", f"sf.register(TheClass, name={_short(name)})"),
         ),
     )
 
@@ -356,7 +357,7 @@ def _brought_up(known: Registered, parts: Any, version: int) -> Any:
     if version > known.version:
         raise SchemaMismatch(
             f"a recorded {known.name} has version {version}; the class at hand is version {known.version}.",
-            cures=(("use", "the newer code that wrote it"),),
+            cures=(Advice("use", "the newer code that wrote it"),),
         )
     for step in range(version, known.version):
         function = _upcasters.get((known.name, step))
@@ -368,8 +369,10 @@ def _brought_up(known: Registered, parts: Any, version: int) -> Any:
                 f"a recorded {known.name} has version {step}; the class at hand is version {known.version}, "
                 f"and nothing says how to get from {step} to {step + 1}.",
                 cures=(
-                    ("say how", f'@sf.upcast("{known.name}", {step})'),
-                    ("only new fields?", f"sf.register({known.cls.__name__}, version={known.version}, added={{…}})"),
+                    Edit("say how", f'@sf.upcast("{known.name}", {step})'),
+                    Edit(
+                        "only new fields?", f"sf.register({known.cls.__name__}, version={known.version}, added={{…}})"
+                    ),
                 ),
             )
         parts = _call_user(function, parts, f"the upcaster of {known.name} from version {step}")
@@ -511,7 +514,7 @@ def _enum_shape(cls: type[enum.Enum]) -> Shape:
             if found is None:
                 raise SchemaMismatch(
                     f"a recorded {default_name(cls)} is {_short(parts)}, which {full_name(cls)} no longer has.",
-                    cures=(("put back", "the member, or bump version= and write an sf.upcast"),),
+                    cures=(Advice("put back", "the member, or bump version= and write an sf.upcast"),),
                 )
             return found
         if type(parts) is not int or not issubclass(cls, enum.Flag):

@@ -8,12 +8,12 @@ builds on nothing but the effect that it takes back, whatever else was undone be
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from msgspec import Struct
 
+from surefoot.core.cure import NEW_ID, Command, command
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import RunState
@@ -81,9 +81,9 @@ def undone(calls: Iterable[Past]) -> list[Undone]:
     return found
 
 
-def is_over(one: Undone) -> bool:
+def is_over(one: Undone, asked: Container[str]) -> bool:
     """The code no longer asks for the effect, and it is known that it was undone: nobody misses the undo."""
-    return not one.effect.asked and one.undo.state is PastState.DONE
+    return one.effect.address not in asked and one.undo.state is PastState.DONE
 
 
 def undone_around(state: RunState, failed: list[Past]) -> Undone | None:
@@ -108,10 +108,10 @@ def undone_at_last(state: RunState) -> Undone | None:
     return next((one for one in undone(calls) if one.undo is last), None)
 
 
-def undone_meanwhile(run: str, address: str, known: Iterable[Undone]) -> Stop | None:
+def undone_meanwhile(run: str, address: str, known: Iterable[Undone], asked: Container[str]) -> Stop | None:
     """Why a call must not begin in a run that was opened again: the code takes for done what was undone since."""
     for one in known:
-        if one.effect.asked and not one.undo.asked and _on_its_line(address, one):
+        if one.effect.address in asked and one.undo.address not in asked and _on_its_line(address, one):
             message = f"run {run}, {address}: not begun, for {one.effect.address} no longer stands: " + why_not(one)
             facts = {"recorded": one.undo.address, "asked": address}
             return Stop("CodeChanged", message, address, facts, cures(run, one))
@@ -122,17 +122,16 @@ def why_not(one: Undone) -> str:
     return f"it was done, and {one.undo.address} has undone it since. To go on as if it were done would be wrong."
 
 
-def cures(run: str, one: Undone) -> tuple[tuple[str, str], ...]:
-    at = shlex.quote(one.effect.address)
+def cures(run: str, one: Undone) -> tuple[Command, Command]:
     return (
-        ("do it once more, under new keys?", f"surefoot runs fork {shlex.quote(run)} --at {at} --id NEW"),
-        ("leave it undone?", f"surefoot runs cancel {shlex.quote(run)}"),
+        command("runs fork", run, at=one.effect.address, id=NEW_ID, when="do it once more, under new keys?"),
+        command("runs cancel", run, when="leave it undone?"),
     )
 
 
-def undo_again(run: str, undos: Iterable[str]) -> str:
+def undo_again(run: str, undos: Iterable[str], *, when: str) -> Command:
     """What helps where undos failed for good. Only they are named: what failed before them stays failed."""
-    return f"surefoot runs retry {shlex.quote(run)}" + "".join(f" --at {shlex.quote(undo)}" for undo in undos)
+    return command("runs retry", run, at=tuple(undos), when=when)
 
 
 def is_undo(address: str) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from surefoot.core.cure import Advice, Cures, Edit
 from surefoot.errors import SchemaMismatch
 
 REQUIRED: Final[Any] = object()
@@ -102,17 +103,19 @@ def _mismatch(cls: type, missing: list[str], unknown: list[str], name: str, vers
         if missing
         else f"has a field {_short(first)}, which {_full_name(cls)} no longer has"
     )
-    cures: tuple[tuple[str, str], ...] = (_upcast(name, version),)
+    cures: Cures = (_upcast(name, version),)
     if missing and not unknown:
         values = ", ".join(f'"{field}": {_example(cls, field)}' for field in missing)
         line = f"sf.register({cls.__name__}, version={version + 1}, added={{{values}}})"
-        cures = (("only new fields?", line), *cures)
+        cures = (Edit("only new fields?", line), *cures)
     facts = {"type": name, "field": first}
     return SchemaMismatch(f"a recorded {name} {what}.", facts=facts, cures=cures)
 
 
-def _upcast(name: str, version: int) -> tuple[str, str]:
-    return "describe the change", f"give the class version={version + 1} and write @sf.upcast({name!r}, {version})"
+def _upcast(name: str, version: int) -> Advice:
+    return Advice(
+        "describe the change", f"give the class version={version + 1} and write @sf.upcast({name!r}, {version})"
+    )
 
 
 def _example(cls: type, field: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from surefoot.core import failures, registry
+from surefoot.core.cure import Advice
 from surefoot.core.forms import (
     DTYPE,
     INT_HIGH,
@@ -210,7 +211,7 @@ def _zone_by_key(key: str) -> tzinfo:
     except (KeyError, OSError, ValueError) as error:
         raise SchemaMismatch(
             f"a recorded time is in the time zone {key!r}, which this machine does not know.",
-            cures=(("install", "pip install tzdata"),),
+            cures=(Advice("install", "pip install tzdata"),),
         ) from error
 
 
@@ -320,7 +321,7 @@ def _numpy_dtype(kind: Any) -> tuple[Any, Any]:
     except ImportError as error:
         raise SchemaMismatch(
             "a recorded value is a numpy array, and numpy is not installed here.",
-            cures=(("install", "pip install numpy"),),
+            cures=(Advice("install", "pip install numpy"),),
         ) from error
     dtype = numpy.dtype(kind)
     return _exactly((numpy, dtype), dtype.str, kind)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from surefoot.core.cure import NEWER_VERSION, Advice
 from surefoot.core.entry import BY_PARTS, ELSEWHERE, KIND_OF, KINDS, LARGE, Entry, Kept
 from surefoot.core.parts import Cut, Reference, cut
 from surefoot.errors import CodecMissing, JournalCorrupt, SchemaMismatch, UsageError
@@ -59,6 +60,13 @@ class Sealer:
     def seal(self, *, seq: int, epoch: int, at: int, kind: int, body: bytes, previous: bytes) -> Record:
         digest = self._digest(seq, epoch, at, kind, SCHEMA, CODEC_JSON, NO_KEY, previous, body)
         return Record(self.run, seq, epoch, at, kind, SCHEMA, CODEC_JSON, NO_KEY, body, digest)
+
+    def entry(
+        self, entry: Entry, *, at: int, epoch: int = 0, after: tuple[int, bytes] = (0, GENESIS)
+    ) -> tuple[Record, tuple[Cut, ...]]:
+        """An entry right behind that position and seal, and those of its values that are kept by parts."""
+        kind, body, cuts = checked_body(entry)
+        return self.seal(seq=after[0] + 1, epoch=epoch, at=at, kind=kind, body=body, previous=after[1]), cuts
 
     def holds(self, record: Record, previous: bytes) -> bool:
         """Whether the record is exactly what was written after `previous`."""
@@ -136,7 +144,7 @@ def from_record(record: Record) -> Entry:
             f"run {record.run}: entry {record.seq} is stored with codec {record.codec}, key {record.key}, "
             "which this version of surefoot does not have.",
             run_id=record.run,
-            cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+            cures=(NEWER_VERSION,),
         )
     decode = _decoders.get(record.kind)
     if decode is None or record.schema > SCHEMA:
@@ -144,7 +152,7 @@ def from_record(record: Record) -> Entry:
             f"run {record.run}: entry {record.seq} is of kind {record.kind}, schema {record.schema}: "
             "written by a newer version of surefoot.",
             run_id=record.run,
-            cures=(("use", "that version, or a newer one"),),
+            cures=(Advice("use", "that version, or a newer one"),),
         )
     try:
         entry: Entry = decode(record.body)

@@ -26,6 +26,7 @@ from surefoot.core.entry import (
     RunStopped,
     RunSuspended,
 )
+from surefoot.core.need import NO_NEED, Need, of_end, of_stops
 from surefoot.core.timer import MICROS
 
 LEFT_BEHIND: Final = "LeftBehind"
@@ -44,6 +45,8 @@ class Standing(Struct, frozen=True):
     """Who has claimed it."""
     reason: str = ""
     """The first of its stops, by name; or that it has left something behind."""
+    need: Need = NO_NEED
+    """What of it waits for a person."""
 
 
 NOBODY: Final = Standing()
@@ -59,8 +62,8 @@ def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], boo
     return None if move is None else move(entry, at, starts, answered)
 
 
-def ready(at: int) -> Standing:
-    return Standing(at)
+def ready(at: int, need: Need = NO_NEED) -> Standing:
+    return Standing(at, need=need)
 
 
 def _created(entry: Any, at: int, *_: Any) -> Standing:
@@ -80,7 +83,8 @@ def _released(entry: Any, at: int, starts: int, _: Any) -> Standing:
 
 def _stopped(entry: Any, at: int, _: int, answered: Callable[[Entry], bool]) -> Standing:
     reason = entry.stops[0].reason if entry.stops else ""
-    return Standing(at if answered(entry) else goes_on(entry, at), reason=reason)
+    need = of_stops(entry.stops, entry.due)
+    return Standing(at if answered(entry) else goes_on(entry, at), reason=reason, need=need)
 
 
 def _suspended(entry: Any, at: int, _: int, answered: Callable[[Entry], bool]) -> Standing:
@@ -99,7 +103,8 @@ def _ready(_: Any, at: int, *__: Any) -> Standing:
 
 
 def _ended(entry: Any, *_: Any) -> Standing:
-    return Standing(reason=LEFT_BEHIND) if getattr(entry, "left", ()) else NOBODY
+    left, error = getattr(entry, "left", ()), getattr(entry, "error", None)
+    return Standing(reason=LEFT_BEHIND if left else "", need=of_end(left, error)) if left or error else NOBODY
 
 
 _MOVES: Final[dict[type[Entry], Callable[..., Standing]]] = {

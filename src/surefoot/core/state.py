@@ -9,10 +9,11 @@ driver keeps the status for the index by the same table; only this file may say 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Final
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.address import approval_of
@@ -73,6 +74,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.expectation import ACCEPTED, Expectation
 from surefoot.core.history import Past, PastState
+from surefoot.core.need import of_stops
 from surefoot.core.seal import Record, from_record
 from surefoot.core.standing import HANDED_BACK, NOBODY, Standing, moved, ready
 from surefoot.errors import JournalCorrupt, NotDone
@@ -114,12 +116,22 @@ TRANSITIONS: Final[dict[type[Entry], tuple[frozenset[str], str]]] = {
 """Entry -> (from which statuses, to which). Any other entry of the claimant means RUNNING, from DRIVEN."""
 
 
+MAY_PARK: Final = frozenset({StepRaised, EffectRaised})
+"""Entries that may say that what a call needs is away: then the run sleeps."""
+_MOVING: Final = frozenset(TRANSITIONS) | MAY_PARK
 NO_PROGRESS: Final = frozenset({RunAdopted, RunReleased, StepStarted, EffectIntended, *VISITORS})
 """Entries that a run which dies every time it is taken up makes each time, or that others make."""
 
 
-def status_after(entry: Entry) -> str:
-    """For an entry that is in TRANSITIONS."""
+def status_after(entry: Entry, status: str) -> str:
+    """The status of a run that had this one, after an entry."""
+    kind = type(entry)
+    if kind not in TRANSITIONS:
+        if kind in MAY_PARK and entry.parked:  # type: ignore[attr-defined]
+            return SLEEPING
+        return status if kind in VISITORS else RUNNING
+    if isinstance(entry, FellBack):
+        return status if status in ENDED else QUEUED
     if isinstance(entry, RunStopped):
         return WAITING if all(stop.reason == "WaitingForAnswer" for stop in entry.stops) else STOPPED
     if isinstance(entry, RunSuspended):
@@ -129,8 +141,6 @@ def status_after(entry: Entry) -> str:
     return TRANSITIONS[type(entry)][1]
 
 
-MAY_PARK: Final = frozenset({StepRaised, EffectRaised})
-"""Entries that may say that what a call needs is away: then the run sleeps."""
 DOUBTFUL: Final = (PastState.IN_DOUBT, PastState.UNSTORABLE)
 
 
@@ -227,11 +237,16 @@ class RunState:
     def fold(self, record: Record) -> Entry:
         """Take in one verified record. Raises JournalCorrupt if it cannot follow what came before."""
         entry = from_record(record)
+        self.apply(entry, record)
+        return entry
+
+    def apply(self, entry: Entry, record: Record) -> None:
+        """The same, for whoever has the entry of that record at hand: the process that wrote it."""
         kind = type(entry)
         self.seq = record.seq
         self.newest_at = max(self.newest_at, record.at)
         if kind not in VISITORS:
-            self._move(kind, record)
+            self._move(entry, record)
         elif self.status == NONE:
             raise self._impossible(record, kind)
         else:
@@ -251,18 +266,6 @@ class RunState:
             handler(self, entry, record)
             if self.world.version != known:
                 self.world.folder = self._folder
-        return entry
-
-    def ask(self, entry: QuestionAsked, at: int) -> Past:
-        """A question is open, whatever was answered under this address before."""
-        past = self.calls.get(entry.address)
-        if past is None or past.kind != "question":
-            past = self.calls[entry.address] = Past(entry.address, "question", PastState.OPEN, at)
-        past.state = PastState.OPEN
-        past.form, past.question, past.shown, past.schema = entry.form, entry.question, entry.shown, entry.schema
-        past.args, past.answerers, past.due, past.value = entry.details, entry.by, entry.due, None
-        past.learned_by, past.why, past.ended = "", "", 0
-        return past
 
     def needs_answer(self, now_due: Callable[[Due], bool]) -> bool:
         """Whether a resume would meet the same open questions and nothing else."""
@@ -342,24 +345,26 @@ class RunState:
             return past.state is PastState.OPEN and not expired and not came
         return False
 
-    def event_for(self, name: str) -> Event | None:
-        return next((event for event in self.events if event.name == name and not event.taken), None)
+    def event_for(self, name: str, taken: Container[str] = ()) -> Event | None:
+        """The first of that name that nobody has taken; nor any of these."""
+        events = (event for event in self.events if event.name == name and not event.taken)
+        return next((event for event in events if event.id not in taken), None)
 
     def has_event(self, event_id: str) -> bool:
         return event_id in self._event_ids
 
-    def _move(self, kind: type[Entry], record: Record) -> None:
-        if self.status is RUNNING and record.epoch == self.epoch and kind not in TRANSITIONS:
+    def _move(self, entry: Entry, record: Record) -> None:
+        kind = type(entry)
+        if self.status is RUNNING and record.epoch == self.epoch and kind not in _MOVING:
             return  # By far the most common: a call of a run that goes on.
-        sources, target = TRANSITIONS.get(kind, (DRIVEN, RUNNING))
+        sources, _ = TRANSITIONS.get(kind, (DRIVEN, RUNNING))
         if (
             self.status not in sources
             or record.epoch < self.epoch
             or (kind is RunAdopted) != (record.epoch > self.epoch)
         ):
             raise self._impossible(record, kind)
-        if kind is not FellBack or self.status not in ENDED:
-            self.status = target
+        self.status = status_after(entry, self.status)
         self.epoch = record.epoch
 
     def _impossible(self, record: Record, kind: type[Entry]) -> JournalCorrupt:
@@ -369,19 +374,19 @@ class RunState:
             run_id=self.run,
         )
 
-    def _past(self, address: str, kind: str, state: PastState, record: Record) -> Past:
-        past = self.calls.get(address)
-        if past is None:
-            past = self.calls[address] = Past(address, kind, state, record.at)
-            past.first, past.claimant = record.seq, self._who
+    def _note(self, address: str, kind: str, state: PastState, record: Record, **facts: Any) -> None:
+        """A further entry about this call; or the first."""
+        known = self.calls.get(address)
+        if known is None:
+            facts.setdefault("at", record.at)
+            past = Past(
+                address, kind, state, epoch=record.epoch, seq=record.seq, first=record.seq, claimant=self._who, **facts
+            )
         else:
-            past.state = state
-            if (
-                kind != "effect"
-            ):  # Of one, whoever made an attempt is asked about it; others only tell what became of it.
-                past.claimant = self._who
-        past.epoch, past.seq = record.epoch, record.seq
-        return past
+            # Of an effect, whoever made an attempt is asked about it; others only tell what became of it.
+            claimant = known.claimant if kind == "effect" else self._who
+            past = replace(known, state=state, epoch=record.epoch, seq=record.seq, claimant=claimant, **facts)
+        self.calls[address] = past
 
 
 def _created(state: RunState, entry: RunCreated, record: Record) -> None:
@@ -392,13 +397,12 @@ def _created(state: RunState, entry: RunCreated, record: Record) -> None:
 def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
     state.fallbacks.append((record.seq, entry))
     for past in state.in_doubt():
-        past.outcome_lost = True
+        state.calls[past.address] = replace(past, outcome_lost=True)
     state.claimant, state.stops, state.children, state.due = None, (), (), None
 
 
 def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
     state.pruned, state.pruned_at = entry, record.at
-    state.status = status_after(entry)
     state.created = RunCreated(entry.workflow, NOTHING, entry.digest, labels=entry.labels)
     state.created_at = entry.created
 
@@ -406,7 +410,7 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     if state.claimant is not None:  # It did not let go: dead, or only silent.
         for past in state.in_doubt():
-            past.taken_from = state.left_in(past)
+            state.calls[past.address] = replace(past, taken_from=state.left_in(past))
     state._claim_epoch = record.epoch
     state.claimant, state.let_go_why, state.news = entry, "", False
     state.starts += 1
@@ -428,7 +432,6 @@ def _suspended(state: RunState, entry: RunSuspended, record: Record) -> None:
     state.claimant = None
     state.children, state.due, state.parked = entry.children, entry.due, entry.why
     state.parks += bool(entry.why)
-    state.status = status_after(entry)
 
 
 def _cancelled(state: RunState, entry: RunCancelled, record: Record) -> None:
@@ -439,7 +442,6 @@ def _cancelled(state: RunState, entry: RunCancelled, record: Record) -> None:
 def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
     state.claimant, state.answered = None, False
     state.stops, state.children, state.due = entry.stops, entry.children, entry.due
-    state.status = status_after(entry)
 
 
 def _done(state: RunState, entry: RunDone, record: Record) -> None:
@@ -457,7 +459,7 @@ def _failed(state: RunState, entry: RunFailed, record: Record) -> None:
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
     state.cancel = entry
     if state.claimant is None and state.status not in ENDED:
-        state.standing = ready(record.at)
+        state.standing = ready(record.at, of_stops(state.stops))
 
 
 def _quarantine_lifted(state: RunState, entry: QuarantineLifted, record: Record) -> None:
@@ -470,7 +472,7 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
     state.ended_children.add(entry.child)
     if entry.child in state.children:
         state.children = tuple(child for child in state.children if child != entry.child)
-        state.standing = ready(record.at)
+        state.standing = ready(record.at, of_stops(state.stops))
         if not state.stops:
             state.status = QUEUED
 
@@ -485,93 +487,93 @@ def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
 
 
 def _step_started(state: RunState, entry: StepStarted, record: Record) -> None:
-    past = state._past(entry.address, "step", PastState.STARTED, record)
-    past.digest, past.args = entry.digest, entry.args
     # The attempt that was cut off does not count: a crash must not use up retries.
-    past.attempt = entry.attempt - 1
+    facts = {"digest": entry.digest, "args": entry.args, "attempt": entry.attempt - 1}
+    state._note(entry.address, "step", PastState.STARTED, record, **facts)
 
 
 def _step_done(state: RunState, entry: StepDone, record: Record) -> None:
-    past = state._past(entry.address, "step", PastState.DONE, record)
-    past.at, past.ended = entry.started, record.at
-    past.digest, past.args, past.value, past.attempt = entry.digest, entry.args, entry.value, entry.attempt
-    past.error, past.due, past.kept = None, None, ""
+    known = state.calls.get(entry.address)
+    first, parks = (record.seq, 0) if known is None else (known.first, known.parks)
+    state.calls[entry.address] = Past(  # By far the most common: made in one go.
+        entry.address, "step", PastState.DONE, entry.started, entry.digest, entry.args, value=entry.value,
+        attempt=entry.attempt, parks=parks, ended=record.at, claimant=state._who, epoch=record.epoch, seq=record.seq,
+        first=first, asked_as=entry.asked_as,
+    )  # fmt: skip
 
 
 def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
-    final = entry.due is None
-    past = state._past(entry.address, "step", PastState.FAILED if final else PastState.RETRYING, record)
-    past.digest, past.args, past.attempt = entry.digest, entry.args, entry.attempt
-    past.error, past.due, past.ended = entry.error, entry.due, record.at
-    _parked(state, past, parked=entry.parked)
+    known = state.calls.get(entry.address)
+    state._note(
+        entry.address, "step", PastState.FAILED if entry.due is None else PastState.RETRYING, record,
+        digest=entry.digest, args=entry.args, attempt=entry.attempt, error=entry.error, due=entry.due, ended=record.at,
+        parked=entry.parked, parks=(0 if known is None else known.parks) + entry.parked, asked_as=entry.asked_as,
+    )  # fmt: skip
 
 
 def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> None:
-    before = state.calls.get(entry.address)
-    unproven = before is not None and (before.unproven or before.state is PastState.IN_DOUBT)
-    past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
-    past.claimant = state._who
-    past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
-    past.key, past.policy, past.due, past.error = entry.key, entry.policy, None, None
-    # What comes of this attempt, it tells by itself: whoever was asked before spoke of an earlier one.
-    past.cleared_by, past.learned_by = past.learned_by or past.cleared_by, ""
-    past.defaults, past.origin = entry.defaults, entry.origin
-    if past.rewound:
-        past.first = record.seq  # It runs again here: what comes before it now came before it.
-    past.suspected = past.rewound = past.reopened = past.gave_up = past.outcome_lost = False
-    past.spent, past.before = "", None
-    past.unproven = unproven
-    # An earlier attempt that may have happened elsewhere leaves no marker here.
-    past.marked = entry.marked if not unproven or past.marked == entry.marked else ""
-    past.deadline, past.lands, past.taken_from, past.landed = entry.deadline, entry.lands, None, None
+    known = state.calls.get(entry.address)
+    first, cleared_by, expires, unproven, marked = record.seq, "", entry.expires, False, entry.marked
+    failures = parks = visited = 0
+    executed_with = ""
+    if known is not None:
+        # What comes of this attempt, it tells by itself: whoever was asked before spoke of an earlier one.
+        cleared_by, expires = known.learned_by or known.cleared_by, known.expires or entry.expires
+        unproven = known.unproven or known.state is PastState.IN_DOUBT
+        if unproven and known.marked != entry.marked:
+            marked = ""  # An earlier attempt that may have happened elsewhere leaves no marker here.
+        failures, parks, visited, executed_with = known.failures, known.parks, known.visited, known.executed_with
+        if not known.rewound:  # Else it runs again here: what comes before it now came before it.
+            first = known.first
     # What has a time-out may run in a thread of its own, which goes on when its caller is interrupted.
-    past.runs_in = "" if entry.deadline is None or state.claimant is None else state.claimant.worker
-    past.expires = past.expires or entry.expires
+    runs_in = "" if entry.deadline is None or state.claimant is None else state.claimant.worker
+    state.calls[entry.address] = Past(
+        entry.address, "effect", PastState.IN_DOUBT, record.at, entry.digest, entry.args, entry.defaults,
+        attempt=entry.attempt, failures=failures, parks=parks, deadline=entry.deadline, lands=entry.lands,
+        runs_in=runs_in, key=entry.key, expires=expires, policy=entry.policy, cleared_by=cleared_by,
+        claimant=state._who, epoch=record.epoch, seq=record.seq, first=first, executed_with=executed_with,
+        unproven=unproven, visited=visited, marked=marked, origin=entry.origin,
+    )  # fmt: skip
     if entry.before:
         state.world.begin(entry.address, entry.before, record.seq)
 
 
 def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
-    past = state._past(entry.address, "effect", PastState.DONE, record)
-    past.value, past.ended, past.error = entry.value, record.at, None
+    state._note(entry.address, "effect", PastState.DONE, record, value=entry.value, ended=record.at, error=None)
     state.world.left(entry.address, entry.after, record.seq)
 
 
 def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None:
     final = entry.due is None
-    before = state.calls.get(entry.address)
+    known = state.calls.get(entry.address)
     # It was in doubt, and a check found that it did not happen.
-    counted = before is not None and before.state is PastState.CLEARED and before.error is not None
-    in_doubt = before is not None and (before.unproven or before.state is PastState.IN_DOUBT)
-    past = state._past(entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record)
-    past.error, past.due, past.ended = entry.error, entry.due, record.at
-    past.failures += not counted and not entry.parked
-    _parked(state, past, parked=entry.parked)
-    past.gave_up = final and past.policy == "fail" and was_in_doubt(entry.error)
-    if entry.denied:
-        past.digest, past.args, past.defaults, past.gave_up = entry.digest, entry.args, entry.defaults, in_doubt
-    state.world.end(entry.address, as_found=past.gave_up)
-
-
-def _parked(state: RunState, past: Past, *, parked: bool) -> None:
-    past.parked = parked
-    past.parks += parked
-    if parked:
-        state.status = SLEEPING
+    counted = known is not None and known.state is PastState.CLEARED and known.error is not None
+    failures, parks, policy = (0, 0, "") if known is None else (known.failures, known.parks, known.policy)
+    gave_up = final and policy == "fail" and was_in_doubt(entry.error)
+    denied: dict[str, Any] = {}
+    if entry.denied:  # Nothing was begun; but an earlier attempt may have happened.
+        gave_up = known is not None and (known.unproven or known.state is PastState.IN_DOUBT)
+        denied = {"digest": entry.digest, "args": entry.args, "defaults": entry.defaults}
+    state._note(
+        entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record, error=entry.error,
+        due=entry.due, ended=record.at, failures=failures + (not counted and not entry.parked), parked=entry.parked,
+        parks=parks + entry.parked, gave_up=gave_up, **denied,
+    )  # fmt: skip
+    state.world.end(entry.address, as_found=gave_up)
 
 
 def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
-    before = state.calls.get(entry.address)
-    counted = before is not None and before.state is PastState.RETRYING  # It failed, and then its key grew too old.
-    past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
-    past.error = entry.error
-    past.failures += not counted
-    past.runs_in, past.due = entry.runs_in, entry.due
+    known = state.calls.get(entry.address)
+    counted = known is not None and known.state is PastState.RETRYING  # It failed, and then its key grew too old.
+    failures = (0 if known is None else known.failures) + (not counted)
+    state._note(
+        entry.address, "effect", PastState.IN_DOUBT, record, error=entry.error, failures=failures,
+        runs_in=entry.runs_in, due=entry.due,
+    )  # fmt: skip
 
 
 def _effect_unstorable(state: RunState, entry: EffectUnstorable, record: Record) -> None:
-    past = state._past(entry.address, "effect", PastState.UNSTORABLE, record)
-    past.why = entry.why
+    state._note(entry.address, "effect", PastState.UNSTORABLE, record, why=entry.why)
 
 
 def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> None:
@@ -580,18 +582,19 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
         return  # It answers an attempt that is no longer the open one: used up, or never asked.
     if past.state not in (PastState.IN_DOUBT, PastState.UNSTORABLE):
         return
-    past.learned_by = entry.learned_by + (f" {entry.by}" if entry.by else "")
-    past.ended, past.runs_in = record.at, ""
-    if past.rewound:
-        past.first = record.seq
-    state.world.settled(entry, record.seq)
+    facts: dict[str, Any] = {}
     if entry.happened:
-        past.state, past.value = PastState.DONE, entry.value
-    elif entry.failed and past.state is PastState.IN_DOUBT:
-        past.state, past.unproven, past.gave_up = PastState.FAILED, False, False
-        past.error = past.error or _settled_as_failed(entry)
+        facts = {"state": PastState.DONE, "value": entry.value}
+    elif past.state is PastState.IN_DOUBT and entry.failed:
+        error = past.error or _settled_as_failed(entry)
+        facts = {"state": PastState.FAILED, "unproven": False, "gave_up": False, "error": error}
     elif past.state is PastState.IN_DOUBT:
-        past.state, past.unproven = PastState.CLEARED, False
+        facts = {"state": PastState.CLEARED, "unproven": False}
+    state.calls[entry.address] = replace(
+        past, learned_by=entry.learned_by + (f" {entry.by}" if entry.by else ""), ended=record.at, runs_in="",
+        first=record.seq if past.rewound else past.first, visited=record.seq if entry.by else past.visited, **facts,
+    )  # fmt: skip
+    state.world.settled(entry, record.seq)
     _answered(state, record, entry.address)
 
 
@@ -604,9 +607,9 @@ def _settled_as_failed(entry: EffectSettled) -> Raw:
 def _answered(state: RunState, record: Record, *addresses: str) -> None:
     """Once nothing is open any more, the run is ready to go on; and it may get further before that."""
     state.answered = True
-    if state.claimant is None and state.status in OPEN:
-        state.standing = Standing(record.at, reason=state.standing.reason)
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
+    if state.claimant is None and state.status in OPEN:
+        state.standing = Standing(record.at, reason=state.standing.reason, need=of_stops(state.stops))
     if state.status in (STOPPED, WAITING) and not state.stops:
         state.status = QUEUED
 
@@ -618,9 +621,10 @@ def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> No
     if past is None or past.kind != "effect" or (past.key, past.attempt) != (entry.key, entry.attempt):
         return
     if past.state is PastState.CLEARED:
-        past.state, past.learned_by, past.cleared_by = PastState.IN_DOUBT, "", ""
+        past = replace(past, state=PastState.IN_DOUBT, learned_by="", cleared_by="", visited=record.seq)
     if past.state is PastState.IN_DOUBT:
-        past.landed, past.taken_from, past.runs_in = entry, None, ""  # The call has ended there.
+        # The call has ended there.
+        past = state.calls[entry.address] = replace(past, landed=entry, taken_from=None, runs_in="")
         if _is_looked_for(past):
             _answered(state, record, entry.address)
 
@@ -631,29 +635,30 @@ def _is_looked_for(past: Past) -> bool:
 
 
 def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -> None:
-    past = state._past(entry.address, "effect", PastState.IN_DOUBT, record)
-    past.at, past.digest, past.args, past.attempt = record.at, entry.digest, entry.args, entry.attempt
-    past.key, past.policy, past.suspected, past.error = entry.key, entry.policy, True, None
-    past.defaults, past.marked = entry.defaults, ""
+    state._note(
+        entry.address, "effect", PastState.IN_DOUBT, record, at=record.at, digest=entry.digest, args=entry.args,
+        attempt=entry.attempt, key=entry.key, policy=entry.policy, suspected=True, error=None, defaults=entry.defaults,
+        marked="",
+    )  # fmt: skip
 
 
 def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -> None:
-    past = state._past(entry.address, "effect", PastState.DONE, record)
-    past.digest, past.args, past.attempt = entry.digest, entry.args, entry.attempt
-    past.key, past.policy, past.value, past.ended = entry.key, entry.policy, entry.value, record.at
-    past.defaults = entry.defaults
-    past.learned_by = "an intact record that was set aside"
+    state._note(
+        entry.address, "effect", PastState.DONE, record, digest=entry.digest, args=entry.args, attempt=entry.attempt,
+        key=entry.key, policy=entry.policy, value=entry.value, ended=record.at, defaults=entry.defaults,
+        learned_by="an intact record that was set aside",
+    )  # fmt: skip
 
 
 def _saga_cancelled(state: RunState, entry: SagaCancelled, record: Record) -> None:
-    past = state._past(entry.address, "saga", PastState.DONE, record)
-    past.seconds, past.ended, past.why = entry.seconds, record.at, "cancelled: what was done in it is undone"
+    why = "cancelled: what was done in it is undone"
+    state._note(entry.address, "saga", PastState.DONE, record, seconds=entry.seconds, ended=record.at, why=why)
 
 
 def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
     past = state.calls.get(entry.address)
     if past is not None:
-        past.kept = entry.digest
+        state.calls[entry.address] = replace(past, kept=entry.digest)
 
 
 def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
@@ -667,11 +672,11 @@ def _call_cancelled(state: RunState, entry: CallCancelled, record: Record) -> No
     state.cuts[entry.address], state.cut_at[entry.address] = entry, record.seq
     past = state.calls.get(entry.address)
     if past is not None and not entry.before and past.state is PastState.STARTED:
-        past.why = "cut off by a cancellation inside the run"
+        state.calls[entry.address] = replace(past, why="cut off by a cancellation inside the run")
 
 
 def _value_noted(state: RunState, entry: ValueNoted, record: Record) -> None:
-    state._past(entry.address, "value", PastState.DONE, record).value = entry.value
+    state._note(entry.address, "value", PastState.DONE, record, value=entry.value)
 
 
 def _progressed(state: RunState, entry: Progressed, record: Record) -> None:
@@ -680,25 +685,24 @@ def _progressed(state: RunState, entry: Progressed, record: Record) -> None:
             state.progress = entry  # What the workflow says by itself counts more.
         return
     state.progress = entry
-    state._past(entry.address, "note", PastState.DONE, record)
+    state._note(entry.address, "note", PastState.DONE, record)
 
 
 def _published(state: RunState, entry: Published, record: Record) -> None:
     state.published[entry.name] = entry.value
-    state._past(entry.address, "note", PastState.DONE, record)
+    state._note(entry.address, "note", PastState.DONE, record)
 
 
 def _timer_set(state: RunState, entry: TimerSet, record: Record) -> None:
-    state._past(entry.address, "timer", PastState.OPEN, record).due = entry.due
+    state._note(entry.address, "timer", PastState.OPEN, record, due=entry.due)
 
 
 def _timer_fired(state: RunState, entry: TimerFired, record: Record) -> None:
-    state._past(entry.address, "timer", PastState.DONE, record).ended = record.at
+    state._note(entry.address, "timer", PastState.DONE, record, ended=record.at)
 
 
 def _wait_started(state: RunState, entry: WaitStarted, record: Record) -> None:
-    past = state._past(entry.address, "wait", PastState.OPEN, record)
-    past.name, past.due = entry.name, entry.due
+    state._note(entry.address, "wait", PastState.OPEN, record, name=entry.name, due=entry.due)
 
 
 def _event_sent(state: RunState, entry: EventSent, record: Record) -> None:
@@ -716,12 +720,12 @@ def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
     if event is None:
         raise state._impossible(record, EventTaken)
     event.taken, event.taken_at = True, record.seq
-    past = state._past(entry.address, "wait", PastState.DONE, record)
-    past.name, past.value, past.ended = event.name, event.value, record.at
+    facts = {"name": event.name, "value": event.value, "ended": record.at}
+    state._note(entry.address, "wait", PastState.DONE, record, **facts)
 
 
 def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
-    state._past(entry.address, "wait", PastState.FAILED, record).ended = record.at
+    state._note(entry.address, "wait", PastState.FAILED, record, ended=record.at)
 
 
 def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
@@ -730,18 +734,21 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
     spent = reversed_since(aside.values())
     for address, past in aside.items():
         if past.kind == "effect" and _may_have_happened(past):
-            again = state.calls[address] = Past(address, "effect", PastState.IN_DOUBT, past.at)
-            again.rewound, again.attempt, again.key, again.policy = True, past.attempt, past.key, past.policy
-            again.claimant, again.first, again.seq = past.claimant, past.first, record.seq
-            again.expires, again.spent = past.expires, spent.get(address, "")
             noted = aside.get(_note_of(address)) or state.calls.get(_note_of(address))
-            again.before = noted.value if noted is not None and noted.kind == "value" else past.before
-            if past.state is PastState.IN_DOUBT:
-                again.deadline, again.runs_in = past.deadline, past.runs_in  # It may still be on its way.
-                again.lands, again.taken_from = past.lands, state.left_in(past)
             # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
-            again.args, again.executed_with = past.args, past.digest or past.executed_with
-            again.defaults, again.marked, again.origin = past.defaults, past.marked, past.origin
+            again = Past(
+                address, "effect", PastState.IN_DOUBT, past.at, args=past.args, defaults=past.defaults, rewound=True,
+                attempt=past.attempt, key=past.key, policy=past.policy, claimant=past.claimant, first=past.first,
+                seq=record.seq, expires=past.expires, spent=spent.get(address, ""), marked=past.marked,
+                before=noted.value if noted is not None and noted.kind == "value" else past.before,
+                executed_with=past.digest or past.executed_with, origin=past.origin,
+            )  # fmt: skip
+            if past.state is PastState.IN_DOUBT:  # It may still be on its way.
+                again = replace(
+                    again, deadline=past.deadline, runs_in=past.runs_in, lands=past.lands,
+                    taken_from=state.left_in(past),
+                )  # fmt: skip
+            state.calls[address] = again
         else:
             del state.calls[address]
         state.calls.pop(approval_of(address), None)  # A yes is for one execution.
@@ -777,14 +784,19 @@ def _reopen_effect(state: RunState, past: Past, by: str) -> None:
 
     Not `past.seq`: after a fallback, an attempt that is newer than its last entry may be among those that were lost.
     """
-    past.reopened, past.error, past.due, past.ended, past.failures, past.parks = True, None, None, 0, 0, 0
-    past.why = f"failed before; to be tried again, says {by}"
+    again = replace(
+        past, reopened=True, error=None, due=None, ended=0, failures=0, parks=0,
+        why=f"failed before; to be tried again, says {by}",
+    )  # fmt: skip
     if past.gave_up:
-        past.state, past.gave_up, past.policy = PastState.IN_DOUBT, False, "ask"
+        state.calls[past.address] = replace(again, state=PastState.IN_DOUBT, gave_up=False, policy="ask")
         return
-    past.state, past.unproven, past.deadline, past.runs_in = PastState.CLEARED, False, None, ""
-    # Nothing was done with these arguments: the mended code may ask with others. With the same, it is the same request.
-    past.executed_with, past.digest = past.digest or past.executed_with, ""
+    # No digest: nothing was done with these arguments, and the mended code may ask with others. With the same, it is the
+    # same request.
+    state.calls[past.address] = replace(
+        again, state=PastState.CLEARED, unproven=False, deadline=None, runs_in="", digest="",
+        executed_with=past.digest or past.executed_with,
+    )  # fmt: skip
     noted = state.calls.get(_note_of(past.address))
     if noted is not None and noted.kind == "value":
         del state.calls[noted.address]  # What is there before it is to be noted when it runs.
@@ -840,7 +852,7 @@ def _may_have_happened(past: Past) -> bool:
 def _world_seen(state: RunState, entry: WorldSeen, record: Record) -> None:
     state.world.found(entry, record.seq)
     if entry.address:
-        state._past(entry.address, "sight", PastState.DONE, record).value = entry.value
+        state._note(entry.address, "sight", PastState.DONE, record, value=entry.value)
 
 
 def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> None:
@@ -851,24 +863,31 @@ def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> No
 
 
 def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> None:
-    past = state.ask(entry, record.at)
-    past.epoch, past.seq, past.claimant = record.epoch, record.seq, state._who
-    past.first = past.first or record.seq
+    known = state.calls.get(entry.address)
+    at, first = (record.at, record.seq) if known is None or known.kind != "question" else (known.at, known.first)
+    # It is open, whatever was answered under this address before.
+    state.calls[entry.address] = Past(
+        entry.address, "question", PastState.OPEN, at, args=entry.details, due=entry.due, form=entry.form,
+        shown=entry.shown, answerers=entry.by, schema=entry.schema, question=entry.question, claimant=state._who,
+        epoch=record.epoch, seq=record.seq, first=first,
+    )  # fmt: skip
 
 
 def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
     past = state.calls.get(entry.address)
     if past is None or past.kind != "question" or past.state is not PastState.OPEN or past.shown != entry.shown:
         return  # Nobody asks that any more.
-    past.state, past.value, past.ended, past.seq = PastState.DONE, entry.value, record.at, record.seq
-    past.learned_by, past.why = entry.by, entry.note
+    state.calls[entry.address] = replace(
+        past, state=PastState.DONE, value=entry.value, ended=record.at, seq=record.seq, learned_by=entry.by,
+        why=entry.note,
+    )  # fmt: skip
     _answered(state, record, entry.address)
 
 
 def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -> None:
     past = state.calls.get(entry.address)
     if past is not None and past.state is PastState.OPEN:  # else an answer was quicker
-        past.state, past.ended = PastState.FAILED, record.at
+        state.calls[entry.address] = replace(past, state=PastState.FAILED, ended=record.at)
 
 
 def _nothing(state: RunState, entry: Entry, record: Record) -> None:

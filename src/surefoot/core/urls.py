@@ -12,6 +12,8 @@ from msgspec import Struct
 from surefoot.errors import UsageError
 
 HIDDEN: Final = "***"
+DEFAULT_STORE: Final = "sqlite:///.surefoot/runs.db"
+"""Which store is meant where none is named."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?:")
 _TELLING: Final = re.compile(
     r"key|jwt|sig|pwd|auth|(.*[_.-]|ssl)?(pass|passwd|password|passphrase|secret|token|signature|authorization|credentials?)|"

@@ -12,15 +12,14 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from surefoot.core.entry import Entry, FellBack, StoreAdopted
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body
+from surefoot.core.entry import FellBack, StoreAdopted
+from surefoot.core.seal import GENESIS, Sealer
 from surefoot.core.state import ENDED
-from surefoot.engine import config, fallback, journal
+from surefoot.engine import bell, config, fallback, journal
 from surefoot.engine.clock import Clock
 from surefoot.errors import JournalCorrupt, StoreUnavailable
-from surefoot.store.contract import RESERVED, Head, Rewrite
+from surefoot.store.contract import RESERVED, Head, Journals, Rewrite, Store
 from surefoot.store.liveness import vouched
-from surefoot.store.open import Regressed
 from surefoot.store.rules import is_run
 
 AUDIT = RESERVED + "store"
@@ -38,15 +37,15 @@ class Adoption(Struct, frozen=True):
     """Runs with no valid entry: they stay refused."""
 
 
-def look(store: Regressed) -> Adoption:
+def look(store: Store) -> Adoption:
     return _prepared(store, "", "", None)[0]
 
 
-def adopt(store: Regressed, clock: Clock, *, reason: str, by: str) -> Adoption:
+def adopt(store: Store, clock: Clock, *, reason: str, by: str) -> Adoption:
     """Accept the store as it is. `store` was opened with `open_regressed`."""
     _refuse_if_in_use(store)
     adoption, items = _prepared(store, reason, by, clock)
-    if not store.rewrite_together(items):
+    if not bell.rewrite(store, *items, beyond=max(adoption.expected, adoption.found, 1)):
         raise JournalCorrupt(f"{store.url}: it changed while it was looked at. Nothing was done; try again.")
     config.loud(
         f"store {store.url}: an older state was adopted by {by}: {reason}. {len(adoption.unfinished)} unfinished runs "
@@ -56,7 +55,7 @@ def adopt(store: Regressed, clock: Clock, *, reason: str, by: str) -> Adoption:
     return adoption
 
 
-def _refuse_if_in_use(store: Regressed) -> None:
+def _refuse_if_in_use(store: Store) -> None:
     """A living claimant would write on, from what it has in memory."""
     for name in filter(is_run, store.names()):
         with suppress(JournalCorrupt):
@@ -69,7 +68,7 @@ def _refuse_if_in_use(store: Regressed) -> None:
                 )
 
 
-def _prepared(store: Regressed, reason: str, by: str, clock: Clock | None) -> tuple[Adoption, list[Rewrite]]:
+def _prepared(store: Store, reason: str, by: str, clock: Clock | None) -> tuple[Adoption, list[Rewrite]]:
     at = 0 if clock is None else clock.now()
     items: list[Rewrite] = []
     hopeless: list[str] = []
@@ -87,23 +86,20 @@ def _prepared(store: Regressed, reason: str, by: str, clock: Clock | None) -> tu
     return Adoption(expected, reached, runs, hopeless), items
 
 
-def _fallen_back(store: Regressed, found: fallback.Survey, at: int, reason: str, by: str) -> Rewrite:
+def _fallen_back(store: Journals, found: fallback.Survey, at: int, reason: str, by: str) -> Rewrite:
     keep = found.state.seq
     behind = len(found.records) - keep
     in_doubt = found.evidence.open
     why = "an older state of the store was adopted"
     entry = FellBack(keep, behind, fallback.UNKNOWN, why, fallback.UNKNOWN, in_doubt, by, reason)
-    record = _sealed(store, found.state.run, keep, found.records[keep - 1].seal, found.state.epoch, entry, at)
+    after = (keep, found.records[keep - 1].seal)
+    record, _ = Sealer(store.id, found.state.run).entry(entry, at=at, epoch=found.state.epoch, after=after)
     found.state.fold(record)
     return Rewrite(found.state.run, found.head, keep, [record], journal.index_row(found.state))
 
 
-def _audited(store: Regressed, entry: StoreAdopted, at: int) -> Rewrite:
+def _audited(store: Journals, entry: StoreAdopted, at: int) -> Rewrite:
     head = store.read(AUDIT).head
     before = head or Head(0, GENESIS)
-    return Rewrite(AUDIT, head, before.seq, [_sealed(store, AUDIT, before.seq, before.seal, 0, entry, at)])
-
-
-def _sealed(store: Regressed, name: str, seq: int, seal: bytes, epoch: int, entry: Entry, at: int) -> Record:
-    kind, body, _ = checked_body(entry)
-    return Sealer(store.id, name).seal(seq=seq + 1, epoch=epoch, at=at, kind=kind, body=body, previous=seal)
+    record, _ = Sealer(store.id, AUDIT).entry(entry, at=at, after=(before.seq, before.seal))
+    return Rewrite(AUDIT, head, before.seq, [record])

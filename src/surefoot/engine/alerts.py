@@ -206,13 +206,18 @@ def _run(argv: list[str], alert: Alert, timeout: float) -> None:
 
 def _post(url: str, alert: Alert, timeout: float) -> None:
     import json
+    from http.client import HTTPException
+    from urllib.error import URLError
 
-    from surefoot.engine.posting import Refused, Unreachable, post
+    from surefoot.world import http
 
     body = json.dumps({"text": str(alert), "run": alert.run, "kind": alert.kind}).encode()
     try:
-        post(url, body, timeout=timeout)
-    except Refused as error:
-        raise Undelivered(str(error), again=error.status in (408, 425, 429) or error.status >= 500) from None
-    except Unreachable as error:
-        raise Undelivered(str(error)) from None
+        with http.send("POST", url, {"Content-Type": "application/json"}, body, timeout=timeout) as answer:
+            status = answer.status
+    except URLError as error:
+        raise Undelivered(str(error.reason)) from None  # Without the URL, which may give access.
+    except (OSError, HTTPException) as error:
+        raise Undelivered(f"{type(error).__name__}: {error}") from None
+    if not 200 <= status < 300:
+        raise Undelivered(f"the server answered {status}", again=status in (408, 425, 429) or status >= 500)

@@ -22,6 +22,7 @@ from surefoot.core.command import (
     Failed,
     Halted,
     Hold,
+    Left,
     Look,
     Observe,
     Outcome,
@@ -33,17 +34,22 @@ from surefoot.core.command import (
     Unstorable,
     Wish,
 )
-from surefoot.core.entry import NOTHING, EffectIntended, Sight, StepStarted, Stop
-from surefoot.core.expectation import Drift
+from surefoot.core.doubt import Question
+from surefoot.core.entry import NOTHING, Drift, EffectIntended, Sight, StepStarted, Stop
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import CHILD
 from surefoot.core.programs.calls import Call, called_off, effect
 from surefoot.core.programs.landing import GONE, Fate
+from surefoot.core.state import DOUBTFUL
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine import late
+from surefoot.engine.context import Args, Kwargs
 from surefoot.engine.current import Inside, Place
+from surefoot.engine.deeds import note
 from surefoot.engine.defaults import hides
-from surefoot.engine.meters import meters
+from surefoot.engine.frame import Frame
+from surefoot.engine.observer import AnswerLost, observers
+from surefoot.engine.observer import Call as Made
 from surefoot.engine.spec import CallSpec
 from surefoot.engine.tracing import traced
 from surefoot.engine.worldview import checked_witnesses, observe
@@ -57,29 +63,34 @@ _CALLERS: Final = frozenset({"surefoot.engine.drive", "surefoot.engine.drive_asy
 """Where user functions are called."""
 
 
-class Attempt:
-    """A call that is not answered by the journal: what the drivers carry out."""
+class Attempt(Frame):
+    """A call that is not answered by the journal: what the performers carry out."""
 
     __slots__ = (
-        "_begun", "_drift", "_touched", "_untouched", "_version", "args", "call", "ending", "inside", "kwargs", "past", "place", "program",
-        "session", "spec", "supervised",
+        "_drift", "_touched", "_untouched", "_version", "_visited", "args", "call", "inside", "kwargs", "past", "program", "spec",
+        "supervised",
     )  # fmt: skip
 
+    shields = True
+    session: Session
+    place: Place
+
     def __init__(
-        self, session: Session, place: Place, spec: CallSpec, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any],
+        self, session: Session, place: Place, spec: CallSpec, call: Call, args: Args, kwargs: Kwargs,
         past: Past | None, program: Program, *, supervised: bool = False,
     ) -> None:  # fmt: skip
         self.supervised = supervised
         """Whether a person has to agree first."""
-        self.session = session
+        self.session = session  # Not by way of Frame: every new call is here.
         self.place = place
+        self.ending = None
         self.spec = spec
         self.call = call
         self.args = args
         self.kwargs = kwargs
         self.past = past
         self.program = program
-        self._begun = None if past is None else past.state
+        self._visited = 0 if past is None else past.visited
         self._touched: tuple[Any, ...] | None = None
         self._untouched = True
         self._version = 0
@@ -87,26 +98,25 @@ class Attempt:
         self._drift: list[Drift] = []
         self.inside: Any = None
         """Where user code of this call is, or was last: its function or its check."""
-        self.ending: Ending | None = None
-        """How the call ended, for a caller that was cancelled meanwhile."""
 
-    def settled_meanwhile(self) -> Ending | None:
-        """While the run was being claimed, somebody may have settled the very effect that is in doubt here."""
-        past = self.past
-        if past is None or past.state is self._begun:
+    def overtaken(self) -> Program | None:
+        """While we claimed the run or waited, somebody may have settled the very effect that is in doubt here."""
+        past = self.session.state.calls.get(self.call.address)
+        if past is None or past.visited == self._visited:
             return None
-        self._begun = past.state
-        if (ending := recorded_ending(past)) is None and self.session.is_called_off(self.place):
-            self.program = called_off(self.call, past)
-        elif ending is None:
-            self.program = effect(self.call, past)  # Their word came first: what our check saw does not count.
-        return ending
+        self.past, self._visited = past, past.visited
+        if (ending := recorded_ending(past)) is not None:
+            return _ended(ending)
+        if self.session.stops.is_called_off(self.place):
+            return called_off(self.call, past)
+        return effect(self.call, past)  # Their word came first: what our check saw does not count.
 
     def is_settled(self) -> bool:
         """Whether somebody has settled what was in doubt when this began."""
-        return self.past is not None and self.past.state is not self._begun
+        past = self.session.state.calls.get(self.call.address)
+        return past is not None and past.visited != self._visited
 
-    def own(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def own(self) -> tuple[Args, Kwargs]:
         """The arguments for user code, as they were recorded: whoever had them before may have changed them."""
         call = self.call
         if self._untouched and not hides(call.args):
@@ -121,9 +131,11 @@ class Attempt:
         call, session = self.call, self.session
         if self.spec.kind == "step":
             session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
-        if attempt > 1:
-            meters.retried()
         self.inside = Inside(self.spec.kind, call.address, call.key, attempt, call.digest)
+        if attempt > 1:
+            observers.call_retried(self._made())
+        if observers.hear_calls:
+            observers.call_began(self._made())
         return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 
     def lapsed(self) -> bool:
@@ -142,7 +154,7 @@ class Attempt:
             self.supervised and isinstance(wish, Observe | Hold)
         )
 
-    def held_back(self, wish: Wish) -> Ending | None:
+    def held_back(self, wish: Wish) -> Program | None:
         """Another branch has found that the code has changed: no effect begins any more, be it a retry, nor a child.
 
         What was cancelled is still undone: there nothing new is wanted of the code.
@@ -151,8 +163,8 @@ class Attempt:
             begins = type(wish.entry) is EffectIntended
         else:
             begins = isinstance(wish, Execute) and self.spec.name == CHILD
-        stop = self.session.changed_code() if begins and self.session.state.cancel is None else None
-        return None if stop is None else Halted(stop)
+        stop = self.session.stops.changed_code() if begins and self.session.state.cancel is None else None
+        return None if stop is None else _ended(Halted(stop))
 
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
@@ -160,11 +172,13 @@ class Attempt:
         made = self.inside.attempt if self.inside is not None else 0
         attempt = max(1, made, self.past.attempt if self.past is not None else 0)
         self.inside = Inside("check", call.address, call.key, attempt, call.digest)
+        if observers.hear_calls:
+            observers.check_began(self._made())
         return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
 
     def require_check(self) -> Callable[..., Any]:
         if self.spec.check is None:
-            raise self.session.misused(
+            raise self.session.stops.misused(
                 UsageError(
                     f'effect {self.spec.name} says on_crash="check" but has no check: decorate one with '
                     f"@{self.spec.name}.check"
@@ -189,6 +203,12 @@ class Attempt:
 
     def judged(self, returned: object) -> Verdict:
         """What the check said, its value encoded."""
+        verdict = self._judged(returned)
+        if observers.hear_calls:
+            observers.check_ended(self._made(), verdict)
+        return verdict
+
+    def _judged(self, returned: object) -> Verdict:
         self._check_misuse()
         verdict = judged(returned)
         if isinstance(verdict, Partial | Unknown):
@@ -199,6 +219,14 @@ class Attempt:
             return Happened(Raw(values.encode(verdict.value)))
         except ValueRejected as error:
             return Unknown(f"the value that its check gave cannot be stored: {error}")
+
+    def seen(self, wish: Trace | Observe | Hold | Left) -> Any:
+        """What a program asks about the world, as far as no user code of the call has to tell."""
+        if isinstance(wish, Trace):
+            return self.trace()
+        if isinstance(wish, Observe):
+            return self.sights()
+        return self.held(wish.sights) if isinstance(wish, Hold) else self.left()
 
     def trace(self) -> Fate:
         """Whether the process that began the last attempt may still be in it."""
@@ -220,11 +248,11 @@ class Attempt:
         look, which began after all of that was known, finds the very same.
         """
         session = self.session
-        drift, version = ([], 0) if session.dry else session.unlike(sights)
+        drift, version = ([], 0) if session.dry else session.world.unlike(sights)
         before, self._drift = self._drift, drift
         if drift and version != self._version and drift != before:
             return True
-        return session.judge_before(self.call.address, drift) if drift else None
+        return session.world.judge_before(self.call.address, drift) if drift else None
 
     def left(self) -> tuple[tuple[Sight, ...], tuple[Sight, ...]]:
         """How the effect left what it touches: as it says itself, if it does, else as it is found."""
@@ -245,7 +273,7 @@ class Attempt:
         except Exception as error:
             where = f"run {self.session.run}, {self.call.address}: touches= names no witness"
             misuse = UsageError(f"{where}: {type(error).__name__}: {error}")
-            raise self.session.misused(misuse) from error
+            raise self.session.stops.misused(misuse) from error
 
     def repair(self, attempt: int) -> Ending | Attempt:
         """The undo of what this effect did in part, as an effect with an address of its own."""
@@ -260,7 +288,40 @@ class Attempt:
         finally:
             place.undoing = before
 
+    def cut_short(self) -> None:
+        """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
+        place, session, address = self.place, self.session, self.call.address
+        if isinstance(self.ending, Done):
+            note(place, self.spec, self.args, self.kwargs, self.ending, self.call)
+        elif isinstance(self.ending, Halted):
+            session.stops.stopped(place, self.ending.stop)
+        elif self.ending is None and not session.stops.is_given_up():
+            past = session.state.calls.get(address)
+            if past is not None and past.kind == "effect" and past.state in DOUBTFUL:
+                question = Question(session.run, address, "it may have happened", self.call.args)
+                session.stops.stopped(place, question.stop("its caller was cancelled before that was found out"))
+
     def returned(self, value: object, started: int) -> Outcome:
+        outcome = self._returned(value, started)
+        return self._told(outcome) if observers.hear_calls else outcome
+
+    def raised(self, error: BaseException) -> Outcome:
+        outcome = self._raised(error)
+        return self._told(outcome) if observers.hear_calls else outcome
+
+    def _made(self) -> Made:
+        """This attempt, as observers are told of it."""
+        session, inside = self.session, self.inside
+        return Made(session.run, session.state.segment, inside.address, inside.attempt, inside.key, self.spec)
+
+    def _told(self, outcome: Outcome) -> Outcome:
+        try:
+            observers.call_ended(self._made(), outcome)
+        except AnswerLost as lost:
+            return self._raised(lost.error)
+        return outcome
+
+    def _returned(self, value: object, started: int) -> Outcome:
         self._check_misuse()
         try:
             return Returned(Raw(values.encode(value)), started)
@@ -268,13 +329,13 @@ class Attempt:
             if self.spec.kind == "effect":
                 return Unstorable(self.session.mask(str(error)))
             where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
-            raise self.session.misused(ValueRejected(where, path=error.path)) from error
+            raise self.session.stops.misused(ValueRejected(where, path=error.path)) from error
 
-    def raised(self, error: BaseException) -> Outcome:
+    def _raised(self, error: BaseException) -> Outcome:
         self._check_misuse()
         if isinstance(error, Stopped | StoreUnavailable | Fenced):
             # Another run's stop, or a store's trouble: it says nothing about this call, and is not its outcome.
-            raise self.session.misused(error)
+            raise self.session.stops.misused(error)
         runtime = self.session.runtime
         runs_in = runtime.store.worker if runtime.still_running(self.call.key) else ""
         proven = self.spec.kind == "effect" and self._did_nothing(error)
@@ -294,6 +355,12 @@ class Attempt:
         """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""
         if self.inside.misuse is not None:
             raise self.inside.misuse
+
+
+def _ended(ending: Ending) -> Program:
+    """A program that has nothing to wish for."""
+    yield from ()
+    return ending
 
 
 def _parts(sights: Iterable[Sight]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from surefoot.core.address import Scope
-from surefoot.core.choice import one_of
+from surefoot.core.choice import OnError, one_of
 from surefoot.core.parking import unavailable
 from surefoot.engine.current import Place
 from surefoot.engine.lines import claim
@@ -19,7 +19,6 @@ from surefoot.errors import UsageError
 
 R = TypeVar("R")
 DEFAULT_CONCURRENCY = 8
-ON_ERROR = ("raise", "collect")
 
 
 class MapResult(Generic[R]):
@@ -47,12 +46,12 @@ class Ends:
         if opened.stop is not None:
             self.errors[index] = opened.stop
         elif (away := unavailable(self.errors[index])) is not None:
-            self.errors[index] = opened.session.parked(opened, away)  # No failure that `collect` may collect.
+            self.errors[index] = opened.session.stops.parked(opened, away)  # No failure that `collect` may collect.
 
     def join(self, place: Place) -> None:
         """Pass on what unwinds the run: first anything that is not an ordinary exception."""
         session = place.session
-        session.check_trouble()
+        session.stops.check_trouble()
         for error in self.errors:
             if isinstance(error, RunSignal):
                 place.stop = place.stop or error
@@ -101,7 +100,7 @@ def map_scopes(
 def _refuse_twice(place: Place, labels: Iterable[Any], what: str) -> None:
     twice = _first_duplicate(labels)
     if twice is not None:
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: sf.map got the {what} {twice!r} twice; "
                 "give each item a key of its own, so that its calls can be told apart"
@@ -114,7 +113,7 @@ def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> No
     known = set(labels)
     mixed = next((old for label, old in zip(labels, olds, strict=True) if old and old != label and old in known), None)
     if mixed is not None:
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: sf.map(was=…): the key {mixed!r} is one item's now, and was another one's, so "
                 "nobody can tell whose the calls recorded under it are. Give the new keys a form that no old one has: "
@@ -126,7 +125,7 @@ def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> No
 def _checked_was(place: Place, verb: str, was: Any) -> str | None:
     if was is None or isinstance(was, str):
         return was
-    raise place.session.misused(
+    raise place.session.stops.misused(
         UsageError(
             f'run {place.session.run}: sf.{verb}(was={was!r:.60}): the label it had before, or "" if its calls were '
             "made in the scope around it" + ("; sf.map also takes the old key function" if verb == "map" else "")
@@ -134,7 +133,7 @@ def _checked_was(place: Place, verb: str, was: Any) -> str | None:
     )
 
 
-def collected(ends: Ends, names: list[Any], on_error: str) -> Any:
+def collected(ends: Ends, names: list[Any], on_error: OnError) -> Any:
     if on_error == "raise":
         ends.raise_first()
         return ends.values
@@ -145,8 +144,8 @@ def collected(ends: Ends, names: list[Any], on_error: str) -> Any:
     )
 
 
-def checked_width(concurrency: int | None, on_error: str) -> int:
-    one_of(on_error, ON_ERROR, "sf.map: on_error")
+def checked_width(concurrency: int | None, on_error: OnError) -> int:
+    one_of(on_error, OnError, "sf.map: on_error")
     if concurrency is not None and concurrency < 1:
         raise UsageError(f"sf.map(concurrency={concurrency!r}): must be a whole number, one or more")
     return concurrency or DEFAULT_CONCURRENCY

@@ -16,20 +16,17 @@ Whoever waits for the run may be cancelled too; that gives the run up for now an
 from __future__ import annotations
 
 import logging
-import shlex
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from surefoot.core.address import approval_of
+from surefoot.core.cure import Advice, Cures, command
 from surefoot.core.entry import CallCancelled, QuestionExpired, Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastState, names_of
 from surefoot.core.timer import after
 from surefoot.engine import limits, replaying
-from surefoot.engine.current import Place
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.signals import PlanSignal
-
-if TYPE_CHECKING:
-    from surefoot.engine.session import Session
 
 SLACK_SECONDS: Final = replaying.SLACK_SECONDS
 log = logging.getLogger("surefoot")
@@ -37,18 +34,18 @@ log = logging.getLogger("surefoot")
 
 def recorded(place: Place, address: str) -> CallCancelled | None:
     """That this very call was cut off, on record."""
-    cut = place.session.state.cuts.get(address)
+    cut = place.session.replay.matcher.cuts.get(address)
     return None if cut is None or cut.before else cut
 
 
 def cut_off(place: Place, address: str) -> None:
     """A call is left by a cancellation. Durable no later than anything that comes of it."""
     place.line.struck = _strikes()
-    session = place.session
+    session = session_of(place)
     if not session.dry and address not in session.state.cuts and not is_unwinding(place):
         session.journal.lazily(CallCancelled(address, _seconds(session)))
         _expire(session, address)
-    for limit in session.limits:
+    for limit in session.stops.limits:
         limit.note_struck()
 
 
@@ -63,9 +60,9 @@ def cut_off_in_turn(place: Place, address: str) -> None:
     """A recorded outcome waits to be handed over, and its caller is cancelled. That is as before only if nothing of this
     line is on record behind it: what was cut off there would be, too.
     """
-    session = place.session
+    session = session_of(place)
     if not is_unwinding(place) and (missed := _missed(place)):
-        raise session.stopped(place, _too_early(session, address, missed, is_answered=True))
+        raise session.stops.stopped(place, _too_early(session, address, missed, is_answered=True))
     cut_off(place, address)
 
 
@@ -73,15 +70,15 @@ def entering(place: Place, address: str) -> None:
     """A call begins: was its task cancelled since its last call?"""
     if place.undoing:
         return  # In a task of its own.
-    line, session = place.line, place.session
-    for limit in session.limits:
+    line, session = place.line, session_of(place)
+    for limit in session.stops.limits:
         limit.note_struck()
     strikes, since = _strikes(), line.begun
     struck, line.struck = strikes > line.struck, strikes
-    past = session.state.calls.get(address)
+    past = session.replay.matcher.past(address)
     if past is not None:
         line.begun = strikes
-    cut = session.state.cuts.get(address)
+    cut = session.replay.matcher.cuts.get(address)
     if cut is not None and cut.before:
         session.backlog.met.add(address)
     elif not struck:
@@ -89,11 +86,11 @@ def entering(place: Place, address: str) -> None:
     if line.leaving is not None or is_unwinding(place):
         return
     if cut is not None and cut.before and strikes <= since and not _is_being_cancelled():
-        raise session.stopped(place, _not_again(session, address, f"was cancelled before it came to {address}"))
+        raise session.stops.stopped(place, _not_again(session, address, f"was cancelled before it came to {address}"))
     if struck and (missed := _missed(place, None if past is None else past.first)):
-        raise session.stopped(place, _too_early(session, address, missed))
+        raise session.stops.stopped(place, _too_early(session, address, missed))
     if struck and past is not None and cut is None:
-        raise session.stopped(place, _only_now(session, address))
+        raise session.stops.stopped(place, _only_now(session, address))
     if struck and past is None and cut is None and not session.dry:
         session.journal.lazily(CallCancelled(address, _seconds(session), before=True))
 
@@ -101,17 +98,17 @@ def entering(place: Place, address: str) -> None:
 def to_strike(place: Place, address: str) -> CallCancelled | None:
     """Something is asked for that is new, or came later; and before the code came to that, it was cancelled."""
     line = place.line
-    session: Session = place.session
-    state = session.state
-    if not state.cuts or place.undoing or line.leaving is not None:
+    session = session_of(place)
+    cuts = session.replay.matcher.cuts
+    if not cuts or place.undoing or line.leaving is not None:
         return None
     if _strikes() > line.begun or _is_being_cancelled():
         return None  # It has struck; code that has changed may ask for something new on the way.
-    past = state.calls.get(address)
-    for cut in state.cuts.values():
+    past = session.replay.matcher.past(address)
+    for cut in cuts.values():
         if not cut.before or cut.address == address or cut.address in session.backlog.met:
             continue
-        if (past is None or past.first > state.cut_at[cut.address]) and _is_here(place, cut.address):
+        if (past is None or past.first > session.state.cut_at[cut.address]) and _is_here(place, cut.address):
             return cut
     return None
 
@@ -128,11 +125,11 @@ def dealt_with(place: Place) -> None:
 
 async def again(place: Place, address: str, cut: CallCancelled) -> None:
     """This call was cut off before. Wait for the same."""
-    session: Session = place.session
-    past = session.state.calls.get(address)
+    session = session_of(place)
+    past = session.replay.matcher.past(address)
     if past is not None:
-        past.asked = True
-        session.asked_keys.add(past.key)
+        session.replay.matcher.asked.add(address)
+        session.losses.asked_keys.add(past.key)
     try:
         await _awaited(place, cut, "was cancelled here")
     finally:
@@ -142,24 +139,24 @@ async def again(place: Place, address: str, cut: CallCancelled) -> None:
 async def _awaited(place: Place, cut: CallCancelled, what: str) -> None:
     from surefoot.engine import drive_async
 
-    session: Session = place.session
-    session.meet_cancel(place, None)
+    session = session_of(place)
+    session.stops.meet_cancel(place, None)
     if session.dry and not limits.pending(place):
         session.backlog.is_cut_short = True
         raise PlanSignal
     wait = max(0.0, cut.seconds - replaying.elapsed_seconds(session)) + SLACK_SECONDS
     await drive_async.stay(session, after(session.now(), wait))
-    raise session.stopped(place, _not_again(session, cut.address, what))
+    raise session.stops.stopped(place, _not_again(session, cut.address, what))
 
 
 def is_unwinding(place: Place) -> bool:
     """Whether the run ends here for now, so that what is cancelled is cancelled for that."""
-    session = place.session
-    if session.dry and (session.planned or session.stops or session.backlog.is_cut_short):
+    session = session_of(place)
+    if session.dry and (session.stops.planned or session.stops.found or session.backlog.is_cut_short):
         return True
-    if session.trouble is not None or session.interruption is not None or session.ended or session.is_given_up():
+    if session.stops.is_cut_off or session.flight.ended or session.stops.is_given_up():
         return True
-    if session.state.cancel is not None or session.handed_back or session.continuation is not None:
+    if session.state.cancel is not None or session.stops.handed_back or session.stops.continuation is not None:
         return True
     at: Place | None = place
     while at is not None and at.stop is None:
@@ -184,7 +181,7 @@ def _seconds(session: Any) -> float:
 
 def _missed(place: Place, seq: int | None = None) -> list[Past]:
     """What is on record of this line of control, before that entry, and was not asked for."""
-    return [past for past in place.session.backlog.before(seq) if _is_here(place, past.address)]
+    return [past for past in session_of(place).backlog.before(seq) if _is_here(place, past.address)]
 
 
 def _is_here(place: Place, address: str) -> bool:
@@ -200,7 +197,7 @@ def _not_again(session: Any, address: str, what: str) -> Stop:
 
 
 def _too_early(session: Any, address: str, missed: list[Past], *, is_answered: bool = False) -> Stop:
-    names = ", ".join(past.address for past in missed[:5]) + (" …" if len(missed) > 5 else "")
+    names = names_of(missed)
     asked = f"and asks for {address}, but has not asked for {names}, which came before that. {address} does not begin."
     cut = f"in {address}, which was answered before, so that it cannot come to {names}. Nothing was executed."
     message = (
@@ -219,10 +216,10 @@ def _only_now(session: Any, address: str) -> Stop:
     return Stop("CodeChanged", message, address, {"recorded": "not cancelled"}, _cures(session.run))
 
 
-def _cures(run: str) -> tuple[tuple[str, str], ...]:
+def _cures(run: str) -> Cures:
     return (
-        ("once more:", "run it again, with what cancels it as it did before"),
-        ("in new runs:", "async with sf.timeout(...), or sf.gather(...): how they end is recorded"),
-        ("in this run:", 'keep the old way: if sf.patched("…"): … else: …'),
-        ("give up:", f"surefoot runs cancel {shlex.quote(run)}"),
+        Advice("once more:", "run it again, with what cancels it as it did before"),
+        Advice("in new runs:", "async with sf.timeout(...), or sf.gather(...): how they end is recorded"),
+        Advice("in this run:", 'keep the old way: if sf.patched("…"): … else: …'),
+        command("runs cancel", run, when="give up:"),
     )

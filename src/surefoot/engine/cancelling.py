@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from surefoot.core.claim import Claimed
 from surefoot.core.entry import RunCancelled
 from surefoot.core.history import PastState
 from surefoot.core.state import ENDED, RunState
-from surefoot.engine import config, drive, journal, parents, start
+from surefoot.engine import claimant, config, drive, engines, journal, parents
 from surefoot.engine.ending import tell_what_is_left, what_is_left
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
 from surefoot.engine.spec import is_undoable
 from surefoot.errors import Cancelled, CodeChanged, Fenced
+from surefoot.store.contract import Head
 
 
 def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
     """The code, if a cancellation has to run it in this process."""
     definition = registry.known_for(state.created)
-    if definition is None or start.driven_elsewhere(runtime, state):
+    if definition is None or engines.bell().drives or claimant.is_driven(runtime, state):
         return None
     effects = [past for past in state.calls.values() if past.kind == "effect"]
     undoes = state.in_doubt() or any(is_undoable(past.address) for past in effects)
@@ -32,19 +34,21 @@ def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
 
 def would_leave_done(runtime: Runtime, state: RunState) -> list[str]:
     """Effects that a cancellation from here would leave done, because only the code knows whether to undo them."""
-    over = state.status in ENDED or start.driven_elsewhere(runtime, state)
+    over = engines.bell().drives or state.status in ENDED or claimant.is_driven(runtime, state)
     return [] if over else _left_done(state)
 
 
-def carry_out(runtime: Runtime, state: RunState, resume: Callable[[], object]) -> None:
-    """End the run now that the request is recorded, unless a living process drives it and does so itself."""
-    if start.driven_elsewhere(runtime, state):
+def carry_out(runtime: Runtime, found: tuple[RunState, Head], resume: Callable[[], object]) -> None:
+    """End the run now that the request is recorded, unless others do so: a living process that drives it, or an engine."""
+    state = found[0]
+    if engines.bell().drives or claimant.is_driven(runtime, state):
         return
     if undoes_here(runtime, state) is not None:
         _undo_and_end(runtime, state.run, resume)
         return
-    _end(runtime, state.run)
-    if left := _left_done(state):
+    left = _left_done(state)
+    _end(runtime, found)
+    if left:
         _tell_nothing_undone(state.run, f"its code is not at hand. Done, and left as it is: {', '.join(left)}")
 
 
@@ -63,28 +67,31 @@ def _undo_and_end(runtime: Runtime, run_id: str, resume: Callable[[], object]) -
         return
     except CodeChanged as stop:
         _tell_nothing_undone(run_id, stop.summary)
-        _end(runtime, run_id)
+        if (found := journal.load(runtime.store, run_id)) is not None:
+            _end(runtime, found)
 
 
 def _tell_nothing_undone(run_id: str, why: str) -> None:
     config.loud(f"run {run_id} was cancelled, and nothing of it was undone: {why}", run=run_id, kind="cancel")
 
 
-def _end(runtime: Runtime, run_id: str) -> None:
-    found = journal.load(runtime.store, run_id)
-    if found is None or found[0].status in ENDED or start.driven_elsewhere(runtime, found[0]):
+def _end(runtime: Runtime, found: tuple[RunState, Head]) -> None:
+    run_id = found[0].run
+    if found[0].status in ENDED or claimant.is_driven(runtime, found[0]):
         return
     session = Session(runtime, *found)
+    children = session.state.children  # Of whoever let go of it. Once it is claimed, it waits for nobody.
     try:
-        drive.go_live(session)
+        if not isinstance(drive.claim(session), Claimed):
+            return  # Somebody took the run up at this moment, and sees the request at its first verb.
         left = what_is_left(session)
         tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
         session.journal.append(RunCancelled(left))
         if (created := session.state.created) is not None and created.child_of:
             parents.tell(runtime, run_id, created.child_of)
-        for child in found[0].children:
+        for child in children:
             parents.cancel(runtime, child, run_id)
     except Fenced:
-        return  # Somebody took the run up at this moment, and sees the request at its first verb.
+        return  # The same, a moment later.
     finally:
         runtime.discharge(session)

@@ -20,14 +20,16 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from surefoot.core import values
-from surefoot.core.entry import Sight
-from surefoot.core.expectation import UNSEEN, Drift, Expectation
+from surefoot.core.cure import Advice, Cures, Edit
+from surefoot.core.entry import Drift, Sight
+from surefoot.core.expectation import UNSEEN, Expectation
 from surefoot.core.generation import FEWEST, Saved, Seen, Shelved, Watch, retained
+from surefoot.core.parts import Whole
 from surefoot.engine import rehearsal, worldview
 from surefoot.engine.clock import SystemClock
 from surefoot.engine.config import loud, runtime, store_url
 from surefoot.engine.handle import whoami
-from surefoot.engine.start import check_id
+from surefoot.engine.plan import check_id
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import (
     CodecMissing,
@@ -100,6 +102,8 @@ class Shelf(Protocol):
 
     def state(self, seen: Seen) -> bytes: ...
 
+    def check(self, seen: Seen) -> None: ...
+
     def adopted_since(self, found: Shelved | None) -> bool: ...
 
     def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Any: ...
@@ -150,6 +154,7 @@ class Checkpoint:
         """The history that we last loaded or saved; None: we know of none, and expect none."""
         self._tried: bytes | None = None
         """A save of ours that broke off: whether it was written is not known."""
+        self._whole = Whole()
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r}, schema={self.schema}, keep={self.keep}, store={shown(store_url(self._store))!r})"
@@ -243,12 +248,10 @@ class Checkpoint:
         if verdict == worldview.STOP:
             raise Drifted(
                 message,
-                facts={
-                    found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift
-                },
+                drift=worldview.found_here(drift),
                 cures=(
-                    ("it is all right?", 'ckpt.accept_drift(note="why"), then load() again'),
-                    ("it is not?", "put it back as it was, then load() again"),
+                    Advice("it is all right?", 'ckpt.accept_drift(note="why"), then load() again'),
+                    Advice("it is not?", "put it back as it was, then load() again"),
                 ),
             )
         if verdict == worldview.WARN:
@@ -328,7 +331,7 @@ class Checkpoint:
                 f"checkpoint {self.name}: generation {one.number} has schema {one.schema}, newer than the code's "
                 f"schema={self.schema}. It was saved {_moment(one.at)} by {_writer(one)}.",
                 facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema},
-                cures=(("older code?", "use the code that saved it"),),
+                cures=(Advice("older code?", "use the code that saved it"),),
             )
         missing = [schema for schema in range(one.schema, self.schema) if schema not in self._migrations]
         if missing:
@@ -336,7 +339,7 @@ class Checkpoint:
                 f"checkpoint {self.name}: generation {one.number} has schema {one.schema}, the code has "
                 f"schema={self.schema}, and there is no migration from {', '.join(map(str, missing))}.",
                 facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema, "missing": missing},
-                cures=tuple(("write", f"@checkpoint.migration({schema})") for schema in missing),
+                cures=tuple(Edit("write", f"@checkpoint.migration({schema})") for schema in missing),
             )
 
     def _migrated(self, state: Any, one: Seen) -> Any:
@@ -354,7 +357,7 @@ class Checkpoint:
             f"checkpoint {self.name}: generation {one.number} could not be migrated: the migration from schema "
             f"{schema} {why}. What is stored was not changed.",
             facts={"checkpoint": self.name, "stored": one.schema, "code": self.schema, "migration": schema},
-            cures=(("mend", f"the function under @checkpoint.migration({schema})"),),
+            cures=(Advice("mend", f"the function under @checkpoint.migration({schema})"),),
         )
 
     # --- saving ------------------------------------------------------------------------------------------
@@ -447,7 +450,7 @@ class Checkpoint:
         if url[:5].lower() == "file:":
             return FileShelf(folder_of(url), self.name)
         try:
-            return JournalShelf(runtime(url, create=create).store, self.name)
+            return JournalShelf(runtime(url, create=create).store, self.name, self._whole)
         except NotFound:
             return None
 
@@ -480,8 +483,11 @@ class Checkpoint:
             cures=self._cures(where),
         )
 
-    def _cures(self, where: str) -> tuple[tuple[str, str], ...]:
-        return (("a copy?", f"put {where} back from it"), ("start over?", "use another name; this one stays as it is"))
+    def _cures(self, where: str) -> Cures:
+        return (
+            Advice("a copy?", f"put {where} back from it"),
+            Advice("start over?", "use another name; this one stays as it is"),
+        )
 
     def _fenced(self, found: Shelved | None) -> Fenced:
         newest = found.seen[-1] if found is not None and found.seen else None
@@ -542,7 +548,7 @@ def _fault(shelf: Shelf, one: Seen) -> str:
     if not one.sound:
         return one.why or str(one.unknown)
     try:
-        shelf.state(one)
+        shelf.check(one)
     except Damaged as error:
         return f"is damaged: {_brief(error)}"
     return ""

@@ -7,48 +7,52 @@ ends the child tells it so. Should that word be lost, the parent looks by itself
 
 from __future__ import annotations
 
-import contextvars
-import threading
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from surefoot.core.command import Do, Make, Routine
 from surefoot.core.history import Past
 from surefoot.core.matching import is_child
 from surefoot.core.state import ENDED
-from surefoot.engine import current, drive, journal, parents, start
-from surefoot.engine.current import Place
-from surefoot.engine.runtime import Runtime
-from surefoot.engine.session import Session
+from surefoot.engine import current, drive, journal, parents, perform, start
+from surefoot.engine.context import Context
+from surefoot.engine.current import Place, session_of
+from surefoot.engine.frame import Frame
+from surefoot.engine.outcome import recorded_end
+from surefoot.engine.plan import Options, Plan, created_entry, require_same
 from surefoot.engine.signals import CancelSignal
 from surefoot.engine.spec import CallSpec
-from surefoot.engine.start import Options
 from surefoot.errors import UsageError
 
 
 def child(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
     """Start another run and wait for its result; `run_id` is its own, so that the same call never starts two."""
     current.require_blocking("child")
-    place, definition = _called(workflow)
-    try:
-        return drive.call(
-            _BLOCKING, (_name(place, definition, run_id), run_id, list(args), kwargs, definition, place), {}
-        )
-    except CancelSignal:
-        parents.cancel(place.session.runtime, _on_record(place, run_id), place.session.run)
-        raise
+    return perform.run(*_calling(_BLOCKING, workflow, run_id, args, kwargs))
 
 
 async def child_async(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
     """Start another run and wait for its result; `run_id` is its own, so that the same call never starts two."""
-    from surefoot.engine import drive_async
+    from surefoot.engine import perform_async
 
+    return await perform_async.run(*_calling(_ASYNC, workflow, run_id, args, kwargs))
+
+
+def _calling(
+    spec: CallSpec, workflow: Any, run_id: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Routine[Any], Frame]:
     place, definition = _called(workflow)
+    made = Make(spec, (_name(place, definition, run_id), run_id, list(args), kwargs, definition, place), {})
+    return _made(place, made, run_id), Frame(place.session, place)
+
+
+def _made(place: Place, call: Make, run_id: str) -> Routine[Any]:
     try:
-        called = _name(place, definition, run_id)
-        return await drive_async.call(_ASYNC, (called, run_id, list(args), kwargs, definition, place), {})
+        return (yield call)
     except CancelSignal:
-        await drive_async.hop(parents.cancel, place.session.runtime, _on_record(place, run_id), place.session.run)
+        yield Do(partial(parents.cancel, place.session.runtime, _on_record(place, run_id), place.session.run))
         raise
 
 
@@ -56,7 +60,7 @@ def _called(workflow: Any) -> tuple[Place, Any]:
     place = current.require_branch("child")
     definition = getattr(workflow, "definition", None)
     if definition is None:
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(f"sf.child(workflow, id, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
         )
     return place, definition
@@ -64,9 +68,9 @@ def _called(workflow: Any) -> tuple[Place, Any]:
 
 def _name(place: Place, definition: Any, run_id: str) -> str:
     """What the call names the workflow: an old name (`was=`), if this child run is on record under it."""
-    session: Session = place.session
+    session = session_of(place)
     if definition.was and run_id:
-        for past in list(session.state.calls.values()):
+        for past in session.replay.matcher.recorded():
             made = _arguments(session, past) if is_child(past) else {}
             if made.get("run_id") == run_id and made["workflow"] in definition.identity.names:
                 return str(made["workflow"])
@@ -75,24 +79,26 @@ def _name(place: Place, definition: Any, run_id: str) -> str:
 
 def _on_record(place: Place, run_id: str) -> str:
     """The child run that the call stands for: the recorded one, if a person said that it is kept."""
-    past = place.session.state.calls.get(place.called)
+    past = place.session.replay.matcher.past(place.called)
     return str(_arguments(place.session, past).get("run_id", run_id)) if past is not None and is_child(past) else run_id
 
 
-def _arguments(session: Session, past: Past) -> dict[str, Any]:
+def _arguments(session: Context, past: Past) -> dict[str, Any]:
     """Of a child on record. Only what a child is named by is looked at: no class of the user's is needed."""
-    forms = msgspec.json.decode(session.bytes_of(past) or b"{}", type=dict[str, msgspec.Raw])
+    forms = msgspec.json.decode(session.replay.bytes_of(past) or b"{}", type=dict[str, msgspec.Raw])
     return {name: msgspec.json.decode(forms[name]) for name in ("workflow", "run_id") if name in forms}
 
 
 def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any) -> Any:
-    session: Session = place.session
+    session = session_of(place)
     plan = definition.plan(run_id, tuple(args), kwargs)
     drive.write_down(place)  # Before it begins: code that names another one, or none, has to be told that it is there.
-    if session.unwind_seconds is not None:
+    if session.stops.unwind_seconds is not None:
         return _queued(session, plan, run_id, place)
     if definition.is_async:
-        return _in_a_thread(session.runtime, plan, run_id)
+        from surefoot.engine import drive_async, start_async
+
+        return drive_async.in_a_thread(start_async.run_async(session.runtime, plan, run_id, Options()))
     return start.run_blocking(session.runtime, plan, run_id, Options())
 
 
@@ -101,10 +107,10 @@ async def _asynchronous(
 ) -> Any:
     from surefoot.engine import drive_async, start_async
 
-    session: Session = place.session
+    session = session_of(place)
     plan = definition.plan(run_id, tuple(args), kwargs)
     await drive_async.hop(drive.write_down, place)
-    if session.unwind_seconds is not None:
+    if session.stops.unwind_seconds is not None:
         return await drive_async.hop(_queued, session, plan, run_id, place)
     if definition.is_async:
         return await start_async.run_async(session.runtime, plan, run_id, Options())
@@ -124,36 +130,12 @@ _BLOCKING: Final = _spec(_blocking)
 _ASYNC: Final = _spec(_asynchronous)
 
 
-def _queued(session: Session, plan: start.Plan, run_id: str, place: Place) -> Any:
+def _queued(session: Context, plan: Plan, run_id: str, place: Place) -> Any:
     """The child's result if it has ended; else the parent lets go until it has."""
     runtime = session.runtime
-    created = start.created_entry(plan, Options(child_of=session.run))
+    created = created_entry(plan, Options(child_of=session.run))
     state = journal.create(runtime.store, runtime.clock, run_id, created)
-    start.require_same(plan, state, runtime.store)
+    require_same(plan, state, runtime.store)
     if state.status in ENDED:
-        return start.recorded_end(runtime.store, state)
-    raise session.suspended(place, run_id)
-
-
-def _in_a_thread(runtime: Runtime, plan: start.Plan, run_id: str) -> Any:
-    """An async child of a blocking parent has a loop of its own."""
-    import asyncio
-
-    from surefoot.engine import start_async
-
-    box: list[Any] = []
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            box.append((asyncio.run(start_async.run_async(runtime, plan, run_id, Options())), None))
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
-            box.append((None, error))
-
-    thread = threading.Thread(target=context.run, args=(work,), name="surefoot-child", daemon=True)
-    thread.start()
-    thread.join()
-    value, error = box[0]
-    if error is not None:
-        raise error
-    return value
+        return recorded_end(runtime.store, state)
+    raise session.stops.suspended(place, run_id)

@@ -14,11 +14,12 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Final, Protocol
 
+from surefoot.core.claim import Refusal
 from surefoot.core.entry import Entry
 from surefoot.core.parts import Cut
-from surefoot.engine.meters import meters
-from surefoot.errors import StoreUnavailable, SurefootError, UsageError
-from surefoot.store.contract import Append, Store
+from surefoot.engine.observer import Observer, observers
+from surefoot.errors import Fenced, StoreUnavailable, SurefootError, UsageError
+from surefoot.store.contract import Append, Journals
 
 Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
 """An entry ready to be sealed: with its kind, body, time and epoch, and its values that are kept by parts."""
@@ -33,28 +34,34 @@ class Writer(Protocol):
     def accepted(self) -> None:
         """What was proposed is on disk."""
 
-    def catch_up(self, tickets: list[Ticket]) -> None:
-        """Read what others wrote; raises if the run is not ours any more."""
+    def catch_up(self, tickets: list[Ticket]) -> Refusal | None:
+        """Read what others wrote. Why nothing more is written, if the run is not ours (any more)."""
 
 
 class Ticket:
     """Entries of one run that somebody waits for. Without entries: a look at what others wrote."""
 
-    __slots__ = ("done", "entries", "error", "gate", "journal", "notify")
+    __slots__ = ("done", "entries", "error", "gate", "journal", "notify", "refused")
 
     def __init__(self, journal: Writer, entries: list[Packed], notify: Callable[[], None] | None = None) -> None:
         self.journal = journal
         self.entries = entries
         self.done = False
         self.error: SurefootError | None = None
+        self.refused: Refusal | None = None
+        """Another process has the run: nothing of this was written."""
         self.gate: threading.Lock | None = None
         """Opens for a blocking owner that has to look: its ticket is done, or it has to lead."""
         self.notify = notify
         """Called when the ticket is done, for owners that do not block. May be called twice."""
 
-    def check(self) -> None:
-        if self.error is not None:
-            raise self.error
+    @property
+    def is_durable(self) -> bool:
+        return self.done and self.error is None and self.refused is None
+
+    def trouble(self) -> SurefootError:
+        """For whoever has claimed the run, that somebody else has it is an error like any other."""
+        return self.error or Fenced(self.refused.why if self.refused is not None else "")
 
 
 WRITER: Final = object()
@@ -69,8 +76,9 @@ class Committer:
     (Ctrl-C can strike between any two lines) repeats its hand-over on the way out, and nobody is left waiting.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Journals, observer: Observer = observers) -> None:
         self.store = store
+        self._observer = observer
         self._mutex = threading.Lock()
         self._queue: list[Ticket] = []
         self._batch: list[Ticket] = []
@@ -78,8 +86,8 @@ class Committer:
         self._leader: object = None
         self._calls: SimpleQueue[bool] | None = None
 
-    def commit(self, make: Callable[[], Ticket], order: AbstractContextManager[object]) -> None:
-        """Blocking: returns when the ticket is durable, raises when it is certain that it is not.
+    def commit(self, make: Callable[[], Ticket], order: AbstractContextManager[object]) -> Ticket:
+        """Blocking: returns the ticket when it is durable, or when it is certain that it is not.
 
         `make` is called and its ticket queued under `order`, so that the entries of a run are written in the
         order in which they were handed over.
@@ -97,7 +105,7 @@ class Committer:
             if ticket is not None:
                 self._abandon(ticket)
             raise
-        ticket.check()
+        return ticket
 
     def _wait(self, ticket: Ticket, gate: threading.Lock) -> None:
         while not ticket.done:
@@ -190,29 +198,30 @@ class Committer:
                     for tickets in list(waiting.values()):
                         self._write(tickets)
                     return
-                meters.append_failed()
+                self._observer.append_failed(error)
                 for tickets in waiting.values():
                     _settle(tickets, _as_ours(error))
                 return
-            took, written = perf_counter() - began, 0
-            for journal, item, answer in zip(journals, proposed, answers, strict=True):
+            took, taken = perf_counter() - began, proposed
+            if any(answers):
+                taken = [item for item, answer in zip(proposed, answers, strict=True) if answer is None]
+            self._observer.appended(taken, took)
+            for journal, answer in zip(journals, answers, strict=True):
                 if answer is None:
                     journal.accepted()
                     _settle(waiting.pop(journal), None)
-                    written += len(item.records)
                 else:
                     self._resolve(journal, waiting)
-            meters.appended(took, written)
 
     def _resolve(self, journal: Writer, waiting: dict[Writer, list[Ticket]]) -> None:
         """Somebody else wrote into the run. Visitors are let in; a newer claimant ends our claim."""
         try:
-            journal.catch_up(waiting[journal])
+            refused = journal.catch_up(waiting[journal])
         except Exception as error:  # noqa: BLE001 - as above
             _settle(waiting.pop(journal), _as_ours(error))
             return
-        if not any(ticket.entries for ticket in waiting[journal]):
-            _settle(waiting.pop(journal), None)
+        if refused is not None or not any(ticket.entries for ticket in waiting[journal]):
+            _settle(waiting.pop(journal), None, refused)
 
     def _wake_writer(self) -> None:
         if self._calls is None:
@@ -241,9 +250,10 @@ def _as_ours(error: Exception) -> SurefootError:
     return ours
 
 
-def _settle(tickets: list[Ticket], error: SurefootError | None) -> None:
+def _settle(tickets: list[Ticket], error: SurefootError | None, refused: Refusal | None = None) -> None:
     for ticket in tickets:
         ticket.error = error
+        ticket.refused = refused
         ticket.done = True
 
 

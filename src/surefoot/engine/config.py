@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
+from surefoot import errors
 from surefoot.core import reshaping
-from surefoot.core.choice import one_of
+from surefoot.core.choice import OnChange, OnCorruption, one_of
+from surefoot.core.cure import Cure
 from surefoot.core.timer import Duration, seconds
+from surefoot.core.urls import DEFAULT_STORE
+from surefoot.engine import engines
 from surefoot.engine.alerts import Alert, Sink
-from surefoot.engine.meters import meters
-from surefoot.engine.pasting import DEFAULT_STORE, at
+from surefoot.engine.observer import Observer, observers
 from surefoot.engine.runtime import Runtime, runtime_of
-from surefoot.engine.spec import checked_on_change
-from surefoot.errors import Damaged, UsageError
-from surefoot.store.open import open_store, shown
+from surefoot.engine.whereabouts import at
+from surefoot.errors import Damaged, Stopped, UsageError
+from surefoot.store.open import backend_of, open_store, shown
 
 FALLBACK: Final = "fallback"
-STOP: Final = "stop"
 log = logging.getLogger("surefoot")
 reshaping.announce_to(log.warning)
 
@@ -36,6 +39,8 @@ class Settings:
         """So many recorded steps may run again in one resume because their arguments have changed; more are a stop."""
         self.in_flight_seconds = 30.0
         """For how long a call that was cut off may still be on its way, where its effect does not say."""
+        self.rehearses = True
+        """Whether a resumed run is replayed before it goes on. The testing kit also tries without."""
         self.loading = ""
         """The module that a command is importing to know its workflows. Looking at code starts no run."""
 
@@ -48,11 +53,12 @@ def configure(
     *,
     store: str | None = None,
     namespace: str | None = None,
-    on_corruption: str | None = None,
+    on_corruption: OnCorruption | None = None,
     alerts: Iterable[Sink] | None = None,
-    on_change: str | None = None,
+    on_change: OnChange | None = None,
     rerun_limit: int | None = None,
     in_flight: Duration | None = None,
+    engine: str | None = None,
 ) -> None:
     """Set how this process works. What is not given stays as it is.
 
@@ -63,10 +69,11 @@ def configure(
 
     `on_change` says what happens to recorded steps that changed code asks for with other arguments, unless they say it
     themselves; `rerun_limit`, how many of them may run again before a person is asked. `in_flight` is the time for which
-    a call that was cut off may still be on its way: so long its check's "not happened" is not believed.
+    a call that was cut off may still be on its way: so long its check's "not happened" is not believed. `engine` says who
+    drives runs: `"embedded:"`, surefoot's own workers, is the default.
     """
     if on_change is not None:
-        settings.on_change = checked_on_change(on_change, "sf.configure") or settings.on_change
+        settings.on_change = one_of(on_change, OnChange, "sf.configure: on_change")
     if rerun_limit is not None:
         settings.rerun_limit = _checked_limit(rerun_limit)
     if in_flight is not None:
@@ -75,14 +82,16 @@ def configure(
         settings.on_corruption = checked_policy(on_corruption)
     if alerts is not None:
         settings.alerts = _checked_sinks(alerts)
+    if engine is not None:
+        engines.configure(engine)
     if store is not None:
         settings.store = store
     if namespace is not None:
         settings.namespace = namespace
 
 
-def checked_policy(on_corruption: str) -> str:
-    return one_of(on_corruption, (FALLBACK, STOP), "on_corruption")
+def checked_policy(on_corruption: OnCorruption) -> OnCorruption:
+    return one_of(on_corruption, OnCorruption, "on_corruption")
 
 
 def _checked_limit(rerun_limit: int) -> int:
@@ -107,17 +116,45 @@ def loud(message: str, *, run: str = "", kind: str = "") -> None:
     alert(message, run=run, kind=kind)
 
 
-def alert(message: str, cures: Iterable[tuple[str, str]] = (), *, run: str = "", kind: str) -> None:
-    """Tell every sink, with what helps. One that fails changes nothing for the others, nor for the run."""
-    meters.alerted(kind)
-    if not settings.alerts:
-        return
-    told = Alert("\n".join([message, *(f"  {when} {do}" for when, do in cures)]), run=run, kind=kind)
-    for sink in settings.alerts:
-        try:
-            sink(told)
-        except Exception:
-            log.exception("an alert failed")
+def alert_error(error: Stopped, run: str = "") -> None:
+    kind = type(error).__name__
+    alert(f"{kind}: {error.summary}", error.remedies, store=error.store, run=run, kind=kind)
+
+
+def alert(message: str, cures: Iterable[Cure] = (), *, store: str = "", run: str = "", kind: str) -> None:
+    """A person should know this at once, with what helps.
+
+    Recipients may be on another host, so the commands name the store.
+    """
+    helps = (f"  {cure.when} {errors.in_words(cure, store)}" for cure in cures)
+    observers.alerted(Alert("\n".join([message, *helps]), run=run, kind=kind))
+
+
+class Sinks(Observer):
+    """Hands alerts to the sinks that are set. One that fails changes nothing for the others, nor for the run."""
+
+    def alerted(self, alert: Alert) -> None:
+        for sink in settings.alerts:
+            try:
+                sink(alert)
+            except Exception:
+                log.exception("an alert failed")
+
+
+observers.add(Sinks())
+
+
+@contextmanager
+def overridden(**others: Any) -> Iterator[None]:
+    """While this lasts, these settings are others: for tests."""
+    kept = {name: getattr(settings, name) for name in others}
+    for name, value in others.items():
+        setattr(settings, name, value)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(settings, name, value)
 
 
 def store_url(given: str | None = None) -> str:
@@ -126,8 +163,9 @@ def store_url(given: str | None = None) -> str:
 
 def runtime(url: str | None = None, *, create: bool) -> Runtime:
     """The open store. Only verbs that write may create one, and they say so."""
+    engines.opened()  # An engine that does not exist is refused now, and not after something was written.
     where = store_url(url)
-    if where.startswith("memory:") and where not in _warned:
+    if not backend_of(where).durable and where not in _warned:
         _warned.add(where)
         log.warning("store %s is not durable: its runs end with this process", where)
     try:
@@ -135,5 +173,5 @@ def runtime(url: str | None = None, *, create: bool) -> Runtime:
             return runtime_of(open_store(where, create=create, announce=log.warning))
     except Damaged as error:
         if create:  # Somebody wants to work there, not only to look: it needs a person, and nothing can be recorded.
-            alert(f"{type(error).__name__}: {error.summary}", error.cures, kind=type(error).__name__)
+            alert_error(error)
         raise

@@ -1,4 +1,4 @@
-"""Which run, branch and call the code at hand is in. The only context variable.
+"""Which run, branch and call the code at hand is in: the context variable (`rehearsal.py` has one more).
 
 Control flow that surefoot opened (`gather`, `map`, `scope`) has a Place of its own. Code that merely
 inherited somebody's Place (a bare task, a thread) is told so instead of being numbered by luck.
@@ -10,10 +10,14 @@ import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from surefoot.core.address import Scope
 from surefoot.errors import UsageError
+
+if TYPE_CHECKING:
+    from surefoot.engine.context import Context
+    from surefoot.engine.session import Session
 
 
 class ForeignCall(UsageError):
@@ -113,7 +117,7 @@ class Place:
 
     def __init__(
         self,
-        session: Any,
+        session: Context,
         scope: Scope,
         owner: object,
         *,
@@ -122,7 +126,7 @@ class Place:
         line: Line | None = None,
     ) -> None:
         self.session = session
-        """The Context: for this engine a Session, for another engine its own."""
+        """For this engine a Session, for another engine its own."""
         self.scope = scope
         self.segment: int = session.state.segment
         self.owner = owner
@@ -142,6 +146,11 @@ class Place:
         self.stop: BaseException | None = None
         self.undoing = False
         """Whether a saga is being undone here: then a cancelled run still makes calls."""
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the code is on its way out of a cancelled saga: no call begins there but undos."""
+        return self.line.leaving is not None and not self.undoing
 
     def require_owner(self) -> None:
         """Refuse to count calls for a task or thread that only inherited this place."""
@@ -166,7 +175,9 @@ class Place:
         """
         task = trio_task()
         if task is not None and task is not self._trio:
-            raise self.session.misused(ForeignCall(f"run {self.session.run}: a call from a task of trio. {NO_TRIO}"))
+            raise self.session.stops.misused(
+                ForeignCall(f"run {self.session.run}: a call from a task of trio. {NO_TRIO}")
+            )
 
     def _caller(self) -> object:
         """Who calls, in the terms of the owner. Blocking code may be called where a loop runs (a notebook)."""
@@ -183,7 +194,7 @@ class Place:
         return True
 
     def _foreign(self, me: object) -> UsageError:
-        return self.session.misused(  # type: ignore[no-any-return]
+        return self.session.stops.misused(
             ForeignCall(
                 f"run {self.session.run}: a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
                 "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "
@@ -191,6 +202,11 @@ class Place:
                 'or open a scope first: with sf.scope("a name of its own"): ...'
             )
         )
+
+
+def session_of(place: Place) -> Session:
+    """For modules of the embedded engine, which know that they made the place."""
+    return cast("Session", place.session)
 
 
 OUTSIDE: Any = object()
@@ -308,7 +324,21 @@ def require_branch(verb: str) -> Place:
             f"run {place.session.run}: sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
             f"A {place.inside.kind} is one recorded call; move sf.{verb}() out into the workflow."
         )
-        raise place.session.misused(place.inside.misused(misuse))
+        raise place.session.stops.misused(place.inside.misused(misuse))
+    return place
+
+
+def require_task(verb: str) -> Place:
+    """The place of a verb of `surefoot.aio`, which is entered there."""
+    place = require_branch(verb)
+    if isinstance(place.owner, int):
+        raise place.session.stops.misused(
+            UsageError(
+                f"run {place.session.run}: surefoot.aio's {verb}() inside a blocking workflow. "
+                f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
+            )
+        )
+    place.session.enter_verb(place)
     return place
 
 
@@ -316,7 +346,7 @@ def require_blocking(verb: str) -> Place:
     """The place of a verb that blocks: in a task it would hold up the loop and everything else in it."""
     place = require_branch(verb)
     if not isinstance(place.owner, int):
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: sf.{verb}() blocks, and this workflow is async. "
                 f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."

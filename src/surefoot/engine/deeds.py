@@ -15,6 +15,7 @@ from surefoot.core.command import Done, Ending, Failed
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.programs.calls import Call
 from surefoot.core.state import was_in_doubt
+from surefoot.engine.context import Context
 from surefoot.engine.current import Place
 from surefoot.engine.defaults import Unrepeatable
 from surefoot.engine.repeating import another_undo
@@ -65,12 +66,12 @@ def note(
     """
     line = place.line
     if type(ending) is Failed and spec.kind == "effect" and was_in_doubt(ending.raw):
-        place.session.left_behind[place.called] = False
+        place.session.notices.left_behind[place.called] = False
         if line.sagas:
             line.deeds.append(Deed(place.called, spec, (), {}, None, in_doubt=True))
         return
     named = line.sagas and spec.kind == "effect" and spec.undoes is None
-    if isinstance(ending, Done) and (spec.undo is not None or named) and place.session.did(ending):
+    if isinstance(ending, Done) and (spec.undo is not None or named) and place.session.replay.did(ending):
         session = place.session
         address = place.called
         asked, defaults = _recorded(session, address, ending) if made is None else (made.args, made.defaults)
@@ -87,7 +88,7 @@ def note(
         line.deeds.append(Deed(address, spec, args, kwargs, result, stop=stop))
 
 
-def _recorded(session: Any, address: str, ending: Done) -> tuple[Raw | None, Raw]:
+def _recorded(session: Context, address: str, ending: Done) -> tuple[Raw | None, Raw]:
     """What the journal says that it was called with."""
     past = session.state.calls.get(address)
     if past is None or past.value is not ending.raw:

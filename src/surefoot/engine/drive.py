@@ -1,127 +1,31 @@
-"""Performs wishes in blocking code. Its twin for tasks is `drive_async.py`; neither decides anything."""
+"""How each wish is carried out in blocking code (`perform.py`). Its twin for tasks is `drive_async.py`."""
 
 from __future__ import annotations
 
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any
 
+from surefoot.core.claim import Claimed, Refusal
 from surefoot.core.command import (
-    After,
-    Append,
-    Ending,
-    Execute,
-    Hold,
-    Left,
-    Look,
-    Observe,
     Outcome,
-    Pause,
-    Repair,
     Returned,
-    Trace,
-    Verify,
 )
-from surefoot.core.entry import Due, Stop, WorldSeen
+from surefoot.core.entry import Due, RunCreated
 from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine import current, late
 from surefoot.engine.attempt import Attempt
-from surefoot.engine.commit import Ticket
-from surefoot.engine.current import Place
-from surefoot.engine.deeds import note
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.session import Session
 from surefoot.engine.signals import CancelSignal
-from surefoot.engine.spec import CallSpec
 from surefoot.errors import SurefootError
-
-
-def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A decorated blocking function is called."""
-    place = current.get()
-    if place is None:
-        return spec.stray(args, kwargs)
-    if place is current.OUTSIDE or place.inside is not None:
-        return spec.nested(place, args, kwargs)
-    session = place.session
-    begun = session.begin(place, spec, args, kwargs)
-    asked = None
-    if type(begun) is Attempt:
-        args, kwargs, asked = begun.args, begun.kwargs, begun.call
-        if isinstance(place.owner, int) or not place.lend():
-            begun = drive(begun)
-        else:
-            try:
-                begun = drive(begun)
-            finally:
-                place.lent_to = None
-    note(place, spec, args, kwargs, begun, asked)
-    return session.finish(place, begun)
-
-
-def drive(attempt: Attempt) -> Ending:
-    session = attempt.session
-    answer: Any = None
-    try:
-        session.call_begins(attempt.call.address, attempt.spec.kind)
-        if not session.live and not attempt.looks_first():
-            go_live(session)
-            if (ending := attempt.settled_meanwhile()) is not None:
-                return ending
-        program = attempt.program
-        while True:
-            wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
-            if session.stops and (ending := attempt.held_back(wish)) is not None:
-                return ending
-            if not session.live and attempt.needs_claim(wish):
-                go_live(session)
-                if (ending := attempt.settled_meanwhile()) is not None:
-                    return ending
-                if attempt.program is not program:
-                    program = attempt.program
-                    continue
-            if isinstance(wish, Execute):
-                answer = execute(attempt, wish.attempt)
-            elif isinstance(wish, Append):
-                append(session, wish.entry)
-            elif isinstance(wish, After):
-                answer = moment(session, wish.seconds, jitter=wish.jitter)
-            elif isinstance(wish, Pause):
-                session.say_why(wish)
-                pause(attempt.place, wish.due, attempt.is_settled)
-                if (ending := attempt.settled_meanwhile()) is not None:
-                    return ending
-                program = attempt.program
-            elif isinstance(wish, Look):
-                answer = look(attempt)
-            elif isinstance(wish, Trace):
-                answer = attempt.trace()
-            elif isinstance(wish, Repair):
-                begun = attempt.repair(wish.attempt)
-                answer = drive(begun) if isinstance(begun, Attempt) else begun
-            elif isinstance(wish, Observe):
-                answer = attempt.sights()
-            elif isinstance(wish, Hold):
-                answer = attempt.held(wish.sights)
-            elif isinstance(wish, Left):
-                answer = attempt.left()
-            elif isinstance(wish, Verify):
-                answer = verify(session)
-            else:
-                assert_never(wish)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-    except BaseException as error:
-        session.struck_by(error)
-        raise
-    finally:
-        session.call_ended(attempt.call.address)
 
 
 def execute(attempt: Attempt, number: int) -> Outcome:
     if attempt.lapsed():
-        attempt.session.regain()
+        attempt.session.claim.regain()
     place = attempt.enter(number)
     started = attempt.session.clock.now()
     token = current.set_place(place)
@@ -190,45 +94,39 @@ def append(session: Session, *entries: Any) -> None:
         session.journal.append(*entries)
     except SurefootError as error:
         late.refused(session, entries, error)
-        raise session.store_failed(error) from None
-    session.learn(entries)
-
-
-def verify(session: Session) -> Stop | None:
-    """Look at everything the run relies on again. The stop, if it is not as expected."""
-    if session.dry or not session.watches:
-        return None
-    found = session.judge(session.look_at_world())
-    if isinstance(found, WorldSeen):
-        go_live(session)
-        append(session, found)
-        return None
-    return found
+        raise session.stops.store_failed(error) from None
 
 
 def go_live(session: Session) -> None:
     """Claim the run: from here on, things happen."""
-    with session.claim_lock:
-        if not session.live:
-            claim(session, session.claim())
+    with session.claim.lock:
+        refused = None if session.claim.live else session.stops.lost or claim(session)
+    if not (refused is None or isinstance(refused, Claimed)):
+        raise session.claim.refused(refused)
 
 
 def write_down(place: Place | None) -> None:
     """What a run has noted lazily (a random id, the time) is on disk before another run is named by it, or gets it."""
-    if place is None or place is current.OUTSIDE or place.session.dry or not place.session.journal.owes:
+    if place is None or place is current.OUTSIDE or place.session.dry or not session_of(place).journal.owes:
         return
-    go_live(place.session)
-    place.session.journal.flush(place.session.clock.now())
+    go_live(session_of(place))
+    session_of(place).journal.flush(place.session.clock.now())
 
 
-def claim(session: Session, ticket: Ticket) -> None:
+def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refusal:
+    """Take the run over, or create it."""
+    ticket = session.claim.ticket(created)
     try:
-        session.journal.commit(ticket)
+        return session.journal.commit(ticket) or Claimed()
     except SurefootError as error:
-        raise session.store_failed(error) from None
+        raise session.stops.store_failed(error) from None
     finally:
-        if ticket.done and ticket.error is None:
+        if ticket.is_durable:
             session.claimed()  # Also when we are being interrupted: the claim is durable and has to be released.
+
+
+def nap(seconds: float) -> None:
+    threading.Event().wait(seconds)
 
 
 def moment(session: Session, seconds: float, *, jitter: bool) -> Due:
@@ -242,9 +140,9 @@ def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
 
     A worker does not sleep long: it lets go of the run.
     """
-    session: Session = place.session
-    if session.outlasts(due):
-        raise session.suspended(place, due)
+    session = session_of(place)
+    if session.stops.outlasts(due):
+        raise session.stops.suspended(place, due)
     nap = threading.Event()
     while (left := remaining(due, session.now())) > 0 and not is_over():
         nap.wait(session.clock.nap(left))
@@ -257,14 +155,16 @@ def notice(session: Session) -> None:
     if changes != session.seen_changes:
         session.seen_changes = changes
         try:
-            session.journal.look()
+            refused = session.journal.look()
         except SurefootError as error:
-            raise session.store_failed(error) from None
-    session.check_trouble()
-    if session.state.cancel is not None and not session.undoing:
+            raise session.stops.store_failed(error) from None
+        if refused is not None:
+            raise session.claim.refused(refused)
+    session.stops.check_trouble()
+    if session.state.cancel is not None and not session.stops.undoing:
         raise CancelSignal
-    if session.handed_back:
-        raise session.handing_back()
+    if session.stops.handed_back:
+        raise session.stops.handing_back()
 
 
 def invoke(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:
@@ -277,5 +177,5 @@ def invoke(session: Session, fn: Callable[[], Any]) -> Returned | BaseException:
     except BaseException as error:  # noqa: BLE001 - what it means is decided by `ending.conclude`
         return error
     finally:
-        session.function_ended()
+        session.flight.function_ended()
         current.reset(token)

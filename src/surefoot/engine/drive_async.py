@@ -1,4 +1,4 @@
-"""Performs wishes in tasks. Its twin for blocking code is `drive.py`; neither decides anything.
+"""How each wish is carried out in tasks (`perform_async.py`). Its twin for blocking code is `drive.py`.
 
 Stores block, so commits go to the committer's writer thread: what the tasks of one turn of the loop
 have to write goes over together and comes back with one wake-up. The future they wait on cannot be
@@ -8,45 +8,31 @@ cancelled: an append always completes before a cancellation is delivered.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar
 from weakref import WeakSet
 
+from surefoot.core.claim import Claimed, Refusal
 from surefoot.core.command import (
-    After,
-    Append,
-    Ending,
-    Execute,
-    Hold,
-    Left,
-    Look,
-    Observe,
     Outcome,
-    Pause,
-    Repair,
     Returned,
-    Trace,
-    Verify,
 )
-from surefoot.core.entry import CallCancelled, Due, Stop, WorldSeen
+from surefoot.core.entry import Due, RunCreated
 from surefoot.core.timer import remaining
 from surefoot.core.verdict import Unknown, Verdict
-from surefoot.engine import cancellations, current, drive, late, limits, replaying
-from surefoot.engine.attempt import Attempt, recorded_ending
-from surefoot.engine.commit import Ticket
-from surefoot.engine.current import Place
-from surefoot.engine.deeds import note
+from surefoot.engine import current, drive, late, limits
+from surefoot.engine.attempt import Attempt
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
-from surefoot.engine.signals import PlanSignal
-from surefoot.engine.spec import CallSpec
-from surefoot.errors import SurefootError, UsageError
+from surefoot.errors import SurefootError
 
 T = TypeVar("T")
 
@@ -70,183 +56,6 @@ LAST_SECONDS = 1.0
 """How long an effect that has used up its time may take to end when it is cancelled."""
 
 
-async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A decorated coroutine function is awaited."""
-    place = current.get()
-    if place is None:
-        return await spec.stray(args, kwargs)
-    if place is current.OUTSIDE or place.inside is not None:
-        return await spec.nested(place, args, kwargs)
-    session = place.session
-    if isinstance(place.owner, int):
-        raise session.misused(
-            UsageError(
-                f"run {session.run}: async {spec.kind} {spec.name} inside a blocking workflow. "
-                "Make the workflow `async def` and await the call, or make the call blocking."
-            )
-        )
-    session.enter_verb(place)
-    coming = place.scope.coming(spec.name)
-    cancellations.entering(place, coming)
-    if (cut := cancellations.recorded(place, coming)) is not None and _is_there(place, spec, args, kwargs, cut):
-        place.scope.take(spec.name)
-        await _again(place, spec, args, kwargs, cut)
-    if (cut := cancellations.to_strike(place, coming)) is not None:
-        await cancellations.awaited(place, coming, cut)
-    if session.limits:
-        await held(place, spec.name, coming)
-    if session.has_strays and session.state.calls and spec.kind == "effect" and coming not in session.state.calls:
-        await replaying.heard_out(place, coming)
-    try:
-        begun = session.begin(place, spec, args, kwargs)
-    except PlanSignal:
-        await replaying.others_heard(session)
-        raise
-    address = place.called
-    if address != coming and (cut := cancellations.recorded(place, address)) is not None:
-        await _again(place, spec, args, kwargs, cut)  # It is on record under another name.
-    asked = None
-    if type(begun) is Attempt:
-        attempt, args, kwargs, asked = begun, begun.args, begun.kwargs, begun.call
-        try:
-            begun = await run_attempt(attempt)
-            if session.state.calls:
-                await replaying.in_turn(place, address, on_record=False)
-        except asyncio.CancelledError:
-            session.cut_short(attempt)
-            cancellations.cut_off(place, address)
-            raise
-    else:
-        try:
-            await replaying.in_turn(place, address, on_record=True)
-        except asyncio.CancelledError:
-            cancellations.cut_off_in_turn(place, address)
-            raise
-    note(place, spec, args, kwargs, begun, asked)
-    return session.finish(place, begun)
-
-
-async def held(place: Place, name: str, address: str) -> None:
-    """In a block whose time is over. What is on record, and has not ended, is cut off here as if it had been begun.
-
-    `name`: whose number it takes then; empty: it has taken it already.
-    """
-    past = limits.on_record(place, address)
-    try:
-        await limits.held(place, address)
-    except asyncio.CancelledError:
-        if past is not None:
-            if name:
-                place.scope.take(name)
-            cancellations.cut_off(place, address)
-        raise
-
-
-def _is_there(place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled) -> bool:
-    past = place.session.state.calls.get(cut.address)
-    return past is None or place.session.is_cut_off_there(place, past, spec, args, kwargs)
-
-
-async def _again(
-    place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled
-) -> None:
-    """A call that was cut off before. If it was done all the same, a saga has to know."""
-    session = place.session
-    past = session.state.calls.get(cut.address)
-    if past is not None and past.digest and past.kind == spec.kind:
-        session.require_same(place, past, spec, args, kwargs)
-    if past is not None and (ending := recorded_ending(past)) is not None:
-        note(place, spec, args, kwargs, ending, None)
-    await cancellations.again(place, cut.address, cut)
-
-
-async def run_attempt(attempt: Attempt) -> Ending:
-    session = attempt.session
-    answer: Any = None
-    executed = False
-    cancelled: asyncio.CancelledError | None = None
-    try:
-        session.call_begins(attempt.call.address, attempt.spec.kind)
-        if not session.live and not attempt.looks_first():
-            await go_live(session)
-            if (ending := attempt.settled_meanwhile()) is not None:
-                return ending
-        program = attempt.program
-        while True:
-            wish, answer = program.send(answer), None  # No `match`: it costs six times as much here.
-            if session.stops and (ending := attempt.held_back(wish)) is not None:
-                return ending
-            if not session.live and attempt.needs_claim(wish):
-                await go_live(session)
-                if (ending := attempt.settled_meanwhile()) is not None:
-                    return ending
-                if attempt.program is not program:
-                    program = attempt.program
-                    continue
-            if isinstance(wish, Execute):
-                executed = True
-                try:
-                    answer = await execute(attempt, wish.attempt)
-                except EffectCancelled as late:
-                    cancelled, answer = late.cancelled, late.outcome
-            elif isinstance(wish, Append):
-                try:
-                    await append(session, wish.entry)
-                except asyncio.CancelledError as error:
-                    # The entry is durable; what it belongs to is finished before we pass this on.
-                    cancelled = error
-            elif isinstance(wish, After):
-                answer = drive.moment(session, wish.seconds, jitter=wish.jitter)
-            elif isinstance(wish, Pause):
-                if cancelled is not None:
-                    # The failed attempt is on record; the next one is for the next resume.
-                    raise cancelled  # noqa: TRY301 - handled below like any other cancellation
-                session.say_why(wish)
-                await pause(attempt.place, wish.due, attempt.is_settled)
-                if (ending := attempt.settled_meanwhile()) is not None:
-                    return ending
-                program = attempt.program
-            elif not executed:
-                answer = await _look_around(attempt, wish)
-            else:
-                # The call has been made: how it ended is found out and recorded before a cancellation is passed on.
-                answer, late_cancel = await to_the_end(_look_around(attempt, wish))
-                cancelled = late_cancel or cancelled
-    except StopIteration as end:
-        attempt.ending = end.value
-        if cancelled is not None:
-            raise cancelled from None
-        return end.value  # type: ignore[no-any-return]
-    except asyncio.CancelledError:
-        raise  # An ordinary event in async code: what was in flight is finished or was never begun.
-    except BaseException as error:
-        session.struck_by(error)
-        raise
-    finally:
-        session.call_ended(attempt.call.address)
-        session.made_at = asyncio.get_running_loop().time()
-
-
-async def _look_around(attempt: Attempt, wish: Look | Trace | Repair | Observe | Hold | Left | Verify) -> Any:
-    """What the world is like, before the call or after it."""
-    if isinstance(wish, Look):
-        return await look(attempt)
-    if isinstance(wish, Trace):
-        return await hop(attempt.trace)
-    if isinstance(wish, Repair):
-        begun = attempt.repair(wish.attempt)
-        return await _repaired(begun) if isinstance(begun, Attempt) else begun
-    if isinstance(wish, Observe):
-        return await hop(attempt.sights)
-    if isinstance(wish, Hold):
-        return attempt.held(wish.sights)
-    if isinstance(wish, Left):
-        return await hop(attempt.left)
-    if isinstance(wish, Verify):
-        return await verify(attempt.session)
-    assert_never(wish)
-
-
 async def to_the_end(
     body: Coroutine[Any, Any, T] | asyncio.Task[T],
     on_cancel: Callable[[asyncio.Task[T], asyncio.CancelledError], None] | None = None,
@@ -262,23 +71,6 @@ async def to_the_end(
             if on_cancel is not None:
                 on_cancel(task, error)
     return task.result(), cancelled
-
-
-async def _repaired(undo: Attempt) -> Ending:
-    """The undo of an async effect may be a blocking function."""
-    return await run_attempt(undo) if inspect.iscoroutinefunction(undo.spec.fn) else drive.drive(undo)
-
-
-async def verify(session: Session) -> Stop | None:
-    """Look at everything the run relies on again. The stop, if it is not as expected."""
-    if session.dry or not session.watches:
-        return None
-    found = session.judge(await hop(session.look_at_world))
-    if isinstance(found, WorldSeen):
-        await go_live(session)
-        await append(session, found)
-        return None
-    return found
 
 
 async def look(attempt: Attempt) -> Verdict:
@@ -310,7 +102,7 @@ class EffectCancelled(BaseException):
 
 async def execute(attempt: Attempt, number: int) -> Outcome:
     if attempt.lapsed():
-        await hop(attempt.session.regain)
+        await hop(attempt.session.claim.regain)
     place = attempt.enter(number)
     started = attempt.session.clock.now()
     token = current.set_place(place)
@@ -372,19 +164,26 @@ def _outcome(attempt: Attempt, task: asyncio.Task[Any], started: int, *, late: b
 
 async def go_live(session: Session) -> None:
     """Claim the run, under the same lock as blocking calls of it. Not cut short by a cancellation."""
-    if session.live:
+    if session.claim.live:
         return
     _, cancelled = await to_the_end(hop(drive.go_live, session))
     if cancelled is not None:
         raise cancelled
 
 
-async def claim(session: Session, ticket: Ticket) -> None:
+async def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refusal:
+    """Take the run over, or create it."""
+    ticket, turn = session.claim.ticket(created), turn_of(session.runtime)
+    ticket.notify = turn.join()
+    session.runtime.committer.add(ticket)
     try:
-        await commit(session, ticket)
+        await turn.future
     finally:
-        if ticket.done and ticket.error is None:
+        if ticket.is_durable:
             session.claimed()  # Also when we are being cancelled: the claim is durable and has to be released.
+        elif ticket.error is not None:
+            raise session.stops.store_failed(ticket.error) from None
+    return ticket.refused or Claimed()
 
 
 async def append(session: Session, *entries: Any) -> None:
@@ -397,39 +196,25 @@ async def append(session: Session, *entries: Any) -> None:
         if isinstance(error, SurefootError):
             if late.matters(session, entries, error):
                 await hop(late.refused, session, entries, error)
-            raise session.store_failed(error) from None
+            raise session.stops.store_failed(error) from None
         raise
-    try:
-        await _durable(session, turn, ticket)
-    finally:
-        if ticket.done and ticket.error is None:
-            session.learn(entries)
-
-
-async def commit(session: Session, ticket: Ticket) -> None:
-    turn = turn_of(session.runtime)
-    ticket.notify = turn.join()
-    session.runtime.committer.add(ticket)
-    await _durable(session, turn, ticket)
-
-
-async def _durable(session: Session, turn: _Turn, ticket: Ticket) -> None:
     try:
         await turn.future
     finally:
-        if ticket.done and ticket.error is not None:
-            entries = tuple(packed[0] for packed in ticket.entries)
-            if late.matters(session, entries, ticket.error):
-                await hop(late.refused, session, entries, ticket.error)
-            raise session.store_failed(ticket.error) from None
+        if ticket.done and not ticket.is_durable:
+            trouble = ticket.trouble()
+            unwritten = tuple(packed[0] for packed in ticket.entries)
+            if late.matters(session, unwritten, trouble):
+                await hop(late.refused, session, unwritten, trouble)
+            raise session.stops.store_failed(trouble) from None
 
 
 async def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
-    session: Session = place.session
-    if session.limits:
+    session = session_of(place)
+    if session.stops.limits:
         await limits.held(place)
-    if session.outlasts(wake := limits.earliest(place, due)):
-        raise session.suspended(place, wake)
+    if session.stops.outlasts(wake := limits.earliest(place, due)):
+        raise session.stops.suspended(place, wake)
     await stay(session, due, is_over)
 
 
@@ -451,9 +236,9 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     if outer is None:
         raise AssertionError(session.run)
     before = outer.cancelling()
-    session.is_given_up = lambda: outer.cancelling() > before
-    session.invoked = asyncio.get_running_loop().time()
-    session.tasks_before = WeakSet(asyncio.all_tasks())
+    session.stops.is_given_up = lambda: outer.cancelling() > before
+    session.flight.invoked = asyncio.get_running_loop().time()
+    session.flight.tasks_before = WeakSet(asyncio.all_tasks())
     missed = False
 
     def pass_on(inner: asyncio.Task[Any], error: asyncio.CancelledError) -> None:
@@ -466,7 +251,7 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     if missed:  # It had ended already, so the cancellation is still to be met here.
         outer.uncancel()
         outer.cancel(*cancelled.args)
-    session.given_up_by(cancelled)
+    session.stops.given_up_by(cancelled)
     return cancelled if isinstance(outcome, asyncio.CancelledError) else outcome
 
 
@@ -480,14 +265,14 @@ async def _invoked(session: Session, fn: Callable[[], Awaitable[Any]]) -> Return
         outcome = error
     finally:
         current.reset(token)
-    session.function_ended()
+    session.flight.function_ended()
     return await _effects_ended(session) or outcome
 
 
 async def _effects_ended(session: Session) -> asyncio.CancelledError | None:
     """Effects of tasks that nobody waits for any more: their outcome is recorded before the run is let go of."""
     cancelled = None
-    while session.has_effects_in_flight:
+    while session.flight.has_effects:
         try:
             await asyncio.sleep(LOOK_SECONDS)
         except asyncio.CancelledError as error:
@@ -564,6 +349,21 @@ def _end_turn(runtime: Runtime, loop: asyncio.AbstractEventLoop) -> None:
     turn: _Turn = runtime.turns.pop(loop)
     runtime.committer.kick()
     turn.close()
+
+
+def in_a_thread(body: Coroutine[Any, Any, T]) -> T:
+    """In a loop and a thread of its own: whoever waits for it blocks, and may be inside a loop already."""
+    box: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            box.set_result(asyncio.run(body))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
+            box.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="surefoot-own-loop", daemon=True).start()
+    return box.result()
 
 
 _io: ThreadPoolExecutor | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from surefoot.engine import config, current, drive, rehearsal, verbs
+from surefoot.engine import config, current, perform, rehearsal, verbs
 from surefoot.engine.handle import Run
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.spec import CallSpec
@@ -18,10 +19,14 @@ def deliver(run_id: str, name: str, value: Any, store: str | None = None) -> Non
     Run(runtime, run_id).send_event(name, value, id=verbs.key(), by=f"run {verbs.run_id()}")
 
 
-SEND = CallSpec(
-    deliver, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
-    on_crash="retry", not_done=UsageError,
-)  # fmt: skip
+def delivered_by(fn: Callable[..., Any]) -> CallSpec:
+    return CallSpec(
+        fn, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
+        on_crash="retry", not_done=UsageError,
+    )  # fmt: skip
+
+
+SEND = delivered_by(deliver)
 
 
 def send_event(run_id: str, name: str, value: Any = None, *, store: str | None = None) -> None:
@@ -33,4 +38,4 @@ def send_event(run_id: str, name: str, value: Any = None, *, store: str | None =
         Run(runtime, run_id).send_event(name, value, id=str(runtime.clock.uuid4()))
     else:
         verbs.require_no_secret(current.require_blocking("send_event").session, name)
-        drive.call(SEND, (run_id, name, value), {} if store is None else {"store": store})
+        perform.call(SEND, (run_id, name, value), {} if store is None else {"store": store})

@@ -21,12 +21,15 @@ from typing import IO, Any, Final
 import msgspec
 from msgspec import Struct
 
+from surefoot.core.audit import Audit
+from surefoot.core.cure import NEWER_VERSION, Advice
 from surefoot.core.forms import MAX_BYTES
 from surefoot.core.parts import Part, Reference, damaged_parts, expand, fault, reachable
-from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
-from surefoot.engine import start
-from surefoot.engine.pasting import in_its_store
-from surefoot.engine.verifying import Parts, check
+from surefoot.core.seal import Record, Sealer, from_record, references
+from surefoot.engine.outcome import not_found
+from surefoot.engine.plan import check_id
+from surefoot.engine.verifying import PartsSeen, batches, check, head_of
+from surefoot.engine.whereabouts import in_its_store
 from surefoot.errors import (
     Damaged,
     JournalCorrupt,
@@ -37,7 +40,7 @@ from surefoot.errors import (
     StoreUnavailable,
     UsageError,
 )
-from surefoot.store.contract import Head, Store
+from surefoot.store.contract import Head, Journals, Parts, Store
 
 FORMAT: Final = 1
 
@@ -71,11 +74,11 @@ Write = Callable[[bytes], object]
 @in_its_store
 def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Exported:
     """Hand the lines of a run's export to `write`."""
-    start.check_id(run)
-    stored = _head(store, run)
-    seen = check(store, run, Parts(store))
+    check_id(run)
+    stored = head_of(store, run)
+    seen = check(store, run, PartsSeen(store))
     if stored is None and not seen.entries and not store.read(run, 0, 1).records:
-        raise start.not_found(run, store.url)
+        raise not_found(run, store.url)
     if seen.flaw is not None and not damaged:
         raise seen.flaw.error()
     out = _Lines(write)
@@ -92,7 +95,7 @@ def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Ex
 
 def export_to(store: Store, run: str, path: str, *, damaged: bool = False) -> Exported:
     """The same into a file that is there whole or not at all. One that is there already is not written over."""
-    real, own = os.path.realpath(path), getattr(store, "path", "")
+    real, own = os.path.realpath(path), store.file
     if os.path.lexists(path) or (own and (real == own or real.startswith(own + "-"))):
         raise UsageError(f"{path} is there already, or belongs to the store, and is not written over. Name another.")
     partial = f"{path}.{secrets.token_hex(4)}.partial"
@@ -142,77 +145,40 @@ class _Lines:
         )
 
 
-def _head(store: Store, run: str) -> Head | None:
-    try:
-        return store.read(run, 0, 0).head
-    except JournalCorrupt:
-        return None
-
-
-def _header(store: Store, run: str, head: Head | None, *, whole: bool) -> dict[str, Any]:
+def _header(store: Journals, run: str, head: Head | None, *, whole: bool) -> dict[str, Any]:
     told = None if head is None else {"seq": head.seq, "seal": head.seal.hex()}
     return {"format": FORMAT, "what": "surefoot run", "store": store.id.hex(), "run": run, "head": told, "whole": whole}
 
 
-def _records(store: Store, run: str, upto: int | None, out: _Lines, *, damaged: bool) -> tuple[list[Reference], Head]:
+def _records(
+    store: Journals, run: str, upto: int | None, out: _Lines, *, damaged: bool
+) -> tuple[list[Reference], Head]:
     """Write the records; the values they need, and up to where they hold."""
-    sealer = Sealer(store.id, run)
-    valid = before = Head(0, GENESIS)
+    audit = Audit(Sealer(store.id, run), read=from_record, behind=from_record)
     needed: list[Reference] = []
     for record in _stored(store, run, upto, damaged=damaged):
-        whole = before.seq == record.seq - 1 and sealer.holds(record, before.seal)
-        if whole and valid == before:
-            valid = Head(record.seq, record.seal)
-        elif not damaged:
+        entry = audit.take(record)
+        if audit.found is not None and not damaged:
             raise _changed(run)
-        before = Head(record.seq, record.seal)
         out.line(record=_record(record))
         out.records += 1
-        if whole:  # nothing else is decoded: a record whose seal does not hold is handed on as it is
-            with contextlib.suppress(Stopped):
-                needed += references(from_record(record))
-    return needed, valid
+        if entry is not None:  # nothing else is decoded: a record that does not hold is handed on as it is
+            needed += references(entry)
+    return needed, Head(*audit.end)
 
 
 def _changed(run: str) -> JournalCorrupt:
     return JournalCorrupt(
-        f"run {run}: it was rewritten while it was exported.", run_id=run, cures=(("now", "export it again"),)
+        f"run {run}: it was rewritten while it was exported.", run_id=run, cures=(Advice("now", "export it again"),)
     )
 
 
-def _stored(store: Store, run: str, upto: int | None, *, damaged: bool) -> Iterator[Record]:
-    after = 0
-    while upto is None or after < upto:
-        left = _BATCH if upto is None else min(_BATCH, upto - after)
-        try:
-            found = store.read(run, after, left).records
-        except JournalCorrupt:
-            if not damaged:
-                raise
-            yield from _one_by_one(store, run, after)
-            return
-        if not found:
-            return
-        yield from found
-        after = found[-1].seq
-
-
-def _one_by_one(store: Store, run: str, after: int) -> Iterator[Record]:
-    """What is there, without the rows that cannot be read."""
-    head = _head(store, run)
-    end = head.seq if head is not None else after
-    while True:
-        try:
-            found = store.read(run, after, 1).records
-        except JournalCorrupt:
-            after += 1
-            if after > end:
-                return
-            continue
-        if not found:
-            return
-        yield found[0]
-        after = found[0].seq
+def _stored(store: Journals, run: str, upto: int | None, *, damaged: bool) -> Iterator[Record]:
+    for stored in batches(store, run):
+        if not isinstance(stored, JournalCorrupt):
+            yield from (record for record in stored.records if upto is None or record.seq <= upto)
+        elif not damaged:
+            raise stored
 
 
 def _record(record: Record) -> dict[str, Any]:
@@ -227,7 +193,7 @@ def _record(record: Record) -> dict[str, Any]:
     return {**fields, **body, "seal": record.seal.hex()}
 
 
-def _parts(store: Store, needed: Sequence[Reference], out: _Lines) -> int:
+def _parts(store: Parts, needed: Sequence[Reference], out: _Lines) -> int:
     """Write the parts that these values need; how many of them are not there."""
     names: set[bytes] = set()
 
@@ -333,8 +299,7 @@ class _Check:
         self._last = (0, 0)
         """Where the line begins that was read last, and how long it is."""
         self._records = 0
-        self._valid = 0
-        self._seal = GENESIS
+        self._audit = Audit(Sealer(b"", ""))
         self._needed: dict[Reference, int] = {}
         """Each value with the first entry that needs it."""
         self._places: dict[bytes, tuple[int, int]] = {}
@@ -350,9 +315,10 @@ class _Check:
         if header.format > FORMAT:
             raise SchemaMismatch(
                 f"{self._path} has format {header.format}, this version of surefoot knows up to {FORMAT}.",
-                cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+                cures=(NEWER_VERSION,),
             )
         sealer = Sealer(self._from_hex(header.store), header.run)
+        self._audit = Audit(sealer, read=from_record, damage=(Stopped,))
         while True:
             so_far = self._sum.hexdigest()
             line = self._line(_LONGEST_LINE)
@@ -360,36 +326,30 @@ class _Check:
                 raise self._bad("it ends before its last line: it is cut off")
             if line.end is not None:
                 return self._end(header, line.end, so_far)
-            self._take(sealer, header, line)
+            self._take(header, line)
 
-    def _take(self, sealer: Sealer, header: _Header, line: _Line) -> None:
+    def _take(self, header: _Header, line: _Line) -> None:
         if line.record is not None and not self._parts:
-            self._record(sealer, line.record, whole=header.whole)
+            self._record(header.run, line.record, whole=header.whole)
         elif line.part is not None:
             self._part(line.part, whole=header.whole)
         else:
             raise self._bad("it is not the kind of line that belongs here")
 
-    def _record(self, sealer: Sealer, line: _Record, *, whole: bool) -> None:
+    def _record(self, run: str, line: _Record, *, whole: bool) -> None:
         body = self._from_base64(line.body64) if line.body64 is not None else (line.body or "").encode()
         record = Record(
-            sealer.run, line.seq, line.epoch, line.at, line.kind, line.schema, line.codec, line.key,
+            run, line.seq, line.epoch, line.at, line.kind, line.schema, line.codec, line.key,
             body, self._from_hex(line.seal),
         )  # fmt: skip
         self._records += 1
-        if line.seq == self._valid + 1 and self._valid == self._records - 1 and sealer.holds(record, self._seal):
-            self._valid, self._seal = line.seq, record.seal
-        elif whole:
-            raise self._bad(f"the seal of entry {line.seq} does not hold")
-        else:
-            return  # not decoded: whoever made this file wrote what he liked
-        try:
-            for reference in references(from_record(record)):
+        entry = self._audit.take(record)
+        broken = self._audit.found
+        if broken is not None and whole:
+            raise self._bad(f"entry {broken.entry}: {broken.why}")
+        if entry is not None:
+            for reference in references(entry):
                 self._needed.setdefault(reference, record.seq)
-        except Stopped as error:
-            if whole:
-                raise self._bad(error.summary) from error
-            self._valid -= 1  # and from here on, nothing is
 
     def _part(self, line: _PartLine, *, whole: bool) -> None:
         part = Part(self._from_hex(line.id), line.kind, line.codec, line.size, self._from_base64(line.body64))
@@ -408,10 +368,10 @@ class _Check:
         if (end.records, end.parts, end.whole) != (self._records, self._parts, header.whole):
             raise self._bad(f"it holds {self._records} records and {self._parts} parts, and says otherwise")
         if header.whole:
-            head = {"seq": self._valid, "seal": self._seal.hex()}
-            if header.head != head or end.valid != self._valid:
+            seq, seal = self._audit.end
+            if header.head != {"seq": seq, "seal": seal.hex()} or end.valid != seq:
                 raise self._bad("the last record is not the one that the head names")
-        valid = min(end.valid, self._valid, self._whole_values(whole=header.whole))
+        valid = min(end.valid, self._audit.valid, self._whole_values(whole=header.whole))
         return Exported(header.run, header.store, self._records, self._parts, self._bytes, header.whole, valid)
 
     def _whole_values(self, *, whole: bool) -> int:
@@ -427,7 +387,7 @@ class _Check:
                     why = error.summary.rstrip(".")
                     raise self._bad(f"a value of entry {seq} is not what was recorded: {why}") from error
                 return seq - 1
-        return self._valid
+        return self._audit.valid
 
     def _fetch(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         """Parts, read again from the file: all at once they may be more than there is memory."""
@@ -483,8 +443,8 @@ class _Check:
     def _bad(self, why: str) -> JournalCorrupt:
         return JournalCorrupt(
             f"{self._path}: line {self._number}: {why}. This is not what was exported.",
-            facts={"line": self._number, "valid": self._valid},
-            cures=(("still there?", "export it again from the store"),),
+            facts={"line": self._number, "valid": self._audit.valid},
+            cures=(Advice("still there?", "export it again from the store"),),
         )
 
 

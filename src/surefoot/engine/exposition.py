@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple, Self
 
 from surefoot.engine.meters import MICROS, meters
-from surefoot.engine.worker import Worker
+from surefoot.engine.worker.worker import Worker
 from surefoot.errors import UsageError
 
 log = logging.getLogger("surefoot")

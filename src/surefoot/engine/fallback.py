@@ -7,22 +7,24 @@ prefix says. But effects that were recorded there have happened. An intact recor
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 
 from msgspec import Struct
 
+from surefoot.core.audit import Audit
+from surefoot.core.cure import Advice, command
 from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunContinued, RunCreated, RunPruned
 from surefoot.core.evidence import Evidence, fallbacks_before, weigh
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, verify
+from surefoot.core.seal import GENESIS, Record, Sealer, from_record
 from surefoot.core.state import ENDED, FAILED, STOPPED, RunState
-from surefoot.engine import config, journal
+from surefoot.engine import bell, config, journal
 from surefoot.engine.clock import Clock
+from surefoot.engine.observer import observers
 from surefoot.engine.runtime import driven_here
 from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
-from surefoot.store.contract import Append, Head, IndexRow, Rewrite, Store
+from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Rewrite, Store
 from surefoot.store.liveness import is_ours, vouched
-from surefoot.store.open import open_store
+from surefoot.store.open import backend_of, open_store
 from surefoot.store.rules import is_run
 
 UNKNOWN = -1
@@ -94,7 +96,7 @@ def examined(store: Store, run: str) -> Survey:
     return found if lost is None else survey(store, run, lost - 1)
 
 
-def _first_lost_value(store: Store, records: list[Record]) -> int | None:
+def _first_lost_value(store: Readable, records: list[Record]) -> int | None:
     """The first entry of which a value that replay needs cannot be read. Arguments of calls are not needed."""
     for record in records:
         entry = from_record(record)
@@ -134,24 +136,22 @@ def fall_back(
         for record in records:
             found.state.fold(record)
         row = journal.index_row(found.state)
-        if store.rewrite(Rewrite(run, found.head, damage.keep, records, row)) is None:
+        if bell.rewrite(store, Rewrite(run, found.head, damage.keep, records, row)):
+            observers.run_fell_back(run, damage.summary())
             config.loud(damage.summary(), run=run, kind="fallback")
             return damage
 
 
-def _sealed(store: Store, clock: Clock, found: Survey, entry: FellBack) -> list[Record]:
+def _sealed(store: Journals, clock: Clock, found: Survey, entry: FellBack) -> list[Record]:
     """The entry, and behind it what others had sent to the run and was acknowledged to them."""
     state, sealer, at = found.state, Sealer(store.id, found.state.run), clock.now()
-    kind, body, _ = checked_body(entry)
-    bodies = [(kind, body)]
-    if state.status not in ENDED:
-        bodies += [(record.kind, record.body) for record in found.evidence.messages]
-    seq, seal, records = entry.after, found.records[entry.after - 1].seal, []
-    for kind, body in bodies:
-        seq += 1
-        record = sealer.seal(seq=seq, epoch=state.epoch, at=at, kind=kind, body=body, previous=seal)
-        seal = record.seal
-        records.append(record)
+    first, _ = sealer.entry(entry, at=at, epoch=state.epoch, after=(entry.after, found.records[entry.after - 1].seal))
+    records = [first]
+    for sent in found.evidence.messages if state.status not in ENDED else ():
+        seq, seal = records[-1].seq, records[-1].seal
+        records.append(
+            sealer.seal(seq=seq + 1, epoch=state.epoch, at=at, kind=sent.kind, body=sent.body, previous=seal)
+        )
     return records
 
 
@@ -159,10 +159,9 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
     """`valid`: so many entries are known to be sound, with their values."""
     stored = store.read(run)
     if not stored.records and stored.head is None:
-        raise NotFound(f"there is no run {run!r} in {store.url}. `surefoot runs` lists those that are there.")
+        raise NotFound(f"there is no run {run!r} in {store.url}. `{command('runs')}` lists those that are there.")
     sealer = Sealer(store.id, run)
-    good = verify(sealer, stored.records)
-    state = _folded(run, stored.records[: good if valid is None else min(good, valid)])
+    audit, state = _audited(sealer, stored.records if valid is None else stored.records[:valid])
     keep = state.seq
     kept, behind = stored.records[:keep], stored.records[keep:]
     evidence = weigh(sealer, kept, behind)
@@ -175,7 +174,7 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
             "Nothing was changed.",
             run_id=run,
             facts={"entry": 1, "valid": 0},
-            cures=(("give it up?", f"surefoot repair {shlex.quote(run)} --give-up"),),
+            cures=(command("repair", run, give_up=True, when="give it up?"),),
         )
     lost, hidden = _lost(stored.head, keep, behind, evidence.whole)
     before = fallbacks_before(sealer, kept, [*store.quarantined(run), *behind])
@@ -185,22 +184,24 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
         len(behind),
         _sum([lost, *(entry.lost for entry in before)]) if before is not None else UNKNOWN,
         _sum([hidden, *(entry.hidden for entry in before)]) if before is not None else UNKNOWN,
-        _why(keep, good, behind, stored.head),
+        "a value of it is lost" if keep == valid else _why(audit, stored.head),
         tuple(dict.fromkeys([*(past.address for past in state.in_doubt()), *evidence.open])),
         len(evidence.proven),
     )
     return Survey(stored.records, stored.head, evidence, damage, state)
 
 
-def _folded(run: str, records: list[Record]) -> RunState:
+def _audited(sealer: Sealer, records: list[Record]) -> tuple[Audit, RunState]:
     """The longest prefix that makes sense. A record whose seal holds but which cannot follow is damage as well."""
-    state = RunState(run)
-    for at, record in enumerate(records):
-        try:
-            state.fold(record)
-        except JournalCorrupt:
-            return _folded(run, records[:at])
-    return state
+    state = RunState(sealer.run)
+    audit = Audit(sealer, read=state.fold)
+    audit.take_all(records)
+    if state.seq == audit.valid:
+        return audit, state
+    state = RunState(sealer.run)  # what cannot follow may have left traces in the other one
+    for record in records[: audit.valid]:
+        state.fold(record)
+    return audit, state
 
 
 def _sum(counts: list[int]) -> int:
@@ -216,15 +217,9 @@ def _lost(head: Head | None, keep: int, behind: list[Record], whole: int) -> tup
     return lost, max(0, lost - whole)
 
 
-def _why(keep: int, good: int, behind: list[Record], head: Head | None) -> str:
-    if keep < good:
-        return "a value of it is lost"
-    if not behind:
-        return f"the journal ends there, but its head says {'nothing' if head is None else head.seq}"
-    found = behind[0]
-    if found.seq != keep + 1:
-        return f"it is missing, the next one found is {found.seq}"
-    return f"{len(found.body)} bytes, its seal does not hold"
+def _why(audit: Audit, head: Head | None) -> str:
+    broken = audit.ends(None if head is None else (head.seq, head.seal))
+    return "" if broken is None else broken.why
 
 
 def _refuse_if_driven(store: Store, found: Survey) -> None:
@@ -242,23 +237,16 @@ def _refuse_if_driven(store: Store, found: Survey) -> None:
                 f"run {found.state.run}: its journal is damaged, and may still be driven by a process (pid {holder.pid} "
                 f"on host {holder.host}), {vouched(store, holder.worker)}. Nothing was changed.",
                 run_id=found.state.run,
-                cures=(("then", "end that process, and run it again"),),
+                cures=(Advice("then", "end that process, and run it again"),),
             )
 
 
-def rebuild(path: str, *, accept_incomplete: bool = False) -> str:
-    """Have a database whose pages are damaged built anew from all that can be read. What was done, in words."""
-    from surefoot.store import salvage
-
-    return salvage.rebuild(path, accept_incomplete=accept_incomplete).summary()
-
-
-def renew_row(store: Store, run: str) -> None:
+def renew_row(store: Journals, run: str) -> None:
     """Write a run's line of the list anew, as its journal has it."""
     found = journal.load(store, run)
     if found is not None:
         state, head = found
-        store.append([Append(run, head, [], journal.index_row(state))])
+        bell.append(store, Append(run, head, [], journal.index_row(state)))
 
 
 def renew_lost_rows(store: Store) -> None:
@@ -268,10 +256,10 @@ def renew_lost_rows(store: Store) -> None:
             renew_row(store, run)
 
 
-def shelve(store: Store, run: str, workflow: str, reason: str) -> None:
+def shelve(store: Journals, run: str, workflow: str, reason: str) -> None:
     """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
     row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
-    store.append([Append(run, store.read(run, limit=1).head, [], row)])
+    bell.append(store, Append(run, store.read(run, limit=1).head, [], row))
 
 
 def renew_rows(store: Store) -> None:
@@ -289,13 +277,12 @@ def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") ->
     except JournalCorrupt:
         pass
     else:
-        raise UsageError(f"run {run} is not lost: `surefoot repair {shlex.quote(run)}` lets it go on.")
+        raise UsageError(f"run {run} is not lost: `{command('repair', run)}` lets it go on.")
     entry = RunPruned("", "", FAILED, len(stored.records), clock.now(), clock.now(), "", {}, by, note or "given up")
-    kind, body, _ = checked_body(entry)
-    record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
+    record, _ = Sealer(store.id, run).entry(entry, at=clock.now())
     state = RunState(run)
     state.fold(record)
-    if store.rewrite(Rewrite(run, stored.head, 0, [record], journal.index_row(state))) is not None:
+    if not bell.rewrite(store, Rewrite(run, stored.head, 0, [record], journal.index_row(state))):
         raise UsageError(f"run {run} has changed since it was looked at. Nothing was done; look again.")
 
 
@@ -304,15 +291,14 @@ def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> St
 
     Answers with the store to go on with: a new handle, if its database had to be built anew.
     """
-    if error.facts.get("structure"):
-        from surefoot.store.sqlite import SqliteStore
-
-        if not isinstance(store, SqliteStore):
+    # An index that disagrees with its table hides entries, and hides what is written now as well: that is looked for first.
+    if error.facts.get("structure") or (store.file and store.flaws()):
+        if not store.file:
             raise error
         url = store.url
         store.abandon()
         try:
-            config.loud(rebuild(store.path), kind="rebuilt")
+            config.loud(backend_of(url).rebuild(store.file), kind="rebuilt")
         except StoreUnavailable as why:  # another process has it open
             raise error from why
         store = open_store(url, create=False)

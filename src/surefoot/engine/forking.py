@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,6 +19,7 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
+from surefoot.core.cure import command
 from surefoot.core.entry import (
     KIND_OF,
     CallsReopened,
@@ -35,11 +35,13 @@ from surefoot.core.entry import (
     RunRewound,
     WorldSeen,
 )
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastState, settling
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.core.state import DRIVEN, RunState
-from surefoot.engine import journal, start, verifying
+from surefoot.engine import bell, journal, verifying
 from surefoot.engine.handle import RecordedCall, Run, whoami
+from surefoot.engine.outcome import not_found
+from surefoot.engine.plan import check_id
 from surefoot.engine.rehearsal import would_do
 from surefoot.errors import RunConflict, UsageError
 from surefoot.store.contract import Append
@@ -129,7 +131,7 @@ def state_at(run: Run, address: str, *, segment: int | None = None) -> StateAt:
 def _records(run: Run) -> list[Record]:
     found = journal.records(run.runtime.store, run.id)
     if not found:
-        raise start.not_found(run.id, run.runtime.store.url)
+        raise not_found(run.id, run.runtime.store.url)
     if found[0].kind == KIND_OF[RunPruned]:
         raise UsageError(f"run {run.id} was pruned: what it recorded is no longer kept.")
     return found
@@ -157,7 +159,9 @@ def _places(records: Iterable[Record]) -> dict[tuple[int, str], _Seen]:
 def unknown_call(run: str, address: str, known: list[str]) -> UsageError:
     near = difflib.get_close_matches(address, known, n=_NEAR, cutoff=0.4) or known[-_NEAR:]
     told = ", ".join(near) or "none"
-    return UsageError(f"run {run} has no recorded call {address!r}. Near it: {told}. `surefoot runs show` lists all.")
+    return UsageError(
+        f"run {run} has no recorded call {address!r}. Near it: {told}. `{command('runs show')}` lists all."
+    )
 
 
 # --- forking ---------------------------------------------------------------------------------------
@@ -195,7 +199,7 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
         would_do("fork of run", new_id)
         draft = prepare(run, new_id, at=address, by=by, note=note)
         written = Append(new_id, None, draft.records, journal.index_row(draft.state))
-        if store.append([written]) == [None]:
+        if bell.append(store, written):
             break  # else somebody else was quicker: look at what is there
     _require_whole(run, new_id)
     return Fork(Run(run.runtime, new_id), run.id, address, draft.reused, draft.would_execute)
@@ -203,7 +207,7 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
 
 def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Draft:
     """What a fork would consist of. Nothing is written."""
-    start.check_id(new_id)
+    check_id(new_id)
     address = as_recorded(at)
     records = _records(run)
     parent = RunState(run.id)
@@ -225,7 +229,7 @@ def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str 
 
 def existing(run: Run, new_id: str, *, at: str) -> Fork | None:
     """The fork that was made before; RunConflict if the id is taken by anything else."""
-    start.check_id(new_id)
+    check_id(new_id)
     store, address = run.runtime.store, as_recorded(at)
     found = journal.load(store, new_id)
     if found is None:
@@ -265,11 +269,11 @@ def _kept(parent: RunState, point: Past) -> set[str]:
     before = {past.address: past for past in parent.calls.values() if past.first < point.first}
     doubtful = [past.address for past in parent.in_doubt() if past.address in before]
     if doubtful:
-        settle = f"surefoot settle {shlex.quote(parent.run)} {shlex.quote(doubtful[0])}"
+        happened, did_not = settling(parent.run, doubtful[0], "", "")
         raise UsageError(
             f"run {parent.run} cannot be forked before {point.address}: {', '.join(doubtful)} came before it and is in "
             f"doubt, so nobody knows what the fork should go on with. Wait for it if it is running; else settle it "
-            f"first:\n  {settle} --happened 'JSON'\n  {settle} --not-happened"
+            f"first:\n  {happened}\n  {did_not}"
         )
     ended = {address for address, past in before.items() if past.state in _ENDED}
     return {address for address in ended if _belongs(before[address], ended)}

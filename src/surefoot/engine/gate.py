@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -24,12 +24,12 @@ from surefoot.core.changing import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState
-from surefoot.core.matching import CHILD, Asked, Learned, is_child, may_have_happened, split
-from surefoot.core.state import Event, RunState
+from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
+from surefoot.core.state import RunState
 from surefoot.engine import code, origins
 from surefoot.engine.config import settings
 from surefoot.engine.current import Place
-from surefoot.engine.ending import conclude
+from surefoot.engine.ending import foreseen
 from surefoot.engine.rehearsal import rehearsing
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
@@ -46,7 +46,7 @@ log = logging.getLogger("surefoot")
 
 
 class Rehearsal(Session):
-    """A dry session. Whatever it marks in the folded run is taken back when it is over."""
+    """A dry session: it changes nothing of the folded run."""
 
     def __init__(
         self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None,
@@ -54,7 +54,7 @@ class Rehearsal(Session):
     ) -> None:  # fmt: skip
         known = replace(learned, unproven=frozenset()) if learned is not None else Learned()
         super().__init__(runtime, state, head, dry=True, learned=known)
-        self.is_gate = self.sees_through_reruns = True
+        self.is_gate = self.lookup.sees_through_reruns = True
         self.patience_seconds = PATIENCE_SECONDS
         self._is_claimed = claimed
         """Whether whoever has it rehearsed has claimed the run."""
@@ -66,7 +66,7 @@ class Rehearsal(Session):
         return super().root_place(owner)
 
     def enter_verb(self, place: Place) -> None:
-        self.entered += 1
+        self.flight.entered += 1
         super().enter_verb(place)
 
     def takes_long(self) -> None:
@@ -81,64 +81,60 @@ class Rehearsal(Session):
     def where(self) -> str:
         return _where(self._owner)
 
-    def take_event(self, name: str) -> Event | None:
-        """Seen, and left there for the drive."""
-        return self.state.event_for(name)
-
     def judged(self, outcome: Returned | BaseException) -> list[Stop]:
         """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
-        stops = [stop for stop in self.stops if stop.reason == "CodeChanged"]
-        if len(self.reruns) > settings.rerun_limit:
-            stops.append(self.too_many_reruns())
-        fenced = (self.fence(asked) for asked in sorted(self.met, key=lambda asked: asked.address))
+        stops = [stop for stop in self.stops.found if stop.reason == "CodeChanged"]
+        stops += self.costly()
+        fenced = (self.fence.stop(asked) for asked in sorted(self.fence.met, key=lambda asked: asked.address))
         stops += [stop for stop in fenced if stop is not None][:1]
-        if not (self.stops or stops or self.planned or self.trouble) and self.state.cancel is None:
+        if not (self.stops.found or stops or self.stops.planned or self.stops.trouble) and self.state.cancel is None:
             stops += self._at_the_end(outcome)
-        return stops or (self.open_removed() if self.state.cancel is None else [])
+        return stops or (self.fence.open_removed() if self.state.cancel is None else [])
 
-    def may_be_hidden(self, asked: Asked) -> bool:
+    def costly(self) -> list[Stop]:
+        """More steps would run again than a person would want to pay for unasked."""
+        return [self.lookup.too_many_reruns()] if len(self.lookup.reruns) > settings.rerun_limit else []
+
+    def hides_what_follows(self) -> bool:
         """Behind a call that is not one of the new effects that are judged here: nobody has heard what it is followed by."""
-        judged = {one.address for one in self.met}
-        unheard = any(address not in judged for _, address in self.planned)
-        return unheard or bool(self.stops or self.waits or self.backlog.is_cut_short) or super().may_be_hidden(asked)
+        judged = {one.address for one in self.fence.met}
+        unheard = any(address not in judged for _, address in self.stops.planned)
+        return unheard or bool(self.stops.found or self.stops.waits or self.backlog.is_cut_short)
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """The code came to its end without anything new. Nothing is appended: what a drive would write is dropped."""
-        program = conclude(self, outcome)
-        with suppress(StopIteration):
-            while True:
-                next(program)
-        return [stop for stop in self.stops if stop.reason == "CodeChanged"]
+        foreseen(self, outcome)
+        return [stop for stop in self.stops.found if stop.reason == "CodeChanged"]
 
     def learnt(self) -> Learned:
         """What the next rehearsal, or the drive, has to know."""
-        asked = frozenset(past.address for past in self.state.calls.values() if past.asked and past.kind != "value")
-        planned = [(kind, *split(address)) for kind, address in self.planned]
+        planned = [(kind, *split(address)) for kind, address in self.stops.planned]
         return Learned(
-            self.matcher.learned.inserted | self.matcher.found_inserted,
-            asked,
-            frozenset(self.ended_branches),
+            self.replay.matcher.learned.inserted | self.replay.matcher.found_inserted,
+            frozenset(self.replay.matcher.asked),
+            frozenset(self.scopes.ended),
             frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
-            self.matcher.unproven((path for _, path, _, _ in planned), self.lets_go),
+            self.replay.matcher.unproven((path for _, path, _, _ in planned), self.replay.lets_go),
+            self.replay.matcher.learned.outdone,
         )
+
+    def otherwise(self) -> Learned | None:
+        """What to rehearse with instead, where this one leads to a stop: without answers that were asked anew since."""
+        known, outdone = self.replay.matcher.learned, self.replay.matcher.outdone()
+        return replace(known, outdone=known.outdone | outdone) if outdone else None
 
     def notes(self, unproven: frozenset[str]) -> list[str]:
         """What the drive will do. `unproven`: steps that it does not keep, though they were kept here."""
-        known = ((past, asked, why) for past, asked, why in self.kept if past.address not in unproven)
-        kept = [(past, self.bytes_of(past), asked.args, why) for past, asked, why in known]
-        counted = [found.note(self.run) for found in self.counted.values()]
+        known = ((past, asked, why) for past, asked, why in self.lookup.kept if past.address not in unproven)
+        kept = [(past, self.replay.bytes_of(past), asked.args, why) for past, asked, why in known]
+        counted = [found.note(self.run) for found in self.lookup.counted.values()]
         return kept_notes(self.run, sorted(kept, key=lambda one: one[0].first)) + counted
-
-    def forget(self) -> None:
-        """As if nobody had asked: the drive replays the same folded run."""
-        for past in self.state.calls.values():
-            past.asked = False
 
 
 def is_needed(state: RunState) -> bool:
     """Whether something may be done twice, or much may be paid for twice, if the code has changed."""
     steps = 0
-    for past in state.calls.values():
+    for past in state.calls.values() if settings.rehearses else ():
         if past.kind == "effect":
             return True
         if past.kind == "step":
@@ -178,25 +174,20 @@ def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
     if not isinstance(trouble, SchemaMismatch) or isinstance(trouble, Damaged) or trouble.run_id != run:
         return None
     facts = {str(name): str(value) for name, value in trouble.facts.items()}
-    return Stop("SchemaMismatch", trouble.summary, trouble.address, facts, trouble.cures)
+    return Stop("SchemaMismatch", trouble.summary, trouble.address, facts, trouble.remedies)
 
 
 @contextmanager
-def on_stage(rehearsal: Rehearsal, *, forgets: bool = True) -> Iterator[None]:
-    """What is called in here is not to happen; and whoever waits is told if it takes long.
-
-    `forgets`: what it has marked in the folded run is taken back, for the drive.
-    """
+def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
+    """What is called in here is not to happen; and whoever waits is told if it takes long."""
     timer = threading.Timer(rehearsal.patience_seconds, rehearsal.takes_long)
     timer.daemon = True
     timer.start()
     try:
-        with rehearsing(rehearsal):
+        with rehearsing(rehearsal.stops):
             yield
     finally:
         timer.cancel()
-        if forgets:
-            rehearsal.forget()
 
 
 def _where(owner: object) -> str:
@@ -225,4 +216,4 @@ def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:
     """Whether the rehearsal was cut off from outside: Ctrl-C, or whoever waits for the run has given it up."""
     if isinstance(outcome, KeyboardInterrupt):
         return True
-    return rehearsal.is_given_up() and isinstance(outcome, BaseException)
+    return rehearsal.stops.is_given_up() and isinstance(outcome, BaseException)

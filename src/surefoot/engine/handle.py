@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 import time
 from datetime import UTC, datetime
@@ -13,10 +12,12 @@ from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
+from surefoot.core.cure import command
 from surefoot.core.entry import (
     AnswerGiven,
     CancelRequested,
     CodeMatched,
+    Drift,
     DriftAccepted,
     EffectSettled,
     EventSent,
@@ -25,20 +26,25 @@ from surefoot.core.entry import (
     RunRewound,
     Value,
 )
-from surefoot.core.expectation import UNSEEN, Drift
+from surefoot.core.expectation import UNSEEN
 from surefoot.core.history import Past, PastState
+from surefoot.core.need import KINDS as NEEDS
 from surefoot.core.reopening import failed_undos, undo_again, undone_across, why_not
 from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
+from surefoot.core.stops import revive
 from surefoot.core.timer import Duration, remaining, seconds
 from surefoot.core.visible import shorten, visible
-from surefoot.engine import cancelling, config, journal, people, planning, start, worldview
+from surefoot.engine import cancelling, claimant, config, journal, people, planning, start, worldview
 from surefoot.engine.fitting import fitted
-from surefoot.engine.pasting import at
+from surefoot.engine.outcome import not_found, recorded_end
+from surefoot.engine.plan import Options, check_id
 from surefoot.engine.registry import registry
 from surefoot.engine.rehearsal import would_do
 from surefoot.engine.runtime import Runtime
+from surefoot.engine.whereabouts import at
 from surefoot.errors import Damaged, Stopped, UsageError
-from surefoot.store.contract import IndexRow, RunQuery
+from surefoot.store.contract import ANY, Head, IndexRow, RunQuery
+from surefoot.store.rules import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,10 +90,12 @@ class RecordedCall(Struct, frozen=True):
 class Run:
     """A handle on one run. Every look reads the journal and verifies it."""
 
-    def __init__(self, runtime: Runtime, run_id: str, row: IndexRow | None = None) -> None:
+    def __init__(self, runtime: Runtime, run_id: str, row: IndexRow | None = None, *, keeps: bool = False) -> None:
         self.id = run_id
         self.runtime = runtime
         self.row = row
+        self._keeps = keeps
+        self._kept: tuple[RunState, Head] | None = None
 
     def __repr__(self) -> str:
         return f"<Run {self.id}>"
@@ -96,10 +104,23 @@ class Run:
 
     def state(self) -> RunState:
         """The run as its journal tells it now."""
+        return self._loaded()[0]
+
+    def _loaded(self) -> tuple[RunState, Head]:
+        if self._kept is not None:
+            stored = self.runtime.store.read(self.id, self._kept[1].seq)
+            if not stored.records and stored.head == self._kept[1]:
+                return self._kept
         found = journal.load(self.runtime.store, self.id)
         if found is None:
-            raise start.not_found(self.id, self.runtime.store.url)
-        return found[0]
+            raise not_found(self.id, self.runtime.store.url)
+        self._kept = found if self._keeps else None
+        return found
+
+    def _taken(self) -> tuple[RunState, Head]:
+        """The same, for somebody who changes it."""
+        found, self._kept = self._loaded(), None
+        return found
 
     @property
     def status(self) -> str:
@@ -124,7 +145,7 @@ class Run:
     @property
     def stops(self) -> tuple[Stopped, ...]:
         stops = self.state().stops
-        return start.revive(stops, self.id, self.runtime.store.url).stops if stops else ()
+        return revive(stops, self.id, self.runtime.store.url).stops if stops else ()
 
     @property
     def progress(self) -> Progressed | None:
@@ -136,12 +157,12 @@ class Run:
 
     def is_driven(self) -> bool:
         """Whether a living process drives the run at this moment."""
-        return start.driven_elsewhere(self.runtime, self.state())
+        return claimant.is_driven(self.runtime, self.state())
 
     def entries(self) -> list[JournalEntry]:
         found = journal.records(self.runtime.store, self.id)
         if not found:
-            raise start.not_found(self.id, self.runtime.store.url)
+            raise not_found(self.id, self.runtime.store.url)
         return [journal_entry(record) for record in found]
 
     def steps(self) -> list[RecordedCall]:
@@ -176,9 +197,9 @@ class Run:
         while True:
             state = self.state()
             if state.status in ENDED:
-                return start.recorded_end(self.runtime.store, state)
+                return recorded_end(self.runtime.store, state)
             if state.stops and state.status in (STOPPED, WAITING):
-                raise start.revive(state.stops, self.id, self.runtime.store.url)
+                raise revive(state.stops, self.id, self.runtime.store.url)
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"run {self.id} is still {state.status}")
             pause.wait(nap)
@@ -186,22 +207,25 @@ class Run:
 
     def plan(self) -> planning.ResumePlan:
         """What a resume would do now, found by replaying without executing anything."""
-        return planning.plan(self.runtime, self.id)
+        return planning.plan(self.runtime, *self._loaded())
 
     # -- acting ---------------------------------------------------------------------------------------
 
     def resume(self) -> Any:
         """Go on with the run in this process; the workflow must have been imported."""
-        state = self.state()
-        definition = registry.find_for(state.created)
+        return self._resumed(self._taken())
+
+    def _resumed(self, found: tuple[RunState, Head]) -> Any:
+        definition = registry.find_for(found[0].created)
+        plan = definition.resume_plan()
         if definition.is_async:
             import asyncio
 
             from surefoot.engine import start_async
 
             self._require_no_loop("resume")
-            return asyncio.run(start_async.run_async(self.runtime, definition.resume_plan(), self.id, start.Options()))
-        return start.run_blocking(self.runtime, definition.resume_plan(), self.id, start.Options())
+            return asyncio.run(start_async.run_async(self.runtime, plan, self.id, Options(), found))
+        return start.run_blocking(self.runtime, plan, self.id, Options(), found)
 
     def settle(
         self,
@@ -242,9 +266,9 @@ class Run:
         if past is None or past not in state.in_doubt():
             settled = "" if past is None else self._settled(past)
             raise UsageError(f"run {self.id}: {address} is not in doubt{settled}. In doubt: {doubtful}.")
-        if start.driven_elsewhere(self.runtime, state):
+        if claimant.is_driven(self.runtime, state):
             raise UsageError(
-                f"run {self.id}: {address} is being executed by {start.living_claimant(self.runtime, state)}. "
+                f"run {self.id}: {address} is being executed by {claimant.described_living(self.runtime, state)}. "
                 "Wait for it, or end that process first."
             )
         if not_happened and past.state is PastState.UNSTORABLE:
@@ -262,8 +286,7 @@ class Run:
         if past.state is PastState.CLEARED or past.value is None:
             return f"{said} not happened, so that the next resume runs it"
         value = shorten(visible(bytes(self.whole(past.value)).decode()), 100)
-        take_back = f"surefoot runs rewind {shlex.quote(self.id)} --at {shlex.quote(past.address)}"
-        return f"{said} {value}; take it back: {take_back}"
+        return f"{said} {value}; take it back: {command('runs rewind', self.id, at=past.address)}"
 
     def cancel(self, *, by: str | None = None, note: str = "") -> None:
         """Ask the run to end. Without a living process it ends at once, after its sagas were undone.
@@ -279,7 +302,8 @@ class Run:
                 self._require_no_loop("cancel")
             return None if state.cancel is not None else CancelRequested(by or whoami(), note)
 
-        cancelling.carry_out(self.runtime, self._visit(decide), self.resume)
+        found = self._visited(decide)
+        cancelling.carry_out(self.runtime, found, lambda: self._resumed(found))
 
     def left_done_by_cancel(self) -> list[str]:
         """Effects that a cancellation from here would leave done, because only the code knows whether to undo them."""
@@ -355,8 +379,8 @@ class Run:
         accepted: list[Drift] = []
 
         def decide(state: RunState) -> DriftAccepted:
-            if start.driven_elsewhere(self.runtime, state):
-                raise UsageError(f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}.")
+            if claimant.is_driven(self.runtime, state):
+                raise UsageError(f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}.")
             if state.status in ENDED:
                 raise UsageError(f"run {self.id} has ended already: {state.status}")
             # Looked at here, so that it is held against the very state that the entry follows.
@@ -395,9 +419,9 @@ class Run:
         address = as_recorded(address)
 
         def decide(state: RunState) -> RunRewound:
-            if start.driven_elsewhere(self.runtime, state):
+            if claimant.is_driven(self.runtime, state):
                 raise UsageError(
-                    f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}. End it first."
+                    f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}. End it first."
                 )
             return RunRewound(address, by or whoami(), note, self._way_back(state, address))
 
@@ -417,10 +441,10 @@ class Run:
         if one is not None and past in failed_undos(state):
             raise UsageError(
                 f"run {self.id}: it cannot go back to before {address}: what was undone after it would be in doubt.\n"
-                f"  only undo what is left?   {undo_again(self.id, [address])}"
+                f"  only undo what is left?   {undo_again(self.id, [address], when='')}"
             )
         if one is not None:
-            rewind = f"surefoot runs rewind {shlex.quote(self.id)} --at {shlex.quote(one.effect.address)}"
+            rewind = command("runs rewind", self.id, at=one.effect.address)
             raise UsageError(
                 f"run {self.id}: it cannot go back to before {address}: {one.effect.address} came before that, and no "
                 f"longer stands: {why_not(one)}\n  go back to before it?   {rewind}"
@@ -481,8 +505,8 @@ class Run:
         from surefoot.engine import matched
 
         def decide(state: RunState) -> CodeMatched:
-            if start.driven_elsewhere(self.runtime, state):
-                raise UsageError(f"run {self.id} is being driven by {start.living_claimant(self.runtime, state)}.")
+            if claimant.is_driven(self.runtime, state):
+                raise UsageError(f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}.")
             return matched.word(state, address, is_=is_, new=new, keep=keep, rerun=rerun, by=by or whoami(), note=note)
 
         self._visit(decide)
@@ -509,17 +533,28 @@ class Run:
         self._visit(decide)
 
     def _visit(self, decide: Any) -> RunState:
+        found = self._visited(decide)
+        self._kept = found if self._keeps else None
+        return found[0]
+
+    def _visited(self, decide: Any) -> tuple[RunState, Head]:
         would_do("visit of run", self.id)
-        state = journal.visit(self.runtime.store, self.runtime.clock, self.id, decide)
-        if state is None:
-            raise start.not_found(self.id, self.runtime.store.url)
-        return state
+        known = self._taken() if self._keeps else None
+        found = journal.visit(self.runtime.store, self.runtime.clock, self.id, decide, known)
+        if found is None:
+            raise not_found(self.id, self.runtime.store.url)
+        return found
 
 
 def get_run(run_id: str, *, store: str | None = None) -> Run:
     """The run with that id. NotFound names the store that was looked in."""
-    start.check_id(run_id)
-    run = Run(config.runtime(store, create=False), run_id)
+    return opened(run_id, store)
+
+
+def opened(run_id: str, store: str | None, *, keeps: bool = False) -> Run:
+    """The same. `keeps`: for one command; the journal is read and verified once, and after that only what is new."""
+    check_id(run_id)
+    run = Run(config.runtime(store, create=False), run_id, keeps=keeps)
     run.state()
     return run
 
@@ -529,15 +564,22 @@ def runs(
     status: str | None = None,
     workflow: str | None = None,
     labels: dict[str, str] | None = None,
+    need: str | None = None,
+    queue: str | None = None,
     limit: int = 100,
-    offset: int = 0,
+    before: str = "",
     store: str | None = None,
 ) -> list[Run]:
-    """The runs of a store, newest first."""
+    """The runs of a store, newest first. The next page: `before` is the id of the last run of this one.
+
+    `need` is what waits for a person, by kind: `"in_doubt"`, `"question"` …; `"*"` for whatever does.
+    """
     if status is not None and status not in STATUSES:
         raise UsageError(f"status={status!r} is none of {', '.join(STATUSES)}")
     runtime = config.runtime(store, create=False)
-    query = RunQuery(status, workflow, labels or {}, limit, offset)
+    if need not in (None, ANY, *NEEDS):
+        raise UsageError(f"need={need!r} is none of {', '.join(NEEDS)}")
+    query = RunQuery(status, workflow, labels or {}, limit, need, queue, before)
     with at(runtime.store.url):
         found = [Run(runtime, listed.run, listed.row) for listed in runtime.store.runs(query)]
     return [run for run in found if run.row is not None or _fits(run, query)]
@@ -549,8 +591,7 @@ def _fits(run: Run, query: RunQuery) -> bool:
         row = run.row = journal.index_row(run.state())
     except Damaged:
         return True
-    wanted = (query.status in (None, row.status), query.workflow in (None, row.workflow))
-    return all(wanted) and all(row.labels.get(key) == value for key, value in query.labels.items())
+    return matches(query, row)
 
 
 def whoami() -> str:

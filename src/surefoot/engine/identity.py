@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from surefoot.core.cure import Advice, Cures, Edit
 from surefoot.core.entry import RunCreated
 
 _STARTED: Final = ("__main__", "__mp_main__")
@@ -115,10 +116,10 @@ def _module(origin: str) -> str:
     return origin.partition(":")[0]
 
 
-def moved(created: RunCreated, mine: Identity) -> tuple[tuple[str, str], ...]:
+def moved(created: RunCreated, mine: Identity) -> Cures:
     """What helps where a run of that name is on record for another function."""
     where = created.module or created.workflow
     return (
-        ("the same, moved or renamed?", f'@sf.workflow(was="{where}") on {mine.name}'),
-        ("another one?", "give each a name= of its own, and this task another run id"),
+        Edit("the same, moved or renamed?", f'@sf.workflow(was="{where}")', f"on {mine.name}"),
+        Advice("another one?", "give each a name= of its own, and this task another run id"),
     )

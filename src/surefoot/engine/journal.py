@@ -6,7 +6,6 @@ agree. "Unreadable" is never turned into "nothing there".
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +13,9 @@ from contextlib import suppress
 from msgspec import Raw
 
 from surefoot.core import values
+from surefoot.core.audit import BEGINNING, Audit, Break
+from surefoot.core.claim import Exists, Lost, Refusal
+from surefoot.core.cure import Command, command
 from surefoot.core.entry import (
     ITEMS_DONE,
     KIND_OF,
@@ -45,19 +47,21 @@ from surefoot.core.entry import (
     Value,
 )
 from surefoot.core.evidence import Evidence, weigh
+from surefoot.core.history import Past
 from surefoot.core.parts import Cut, expand
-from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, to_body, verify
-from surefoot.core.standing import Standing, moved
-from surefoot.core.state import DRIVEN, MAY_PARK, RUNNING, SLEEPING, TRANSITIONS, RunState, status_after
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
+from surefoot.core.standing import LEFT_BEHIND, Standing, moved
+from surefoot.core.state import NO_PROGRESS, RunState, status_after
+from surefoot.engine import bell
 from surefoot.engine.clock import Clock
 from surefoot.engine.commit import Committer, Packed, Ticket
-from surefoot.engine.pasting import in_its_store
-from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, ValueRejected
-from surefoot.store.contract import Append, Head, IndexRow, Store, Stored
+from surefoot.engine.whereabouts import in_its_store
+from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, StoreUnavailable, ValueRejected
+from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Store, Stored
 
 
 @in_its_store
-def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
+def load(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
     """A run as recorded, every record verified. None only if the store has never heard of it.
 
     `stored`: what was just read of it, along with others.
@@ -76,7 +80,7 @@ def load(store: Store, run: str, stored: Stored | None = None) -> tuple[RunState
 
 
 @in_its_store
-def records(store: Store, run: str) -> list[Record]:
+def records(store: Journals, run: str) -> list[Record]:
     """All verified records of a run; empty if it is unknown."""
     stored = store.read(run)
     if stored.records or stored.head is not None:
@@ -85,7 +89,7 @@ def records(store: Store, run: str) -> list[Record]:
 
 
 @in_its_store
-def whole(store: Store, run: str, value: Value) -> Raw:
+def whole(store: Readable, run: str, value: Value) -> Raw:
     """The bytes of a recorded value, wherever they are kept."""
     if not isinstance(value, Kept):
         return value
@@ -102,7 +106,7 @@ def whole(store: Store, run: str, value: Value) -> Raw:
         ) from error
 
 
-def digest_today(store: Store, run: str, args: Value) -> str:
+def digest_today(store: Readable, run: str, args: Value) -> str:
     """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape.
 
     Empty if today's classes cannot read them; damage is damage, and not another call's arguments.
@@ -119,33 +123,35 @@ def evidence(store: Store, run: str) -> Evidence:
     return weigh(Sealer(store.id, run), store.read(run).records, store.quarantined(run))
 
 
-def damaged_cures(run: str) -> tuple[tuple[str, str], ...]:
-    quoted = shlex.quote(run)
-    return (("look", f"surefoot verify {quoted}"), ("go on before it", f"surefoot repair {quoted}"))
+def damaged_cures(run: str) -> tuple[Command, Command]:
+    return command("verify", run, when="look"), command("repair", run, when="go on before it")
 
 
 def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: Head | None) -> None:
     """Raise JournalCorrupt unless the records continue `after` without a flaw and end at `head`."""
-    seq, seal = (0, GENESIS) if after is None else (after.seq, after.seal)
-    good = verify(sealer, found, seq=seq, seal=seal)
-    if good < len(found):
-        bad = found[good]
-        raise JournalCorrupt(
-            f"run {sealer.run}: entry {seq + good + 1} of {head.seq if head else '?'} is damaged "
-            f"(found as number {bad.seq}, {len(bad.body)} bytes): its seal does not hold. Nothing was changed.",
-            run_id=sealer.run,
-            facts={"entry": seq + good + 1, "valid": seq + good},
-            cures=damaged_cures(sealer.run),
-        )
-    newest = (found[-1].seq, found[-1].seal) if found else (seq, seal)
-    if head is None or newest != (head.seq, head.seal):
-        raise JournalCorrupt(
-            f"run {sealer.run}: the journal ends at entry {newest[0]}, but its head says "
-            f"{'nothing' if head is None else head.seq}: entries are missing. Nothing was changed.",
-            run_id=sealer.run,
-            facts={"entry": newest[0] + 1, "valid": newest[0], "expected": 0 if head is None else head.seq},
-            cures=damaged_cures(sealer.run),
-        )
+    seq, seal = BEGINNING if after is None else (after.seq, after.seal)
+    if verify(sealer, found, seq=seq, seal=seal) == len(found) and head is not None:
+        newest = found[-1] if found else after
+        if newest is not None and newest.seq == head.seq and newest.seal == head.seal:
+            return
+    audit = Audit(sealer, after=(seq, seal), read=_unread)
+    audit.take_all(found)
+    broken = audit.ends(None if head is None else (head.seq, head.seal))
+    if broken is not None:
+        raise damaged(sealer.run, broken, head)
+
+
+def _unread(_: Record) -> None:
+    """Nothing is decoded that may be damaged."""
+
+
+def damaged(run: str, broken: Break, head: Head | None) -> JournalCorrupt:
+    return JournalCorrupt(
+        f"run {run}: entry {broken.entry} of {head.seq if head else '?'} is damaged: {broken.why}. Nothing was changed.",
+        run_id=run,
+        facts={"entry": broken.entry, "valid": broken.valid},
+        cures=damaged_cures(run),
+    )
 
 
 class Journal:
@@ -154,18 +160,22 @@ class Journal:
     def __init__(self, committer: Committer, clock: Clock, state: RunState, head: Head | None) -> None:
         self.run = state.run
         self.epoch = state.epoch
-        self.on_visit: Callable[[Record], object] = state.fold
-        """Called (from whichever thread commits) for each visitor's record met on the way."""
+        self.on_visit: Callable[[Entry], object] = _ignore
+        """Called (from whichever thread commits) for each visitor's entry met on the way."""
+        self.folding = threading.Lock()
+        """Held while entries are taken into the run's state. For whoever reads what is folded from several of them."""
         self._committer = committer
         self._clock = clock
         self._sealer = Sealer(committer.store.id, state.run)
         self._state = state
         self._head = head
-        self._status = state.status
-        self._standing = self._proposed_standing = state.standing
         self._lazy: dict[object, tuple[Entry, int]] = {}
         self._lock = threading.Lock()
         self._proposed: Append | None = None
+        self._entries: list[Entry] = []
+        """Those that are proposed."""
+        self._torn = False
+        """Interrupted while an entry was taken in: what is known of the run is not whole."""
         self._claims = False
         """Whether this process has claimed the run, or is about to. Until then no entry of a claim is its own."""
         self._closed = False
@@ -186,7 +196,9 @@ class Journal:
 
     def append(self, *entries: Entry) -> None:
         """Blocking: durable on return."""
-        self._committer.commit(lambda: self._ticket(entries), self._lock)
+        ticket = self._committer.commit(lambda: self._ticket(entries), self._lock)
+        if ticket.error is not None or ticket.refused is not None:
+            raise ticket.trouble()
 
     def add(self, *entries: Entry, notify: Callable[[], None]) -> Ticket:
         """For tasks: queued, with everything lazy before it; `notify` is called when it is done."""
@@ -209,9 +221,9 @@ class Journal:
         with suppress(Fenced):  # Closed meanwhile: what was kept went with the run's last entry.
             self.append()
 
-    def look(self) -> None:
-        """Read what visitors wrote meanwhile."""
-        self._committer.commit(lambda: Ticket(self, []), self._lock)
+    def look(self) -> Refusal | None:
+        """Read what visitors wrote meanwhile. Whether another process has the run."""
+        return self.commit(Ticket(self, []))
 
     def claim(self, adopted: RunAdopted, created: RunCreated | None = None) -> Ticket:
         """A ticket for taking the run over (or for creating it). Only one process can win it."""
@@ -220,9 +232,12 @@ class Journal:
         self._claims = True
         return Ticket(self, [*first, self._pack(adopted, self._clock.now())])
 
-    def commit(self, ticket: Ticket) -> None:
-        """Blocking, for a claim."""
+    def commit(self, ticket: Ticket) -> Refusal | None:
+        """Blocking. Why it was not written, if another process has the run."""
         self._committer.commit(lambda: ticket, self._lock)
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.refused
 
     @property
     def head(self) -> Head | None:
@@ -232,6 +247,11 @@ class Journal:
     @property
     def closed(self) -> bool:
         return self._closed
+
+    def in_doubt(self) -> list[Past]:
+        """Effects of this segment whose outcome is not known, as the journal tells it."""
+        with self.folding:
+            return self._state.in_doubt()
 
     def close(self) -> None:
         """Nothing more is written through this journal: late results of abandoned calls are refused."""
@@ -262,82 +282,87 @@ class Journal:
 
     def propose(self, tickets: list[Ticket]) -> Append:
         """Seal what the tickets hold, behind the head as we know it."""
-        head = self._head
+        if self._torn:
+            raise StoreUnavailable(f"run {self.run}: interrupted while it was being recorded. Run it again.")
+        head, state = self._head, self._state
         seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
         sealed: list[Record] = []
         values: list[Cut] = []
-        status, standing, state = self._status, self._standing, self._state
+        entries: list[Entry] = []
+        status, standing, starts, created = state.status, state.standing, state.starts, None
         for ticket in tickets:
             for entry, kind, body, at, epoch, cuts in ticket.entries:
                 seq += 1
                 record = self._sealer.seal(seq=seq, epoch=epoch, at=at, kind=kind, body=body, previous=seal)
                 seal = record.seal
                 sealed.append(record)
+                entries.append(from_record(record) if cuts else entry)
                 values += cuts
-                status = _next_status(status, entry)
-                standing = moved(entry, at, starts=state.starts, answered=self._has_news) or standing
+                status = status_after(entry, status)
+                if type(entry) not in NO_PROGRESS:
+                    starts = 0
+                standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
                 if type(entry) is RunCreated:
-                    state.created, state.created_at = entry, at
-        changed = status != self._status or standing != self._standing
-        row = index_row(state, status, standing, seq) if changed else None
-        self._proposed_standing = standing
-        self._proposed = Append(self.run, head, sealed, row, values)
+                    created = entry, at
+        row = None
+        if status != state.status or standing != state.standing:
+            row = index_row(state, status, standing, seq, created)
+        self._proposed, self._entries = Append(self.run, head, sealed, row, values), entries
         return self._proposed
 
-    def _has_news(self, _: Entry) -> bool:
-        """Somebody wrote into the run since we took it up. What of it counts is not for us to judge, since our own
-        entries are not folded: whoever looks at the run next finds out.
-        """
-        return self._state.news
-
     def accepted(self) -> None:
+        """What was proposed is on disk, and so it is part of what is known of the run."""
         done = self._proposed
-        if done is None or not done.records:
+        if done is None:
             return
-        last = done.records[-1]
-        self._head = Head(last.seq, last.seal)
-        if done.row is not None:
-            self._status, self._standing = done.row.status, self._proposed_standing
+        # Ctrl-C may strike in here, in a thread that commits for others too: then nobody goes on with the rest.
+        self._torn = True
+        with self.folding:
+            for entry, record in zip(self._entries, done.records, strict=True):
+                self._state.apply(entry, record)
+                self._head = Head(record.seq, record.seal)
+        self._torn = False
 
-    def catch_up(self, tickets: list[Ticket]) -> None:
-        """Read what others wrote. Drops from the tickets what turns out to be written already.
+    def catch_up(self, tickets: list[Ticket]) -> Refusal | None:
+        """Read what others wrote. Drops from the tickets what turns out to be written already. Why nothing more is
+        written, if another process has the run.
 
         A record of our own epoch is ours: a commit that we never heard back from.
         """
         store = self._committer.store
         if self._head is None and not _holds_claim(store.read(self.run, limit=2).records, tickets):
-            raise Fenced(f"run {self.run} exists already")
+            return Exists(f"run {self.run} exists already")
         stored = store.read(self.run, self._head.seq if self._head else 0)
         _verified(self._sealer, stored.records, stored.head, after=self._head)
         for record in stored.records:
-            self._meet(record, tickets)
-            self._head = Head(record.seq, record.seal)
+            if (lost := self._meet(record, tickets)) is not None:
+                return lost
+            self._torn = True
+            with self.folding:
+                entry = self._state.fold(record)
+                self._head = Head(record.seq, record.seal)
+            self._torn = False
+            if record.kind in _VISITOR_KINDS:
+                self.on_visit(entry)
+        return None
 
-    def _meet(self, record: Record, tickets: list[Ticket]) -> None:
+    def _meet(self, record: Record, tickets: list[Ticket]) -> Lost | None:
         first = next((ticket for ticket in tickets if ticket.entries), None)
         ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
         # Until we have claimed it, an entry of an older claim means that whoever made it lives and goes on.
         outlived = (record.epoch < self.epoch or not self._claims) and record.kind not in _VISITOR_KINDS
         if record.epoch > self.epoch or outlived or (record.kind in _FENCING_KINDS and not ours):
-            raise Fenced(
+            return Lost(
                 f"run {self.run}: another process has taken over (epoch {record.epoch}, ours was {self.epoch}). "
                 "Nothing of ours was written after that."
             )
         if ours and first is not None:
             first.entries = first.entries[1:]
-        if record.kind in _VISITOR_KINDS:
-            self.on_visit(record)
-            if self._status not in DRIVEN:
-                self._status, self._standing = self._state.status, self._state.standing
+        return None
 
 
-def _next_status(status: str, entry: Entry) -> str:
-    kind = type(entry)
-    if kind in TRANSITIONS:
-        return status_after(entry)
-    if kind in MAY_PARK and entry.parked:  # type: ignore[attr-defined]
-        return SLEEPING
-    return status if status == RUNNING or kind in VISITORS else RUNNING
+def _ignore(_: Entry) -> None:
+    """Nobody wants to hear of it."""
 
 
 def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
@@ -347,39 +372,39 @@ def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
 
 
 @in_its_store
-def visit(store: Store, clock: Clock, run: str, decide: Callable[[RunState], Entry | None]) -> RunState | None:
-    """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is.
+def visit(
+    store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None],
+    known: tuple[RunState, Head] | None = None,
+) -> tuple[RunState, Head] | None:  # fmt: skip
+    """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is. `known`: as it was just read.
 
     `decide` sees the run as it is right before the append and may raise, or return None for "nothing to
     say"; it is asked again whenever somebody else was quicker. None: there is no such run.
     """
     while True:
-        found = load(store, run)
+        found, known = known or load(store, run), None
         if found is None:
             return None
         state, head = found
         entry = decide(state)
         if entry is None:
-            return state
-        kind, body, cuts = checked_body(entry)
-        record = Sealer(store.id, run).seal(
-            seq=head.seq + 1, epoch=state.epoch, at=clock.now(), kind=kind, body=body, previous=head.seal
-        )
+            return found
+        after = (head.seq, head.seal)
+        record, cuts = Sealer(store.id, run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
         before = state.status, state.standing
         state.fold(record)
         row = index_row(state) if (state.status, state.standing) != before else None
-        if store.append([Append(run, head, [record], row, cuts)]) == [None]:
-            return state
+        if bell.append(store, Append(run, head, [record], row, cuts)):
+            return state, Head(record.seq, record.seal)
 
 
 @in_its_store
-def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunState:
+def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunState:
     """Record a run that somebody else will drive; or find the one that has the id already."""
-    kind, body, cuts = checked_body(created)
-    record = Sealer(store.id, run).seal(seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS)
+    record, cuts = Sealer(store.id, run).entry(created, at=clock.now())
     state = RunState(run)
     state.fold(record)
-    if store.append([Append(run, None, [record], index_row(state), cuts)]) != [None]:
+    if not bell.append(store, Append(run, None, [record], index_row(state), cuts)):
         found = load(store, run)
         if found is None:
             raise JournalCorrupt(f"run {run}: the store has its head, but not its journal", run_id=run)
@@ -388,17 +413,28 @@ def create(store: Store, clock: Clock, run: str, created: RunCreated) -> RunStat
 
 
 def index_row(
-    state: RunState, status: str | None = None, standing: Standing | None = None, seq: int | None = None
-) -> IndexRow:
+    state: RunState, status: str | None = None, standing: Standing | None = None, seq: int | None = None,
+    creation: tuple[RunCreated, int] | None = None,
+) -> IndexRow:  # fmt: skip
     """The line of the run list that a folded run deserves; or what it deserves after entries that are being written."""
-    created = state.created
+    created, created_at = creation or (state.created, state.created_at)
     if created is None:
         raise AssertionError(state.run)
     standing = standing or state.standing
     return IndexRow(
-        state.run, created.workflow, status or state.status, created.queue, created.labels, state.created_at,
+        state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
         state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
+        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until, _marks(state, standing),
     )  # fmt: skip
+
+
+def _marks(state: RunState, standing: Standing) -> tuple[str, ...]:
+    marks = {
+        "fell_back": bool(state.fallbacks),
+        "left": standing.reason == LEFT_BEHIND,
+        "forked": state.created is not None and bool(state.created.parent),
+    }
+    return tuple(mark for mark, is_set in marks.items() if is_set)
 
 
 _OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired})

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from surefoot.core import values
+from surefoot.core.cure import JSON, command
 from surefoot.core.entry import EffectDone, EffectDoubted, EffectLandedLate, EffectUnstorable, Entry
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import RunState
@@ -52,7 +52,7 @@ class Landing(Struct, frozen=True):
 
 def matters(session: Session, entries: tuple[Entry, ...], error: SurefootError) -> bool:
     """Whether something that was executed could not be recorded."""
-    return isinstance(error, Fenced | StoreUnavailable) and session.live and any(map(_outcome, entries))
+    return isinstance(error, Fenced | StoreUnavailable) and session.claim.live and any(map(_outcome, entries))
 
 
 def refused(session: Session, entries: tuple[Entry, ...], error: SurefootError) -> None:
@@ -94,7 +94,7 @@ def heard(run: str, entry: EffectLandedLate) -> None:
 def _landing(session: Session, address: str, attempt: int, outcome: str, *, ended_here: bool) -> Landing:
     store = session.runtime.store
     return Landing(
-        store.id, session.run, address, session.key_of(address), attempt, session.journal.epoch, session.claimed_as,
+        store.id, session.run, address, session.replay.key_of(address), attempt, session.journal.epoch, session.claim.worker,
         outcome, ended_here,
     )  # fmt: skip
 
@@ -193,7 +193,7 @@ def _what_follows(state: RunState, landing: Landing) -> str:
     if past.attempt > landing.attempt:
         return "It was begun again by then, so that it may have been done TWICE: look, and put right what is too much."
     if past.state in (PastState.IN_DOUBT, PastState.CLEARED):
-        settle = f"surefoot settle {shlex.quote(state.run)} {shlex.quote(landing.address)} --happened 'JSON'"
+        settle = command("settle", state.run, landing.address, happened=JSON)
         return f"It has not been begun again. If nobody else finds it: {settle}"
     return f"The run knows it as {_known(past)}."
 

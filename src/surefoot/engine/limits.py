@@ -19,7 +19,7 @@ from surefoot.core.entry import Due, TimerFired, TimerSet, ValueNoted
 from surefoot.core.history import Past, PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.engine import current, moving
-from surefoot.engine.current import Place
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.replaying import LOOK_SECONDS, SLACK_SECONDS
 from surefoot.engine.signals import RunSignal
 from surefoot.errors import UsageError
@@ -66,7 +66,7 @@ class Timeout:
             '@sf.step(timeout="30s"), @sf.effect(timeout="30s").'
         )
         place = current.get()
-        raise misuse if place is None or place is current.OUTSIDE else place.session.misused(misuse)
+        raise misuse if place is None or place is current.OUTSIDE else place.session.stops.misused(misuse)
 
     def __exit__(self, *_: object) -> None:
         """Never reached."""
@@ -74,17 +74,18 @@ class Timeout:
     async def __aenter__(self) -> Self:
         import asyncio
 
-        from surefoot.engine import drive_async, verbs_async
+        from surefoot.engine import drive_async
 
-        place = self._place = verbs_async._async_place("timeout")
-        session = place.session
+        place = self._place = current.require_task("timeout")
+        session = session_of(place)
         address, past = moving.recorded(place, "timeout")
         self._address = address
-        session.meet_cancel(place, past)
+        session.stops.meet_cancel(place, past)
         if past is not None:
-            past.asked = self._is_known = True
+            session.replay.matcher.asked.add(address)
+            self._is_known = True
             if past.kind != "timer":
-                raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.timeout()"))
+                raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.timeout()"))
             self.due = past.due if past.state is PastState.OPEN else None
             self._is_known = past.state is PastState.DONE
             self.is_over = self._is_known and past.value is None
@@ -96,7 +97,7 @@ class Timeout:
         self._inner = asyncio.timeout(None)
         await self._inner.__aenter__()
         if self.is_over or self.due is not None:
-            session.limits.append(self)
+            session.stops.limits.append(self)
             self._look()
         return self
 
@@ -114,12 +115,12 @@ class Timeout:
 
     def is_behind(self, place: Place, address: str = "") -> bool:
         """Whether the code in there has yet to ask for effects that are on record in the block."""
-        session: Session = place.session
+        session = session_of(place)
         return session.backlog.is_behind(place, self._seq, address)
 
     def _lets_catch_up(self, session: Session, now: float) -> bool:
         """Whether a call that was put in front of effects on record is being made, or has just been."""
-        is_made = session.in_flight or now < session.made_at + SLACK_SECONDS
+        is_made = session.flight.calls or now < session.flight.made_at + SLACK_SECONDS
         return bool(is_made) and self._place is not None and self.is_behind(self._place)
 
     def _look(self) -> None:
@@ -127,7 +128,7 @@ class Timeout:
 
         if self._inner is None or self._place is None or self._struck:
             return
-        loop, session = asyncio.get_running_loop(), self._place.session
+        loop, session = asyncio.get_running_loop(), session_of(self._place)
         left = 0.0 if self.due is None else remaining(self.due, session.now())
         self.is_over = self.is_over or left <= 0
         if not self.is_over:
@@ -149,8 +150,8 @@ class Timeout:
         if inner is None or place is None:
             return
         self._inner = None
-        if self in place.session.limits:
-            place.session.limits.remove(self)
+        if self in place.session.stops.limits:
+            place.session.stops.limits.remove(self)
         if self._timer is not None:
             self._timer.cancel()
         cut_off = False
@@ -170,7 +171,7 @@ class Timeout:
         if self._struck:
             self.note_struck()
         elif not self._is_known and not isinstance(error, RunSignal) and not self._breaks_off(place):
-            place.session.journal.lazily(ValueNoted(self._address, _IN_TIME))
+            session_of(place).journal.lazily(ValueNoted(self._address, _IN_TIME))
 
     def note_struck(self) -> None:
         """On record behind what it cut off, and before anything that the code does about it."""
@@ -178,7 +179,7 @@ class Timeout:
         struck = self._struck and (self._inner is None or self._inner.expired())
         if place is not None and struck and not self._is_known and not self._breaks_off(place):
             self._is_known = True
-            place.session.journal.lazily(TimerFired(self._address))
+            session_of(place).journal.lazily(TimerFired(self._address))
 
     def _breaks_off(self, place: Place) -> bool:
         from surefoot.engine.cancellations import is_unwinding
@@ -188,8 +189,8 @@ class Timeout:
 
 def on_record(place: Place, address: str) -> Past | None:
     """The record at that address. Not one that came after a block around was cut off: that is another call's, behind it."""
-    calls = place.session.state.calls
-    past = calls.get(address) or calls.get(approval_of(address))
+    matcher = place.session.replay.matcher
+    past = matcher.past(address) or matcher.past(approval_of(address))
     is_later = past is not None and any(limit.ended_before(past) for limit in _pending(place))
     return None if is_later else past
 
@@ -198,16 +199,16 @@ async def held(place: Place, address: str = "") -> None:
     """Something new is asked for in a block whose time is over: it does not begin, nor does what has not ended go on."""
     import asyncio
 
-    past = on_record(place, address)
+    past, asked = on_record(place, address), place.session.replay.matcher.asked
     if past is not None and _has_ended(place, address, past):
         return
     while pending(place) and not _is_put_in(place, address):
         if past is not None:
-            past.asked = True  # Nothing else in the block is waited for, so that it is cut off.
-        place.session.check_trouble()
+            asked.add(past.address)  # Nothing else in the block is waited for, so that it is cut off.
+        place.session.stops.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
-    if past is not None:
-        past.asked = False  # It goes on, and is asked for now: else it would count as another call, and be made again.
+    if past is not None:  # It goes on, and is asked for now: else it would count as another call, and be made again.
+        asked.discard(past.address)
 
 
 def _is_put_in(place: Place, address: str) -> bool:
@@ -218,13 +219,15 @@ def _is_put_in(place: Place, address: str) -> bool:
 def _has_ended(place: Place, address: str, past: Past) -> bool:
     """A yes to run an effect is not its end; a no is."""
     if past.state is PastState.DONE and past.address != address:
-        return place.session.decoded(past.value) is not True
+        return past.value is None or place.session.decoded(past.value) is not True
     return past.state in (PastState.DONE, PastState.FAILED)
 
 
 def earliest(place: Place, due: Due) -> Due:
     """When a branch that waits until then has to be looked at again."""
-    dues: list[Due] = [limit.due for limit in place.session.limits if limit.due is not None and limit.is_around(place)]
+    dues: list[Due] = [
+        limit.due for limit in place.session.stops.limits if limit.due is not None and limit.is_around(place)
+    ]
     return min([due, *dues], key=lambda one: one.at)
 
 
@@ -234,4 +237,4 @@ def pending(place: Place) -> bool:
 
 
 def _pending(place: Place) -> Iterator[Timeout]:
-    return (limit for limit in place.session.limits if limit.is_pending and limit.is_around(place))
+    return (limit for limit in place.session.stops.limits if limit.is_pending and limit.is_around(place))

@@ -38,7 +38,7 @@ def opened(place: Place, label: str, was: str | None = None) -> Place:
     line = place.line if mine else place.line.stray(inner.path, _identity(me))
     claim(place, inner, line)
     if not mine:
-        place.session.stray_opens(inner)
+        place.session.scopes.stray_opens(inner)
     found = Place(place.session, inner, me, parent=place, line=line)
     found.stop = place.stop
     return found
@@ -59,7 +59,7 @@ def claim(place: Place, scope: Scope, line: Line) -> None:
     if owner is None:
         scope.owner = line
     elif not line.is_part_of(owner):  # type: ignore[arg-type]
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: the scope {scope.path.rstrip('/')} was opened by another task or thread of "
                 "this run, so timing would decide how calls in it are numbered, and a replay could give each of them "
@@ -82,7 +82,7 @@ def entered(place: Place) -> Iterator[Place]:
     finally:
         current.reset(token)
         if place.line.is_stray:
-            place.session.stray_ends(place.scope.path, error)
+            place.session.scopes.stray_ends(place.scope.path, error)
 
 
 def _identity(me: object) -> object:

@@ -14,13 +14,13 @@ from msgspec import Raw
 from surefoot.core.command import Done, Ending, Failed, Returned
 from surefoot.core.entry import NOTHING, Stop, Value
 from surefoot.core.history import Past
-from surefoot.core.matching import CHILD, Asked, Learned
+from surefoot.core.matching import CHILD, Learned
 from surefoot.core.state import RunState
-from surefoot.engine import current, gate, placeholder
+from surefoot.engine import gate, people, placeholder
 from surefoot.engine.attempt import Attempt, recorded_ending
+from surefoot.engine.context import Args, Kwargs
 from surefoot.engine.current import Place
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.signals import PlanSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.store.contract import Head
 
@@ -53,7 +53,7 @@ class Lookahead(gate.Rehearsal):
 
     # -- calls that have not been made --------------------------------------------------------------
 
-    def begin(self, place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending | Attempt:
+    def begin(self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
         if not self.passed:
             return super().begin(place, spec, args, kwargs)
         try:
@@ -63,7 +63,7 @@ class Lookahead(gate.Rehearsal):
             return self._with_unknown_arguments(place, spec)
 
     def _begin(
-        self, place: Place, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any],
+        self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs,
         raw_args: bytes, digest: str, past: Past | None,
     ) -> Ending | Attempt:  # fmt: skip
         known = past is not None and recorded_ending(past) is not None
@@ -73,32 +73,30 @@ class Lookahead(gate.Rehearsal):
 
     def _is_passed(self, spec: CallSpec, address: str) -> bool:
         """Whether it is an effect that is declared new, and that no person has to say yes to first."""
-        return address in self.declared and not self._supervises(spec, address)
+        return address in self.fence.declared and not people.supervises(self, spec, address)
 
     def _may_pass(self) -> bool:
         enough = self._most is not None and len(self.passed) >= self._most
         return self._passes_on and not enough and not self.state.reopenings
 
     def _passed_by(self, kind: str, address: str) -> Done:
-        with self._lock:
-            self.passed.append((kind, address))
+        self.passed.append((kind, address))
         return Done(NOT_KNOWN)
 
     def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
         """Which recorded call it is, is told by its number alone: a step may be it, and of an effect nobody can say."""
-        asked = self.asked(place, spec, place.called, _SOMETHING, "not known yet")
-        past = self.matcher.at(asked)
+        asked = self.lookup.asked(place, spec, place.called, _SOMETHING, "not known yet")
+        past = self.replay.matcher.at(asked)
         if past is not None:
-            past.asked = True
-        passes = asked.is_new and self._may_pass() and not self._supervises(spec, asked.address)
+            self.replay.matcher.asked.add(past.address)
+        passes = asked.is_new and self._may_pass() and not people.supervises(self, spec, asked.address)
         if not asked.fenced or (past is None and passes):
             return self._passed_by(spec.kind, asked.address)
         if past is None:
-            with self._lock:
-                self.met.append(asked)
+            self.fence.meets(asked)
         else:
             self.blurred.append(past.address)
-        self.would_do(spec.kind, asked.address)
+        self.stops.would_do(spec.kind, asked.address)
         raise AssertionError(asked.address)
 
     def decoded(self, value: Value) -> Any:
@@ -108,9 +106,7 @@ class Lookahead(gate.Rehearsal):
 
     def _looked_into(self) -> NoReturn:
         self.looked = True
-        place = current.get()
-        mine = place is not None and place is not current.OUTSIDE and place.session is self
-        raise self._felt(place, PlanSignal()) if mine else PlanSignal()
+        raise self.stops.plan_ends()
 
     def result(self, value: object) -> Returned:
         try:
@@ -121,8 +117,13 @@ class Lookahead(gate.Rehearsal):
 
     # -- how it ends --------------------------------------------------------------------------------
 
-    def may_be_hidden(self, asked: Asked) -> bool:
-        return self.looked or super().may_be_hidden(asked)
+    def learnt(self) -> Learned:
+        # Asked for by their number alone, these effects prove no answer that came before them.
+        self.replay.matcher.asked.difference_update(self.blurred)
+        return super().learnt()
+
+    def hides_what_follows(self) -> bool:
+        return self.looked or super().hides_what_follows()
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
         """Some functions do not ask a placeholder, but refuse it: that is no end of the code's own."""
@@ -131,7 +132,7 @@ class Lookahead(gate.Rehearsal):
 
     def revive(self, ending: Failed) -> BaseException:
         error = super().revive(ending)
-        if error is not self.trouble:
+        if error is not self.stops.trouble:
             self._recorded_failures.append(error)
         return error
 

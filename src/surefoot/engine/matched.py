@@ -8,6 +8,7 @@ recorded call that could be two, is refused: an answer to nothing would only see
 from __future__ import annotations
 
 from surefoot.core.address import as_recorded
+from surefoot.core.cure import command
 from surefoot.core.entry import CodeMatched
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import IDENTITY, KEEP, UNASKED, fits, is_child, split
@@ -94,13 +95,13 @@ def _require_recorded(state: RunState, address: str, how: str) -> None:
     if how == "rerun" and effects and "*" not in address:
         raise UsageError(
             f"run {state.run}: {effects[0]} is an effect, and was executed. To have it run again, send the run back to "
-            "before it (surefoot runs rewind): then a person is asked."
+            f"before it ({command('runs rewind')}): then a person is asked."
         )
     if how == "keep":
         _refuse_undo(state, address)
         open_ = [past.address for past in hit if past.state is PastState.IN_DOUBT and "*" not in address]
         if open_:
-            raise UsageError(f"run {state.run}: {open_[0]} is in doubt. Settle it first (surefoot settle).")
+            raise UsageError(f"run {state.run}: {open_[0]} is in doubt. Settle it first ({command('settle')}).")
 
 
 def _refuse_undo(state: RunState, address: str) -> None:

@@ -9,7 +9,6 @@ control; of branches side by side nobody could tell whose a number was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from surefoot.core.history import Past
 from surefoot.core.matching import split
@@ -26,23 +25,23 @@ def recorded(
     """
     scope, session = place.scope, place.session
     address = address or scope.take(name)
-    while (place.segment, address) in session.moved:
+    while (place.segment, address) in session.replay.moved:
         address = scope.take(name)
     past: Past | None = session.state.calls.get(address)
-    if scope.also or session.labels:
+    if scope.also or session.replay.labels:
         claim(place, name, address)
     if scope.also:
         counted = next(_elsewhere(place, name, fits, counted=True), None)
         moved = counted or (next(_elsewhere(place, name, fits, counted=False), None) if past is None else None)
         if moved is not None:
-            session.moved.add((place.segment, moved.address))
+            session.replay.moved.add((place.segment, moved.address))
             return moved.address, moved
     return address, past
 
 
 def claim(place: Place, name: str, address: str) -> None:
     """A scope with `was=` asks for calls of that name. Refused: the code makes such calls under the old label, too."""
-    scope, labels = place.scope, place.session.labels
+    scope, labels = place.scope, place.session.replay.labels
     by = labels.get((place.segment, scope.path, name), scope.path)
     rival = next((old.path for old in scope.before() if old.count(name)), None)
     if rival is None and by == scope.path:
@@ -51,7 +50,7 @@ def claim(place: Place, name: str, address: str) -> None:
                 labels[place.segment, path, name] = scope.path
         return
     new, old = (scope.path, rival) if rival is not None else (by, scope.path)
-    raise place.session.misused(
+    raise place.session.stops.misused(
         UsageError(
             f"run {place.session.run}, {address}: {_shown(new)} says that it was {_shown(old)} (was=), and the code makes "
             f"calls of {name} in {_shown(old)} by itself, too, so nobody can tell whose the recorded ones are. Give what is "
@@ -65,18 +64,18 @@ def _shown(path: str) -> str:
 
 
 def _elsewhere(place: Place, name: str, fits: Callable[[Past], bool] | None, *, counted: bool) -> Iterator[Past]:
-    calls: dict[str, Any] = place.session.state.calls
+    matcher = place.session.replay.matcher
     for path, as_here in place.scope.also:
         if as_here is not counted:
             continue
         if counted:
-            past = calls.get(f"{path}{name}#{place.scope.count(name)}")
-            if past is not None and not past.asked:
+            past = place.session.state.calls.get(f"{path}{name}#{place.scope.count(name)}")
+            if past is not None and past.address not in matcher.asked:
                 yield past
         elif _is_on_its_line(place, path):
-            around = [past for past in list(calls.values()) if split(past.address)[:2] == (path, name)]
+            around = [past for past in matcher.recorded() if split(past.address)[:2] == (path, name)]
             for past in sorted(around, key=lambda one: one.first):
-                if not past.asked and (fits is None or fits(past)):
+                if past.address not in matcher.asked and (fits is None or fits(past)):
                     yield past
 
 

@@ -8,7 +8,7 @@ question, whichever of the two is recorded first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,8 +18,8 @@ from msgspec import Raw, Struct
 from surefoot.core import schema as schemas
 from surefoot.core import values
 from surefoot.core.address import approval_of
-from surefoot.core.choice import one_of
-from surefoot.core.command import Append, Ending, Failed, Pause, Verify, Wish
+from surefoot.core.choice import OnTimeout, one_of
+from surefoot.core.command import Append, Ending, Failed, Pause, Routine
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
 from surefoot.core.history import Past, PastState, changed
@@ -28,16 +28,13 @@ from surefoot.core.programs.calls import Call, denied
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.core.visible import shorten, visible
 from surefoot.engine.config import alert
+from surefoot.engine.context import Context
 from surefoot.engine.current import Place
-from surefoot.engine.pasting import pasteable
+from surefoot.engine.spec import CallSpec
 from surefoot.engine.worldview import looked_around
 from surefoot.errors import Fatal, UsageError, ValueRejected
 
-DENY, APPROVE, RAISE = "deny", "approve", "raise"
 log = logging.getLogger("surefoot")
-ON_TIMEOUT = (DENY, APPROVE, RAISE)
-
-Asking = Generator[Append | Pause | Verify, Any, Past | None]
 
 
 class Decision(Struct, frozen=True):
@@ -106,7 +103,7 @@ def _schema(wanted: Any) -> str:
         ) from None
 
 
-def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Asking:
+def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Routine[Past | None]:
     """Put the question, and wait for its answer. None: the time is over."""
     begun = place.session.now()
     past = yield from _answer(place, address, asked, wanted)
@@ -114,37 +111,37 @@ def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> A
     return past
 
 
-def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Asking:
+def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine[Past | None]:
     session = place.session
     past: Past | None = session.state.calls.get(address)
-    session.meet_cancel(place, past)
+    session.stops.meet_cancel(place, past)
+    session.replay.matcher.asked.add(address)
     if past is not None and past.kind != "question":
-        raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
+        raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
     if past is None or past.shown != asked.shown:
         void_of = past.learned_by if past is not None and past.state is PastState.DONE else None
-        past = yield from _put(session, address, asked)
+        yield from _put(session, address, asked)
         if void_of is not None:
             _tell_void(session, address, void_of)
-    past.asked = True
     patience = after(session.now(), session.wait_seconds)
     while True:
+        past = session.state.calls[address]
         if past.state is PastState.DONE:
             why = _misfit(session, past, wanted)
             if not why:
                 return past
             if not session.dry:
                 log.warning("run %s, %s: the answer does not fit, it is asked again: %s", session.run, address, why)
-            past = yield from _put(session, address, asked)
+            yield from _put(session, address, asked)
+            past = session.state.calls[address]
         if past.state is PastState.FAILED:
             return None
         if past.due is not None and remaining(past.due, session.now()) <= 0:
-            session.would_do(asked.form, address)
+            session.stops.would_do(asked.form, address)
             yield Append(QuestionExpired(address))
             # Somebody may have answered while that was being written: whoever was first is right.
-            if past.state is not PastState.DONE:
-                return None
         elif remaining(patience, session.now()) <= 0:
-            raise session.stopped(place, unanswered(session.run, past), past.due)
+            raise session.stops.stopped(place, unanswered(session.run, past), past.due)
         else:
             tell_waiting(session, unanswered(session.run, past))
             yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
@@ -162,28 +159,27 @@ def _tell_void(session: Any, address: str, by: str) -> None:
 
 def tell_waiting(session: Any, stop: Stop) -> None:
     """Whoever can answer hears of it when the waiting begins: once the patience is over it would be too late."""
-    if identity(stop) in session.told:
+    if identity(stop) in session.notices.told:
         return
-    session.told.add(identity(stop))
+    session.notices.told.add(identity(stop))
     stop = session.mask.stop(stop)
-    log.warning("%s Waiting %g s for it.", stop.message, session.wait_seconds)
-    if identity(stop) not in map(identity, session.earlier_stops):
+    log.warning("%s Waiting %g s for it.", stop, session.wait_seconds)
+    if identity(stop) not in map(identity, session.notices.earlier_stops):
         alert_of(session, stop)
 
 
 def alert_of(session: Any, stop: Stop) -> None:
-    """Whoever hears of it may be anywhere: what helps names the store."""
-    cures = pasteable(stop.cures, session.runtime.store.url)
-    alert(f"{stop.reason}: {stop.message}", cures, run=session.run, kind=stop.reason)
+    store = session.runtime.store.url
+    alert(f"{stop.reason}: {stop}", stop.cures, store=store, run=session.run, kind=stop.reason)
 
 
 def identity(stop: Stop) -> tuple[str, str, str]:
     """What makes a stop the same as one that was met before. Drift has no address, and a question may be another.
 
-    Of drift only the findings count: when it was met again, by a resume, the first line says something else.
+    Of drift only the findings count: when it was met again, by a resume, the message says something else.
     """
-    headline, _, findings = stop.message.partition("\n")
-    return stop.reason, stop.address, findings or headline if stop.reason == "Drifted" else _shown(stop)
+    findings = str(stop).removeprefix(stop.message) or stop.message
+    return stop.reason, stop.address, findings if stop.reason == "Drifted" else _shown(stop)
 
 
 def _shown(stop: Stop) -> str:
@@ -191,15 +187,11 @@ def _shown(stop: Stop) -> str:
     return stop.facts.get("shown") or (stop.facts.get("error", "") if stop.reason == "WorkflowFailed" else "")
 
 
-def _put(session: Any, address: str, asked: Question) -> Generator[Append, Any, Past]:
-    session.would_do(asked.form, address)
+def _put(session: Any, address: str, asked: Question) -> Routine[None]:
+    session.stops.would_do(asked.form, address)
     due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
     entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
-    # Open before it is written: an answer that follows at once finds it, and one to the old question does not.
-    past: Past = session.state.ask(entry, session.clock.now())
-    past.asked = True
     yield Append(entry)
-    return past
 
 
 def _misfit(session: Any, past: Past, wanted: Any) -> str:
@@ -213,17 +205,17 @@ def _misfit(session: Any, past: Past, wanted: Any) -> str:
     return ""
 
 
-def decision(session: Any, past: Past | None, on_timeout: str, address: str) -> Decision:
+def decision(session: Any, past: Past | None, on_timeout: OnTimeout, address: str) -> Decision:
     if past is None:
-        if on_timeout == RAISE:
+        if on_timeout == "raise":
             raise TimeoutError(f"nobody answered {address} in time")
-        return Decision(on_timeout == APPROVE, note="nobody answered in time")
+        return Decision(on_timeout == "approve", note="nobody answered in time")
     approved = session.decoded(past.value) is True
     return Decision(approved, past.learned_by, past.why, datetime.fromtimestamp(past.ended / 1e6, UTC))
 
 
-def checked_on_timeout(on_timeout: str) -> str:
-    return one_of(on_timeout, ON_TIMEOUT, "sf.approve: on_timeout")
+def checked_on_timeout(on_timeout: OnTimeout) -> OnTimeout:
+    return one_of(on_timeout, OnTimeout, "sf.approve: on_timeout")
 
 
 def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
@@ -236,7 +228,7 @@ def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
 
 def consent(
     place: Place, call: Call, name: str, sights: tuple[Sight, ...], attempt: int
-) -> Generator[Wish, Any, tuple[Ending | None, bool]]:
+) -> Routine[tuple[Ending | None, bool]]:
     """Ask for a yes to run this very call, with what it touches as it is now. No ending: it was given.
 
     Also: whether anybody had to be waited for; then whoever asks looks again. A further attempt needs no new yes, unless
@@ -253,15 +245,33 @@ def consent(
     asked = question("approve", f"Run {call.address}?", details, None, None)
     at_once = known is not None and known.state is PastState.DONE and known.shown == asked.shown
     past = yield from asking(place, address, asked)
-    given = decision(session, past, DENY, address)
+    given = decision(session, past, "deny", address)
     if given:
-        session.would_do("effect", call.address)
+        session.stops.would_do("effect", call.address)
         return None, not at_once
     why = f": {given.note}" if given.note else ""
     failure = Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}"))))
     if not session.dry:
         yield Append(denied(call, failure, attempt))
     return Failed(failure), False
+
+
+def supervises(session: Context, spec: CallSpec, address: str) -> bool:
+    """Whether a person has to agree. Also where a no is on record, and the code no longer asks."""
+    if spec.kind != "effect" or session.approve == "never":
+        return False
+    return spec.approve or session.approve == "every" or is_approved(session, address) is False
+
+
+def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | None) -> bool:
+    """One that is under way was approved. Rewound to before it, the run needs a new yes to run it again."""
+    if not supervises(session, spec, address):
+        return False
+    if past is not None and past.reopened:
+        return past.state is PastState.CLEARED
+    if past is None or not past.rewound:
+        return past is None
+    return past.state is PastState.CLEARED or (spec.on_crash == "retry" and not past.spent)
 
 
 def is_approved(session: Any, address: str) -> bool | None:

@@ -11,13 +11,14 @@ from typing import Any
 from msgspec import Struct
 
 from surefoot.core import doubt
-from surefoot.core.expectation import UNSEEN, Drift
+from surefoot.core.entry import Drift
+from surefoot.core.expectation import UNSEEN
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Learned
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import remaining
-from surefoot.engine import journal, start, worldview
-from surefoot.engine.ending import conclude
+from surefoot.engine import worldview
+from surefoot.engine.ending import foreseen
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
@@ -58,16 +59,12 @@ class ResumePlan(Struct, frozen=True):
         return [address for kind, address in self.next or [] if kind == "effect"]
 
 
-def plan(runtime: Runtime, run_id: str) -> ResumePlan:
-    """What a resume would do now. NotFound, if there is no such run."""
-    found = journal.load(runtime.store, run_id)
-    if found is None:
-        raise start.not_found(run_id, runtime.store.url)
-    state, head = found
+def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
+    """What a resume of this run would do now."""
     definition = registry.known_for(state.created)
     in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
     questions = [(past.address, past.question) for past in state.questions()]
-    stops = [stop.message for stop in state.stops]
+    stops = [str(stop) for stop in state.stops]
     stands = state.needs_answer(lambda due: remaining(due, runtime.clock.read()) <= 0)
     drift, on_drift = _foreseen_drift(state, definition, stands=stands)
     upcoming: list[tuple[str, str]] | None = None
@@ -76,16 +73,16 @@ def plan(runtime: Runtime, run_id: str) -> ResumePlan:
     if definition is not None and state.status not in ENDED:
         rehearsed = _rehearsed(runtime, state, head, definition)
         unasked = rehearsed.unasked
-        replayed = [past for past in recorded if past.asked and past.address not in rehearsed.stopped_at]
+        replayed = [past for past in recorded if past.address in rehearsed.asked - rehearsed.stopped_at]
         stops = stops if stands else rehearsed.stops
         in_doubt += [(address, doubt.on_resume(policy)) for address, policy in rehearsed.suspects]
         asking = {address for address, what in in_doubt if what.startswith("stop")}
         upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
         if on_drift == worldview.STOP:
             # The world is looked at before anything runs.
-            stops, upcoming = [worldview.drifted(run_id, drift).message], []
+            stops, upcoming = [str(worldview.drifted(state.run, drift))], []
     return ResumePlan(
-        run_id, state.status, [past.address for past in replayed], in_doubt, upcoming, stops,
+        state.run, state.status, [past.address for past in replayed], in_doubt, upcoming, stops,
         [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [], unasked,
         len(recorded),
     )  # fmt: skip
@@ -121,6 +118,7 @@ class _Rehearsed(Struct, frozen=True):
     suspects: list[tuple[str, str]]
     stops: list[str]
     unasked: list[str]
+    asked: frozenset[str]
     stopped_at: frozenset[str]
     """Calls that are asked for and not answered."""
 
@@ -130,11 +128,11 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     from surefoot.engine import gate, preflight  # Here, since few programs plan and all import this module.
 
     if (plain := gate.plain_functions(state, definition.fn)) is not None:
-        return _Rehearsed([], [], [plain.message], [], frozenset())
+        return _Rehearsed([], [], [str(plain)], [], frozenset(), frozenset())
 
     def anew(learned: Learned | None) -> preflight.Rehearsal:
         session = preflight.Rehearsal(runtime, state, head, learned=learned)
-        session.is_gate = session.sees_through_reruns = (
+        session.is_gate = session.lookup.sees_through_reruns = (
             False  # What people would be asked, and what would run, is told.
         )
         session.follow(definition.watch, definition.on_drift, definition.approve, definition.on_failure)
@@ -143,31 +141,26 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     try:
         session, outcome = preflight.rehearsed(anew, definition)
     except Stopped as stop:
-        return _Rehearsed([], [], [stop.summary], [], frozenset({stop.address}))
+        return _Rehearsed([], [], [stop.summary], [], frozenset(), frozenset({stop.address}))
     changed = session.judged(outcome)
-    session.stops += [stop for stop in changed if stop not in session.stops]
+    session.stops.found += [stop for stop in changed if stop not in session.stops.found]
     if changed:
-        session.planned.clear()  # It is found before anything runs, in every branch.
-    if not (session.planned or session.stops or session.trouble):
+        session.stops.planned.clear()  # It is found before anything runs, in every branch.
+    if not (session.stops.planned or session.stops.found or session.stops.trouble):
         # Else an outcome may be no more than what a TaskGroup makes of our own signals.
         _foresee_end(session, outcome)
-    stops = [] if session.trouble is None else [str(session.trouble)]
-    stops += [stop.message for stop in session.stops]
-    stopped_at = frozenset(stop.address for stop in session.stops)
+    stops = [] if session.stops.trouble is None else [str(session.stops.trouble)]
+    stops += [str(stop) for stop in session.stops.found]
+    stopped_at = frozenset(stop.address for stop in session.stops.found)
     unasked = [past.address for past in session.unasked()]
-    return _Rehearsed(session.planned, session.suspects, stops, unasked, stopped_at)
+    asked = frozenset(session.replay.matcher.asked)
+    return _Rehearsed(session.stops.planned, session.losses.suspects, stops, unasked, asked, stopped_at)
 
 
 def _foresee_end(session: Session, outcome: Any) -> None:
     """A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here."""
     if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
         raise outcome
-    ending: Any = None
-    program = conclude(session, outcome)
-    try:
-        while True:
-            next(program)
-    except StopIteration as end:
-        ending = end.value
+    ending, _ = foreseen(session, outcome)
     if isinstance(ending, ContinueSignal):
-        session.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))
+        session.stops.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))

@@ -15,7 +15,6 @@ the fence stops it before an effect is executed.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -24,14 +23,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core import doubt, reshaping
-from surefoot.core.command import Done, Ending, Failed, Returned
-from surefoot.core.entry import CallsUnclaimed, Entry, RunCreated, Stop
-from surefoot.core.history import Past, PastState, cures, located, not_asked_yet, not_known_yet
-from surefoot.core.matching import Asked, Learned, split
+from surefoot.core.command import Done, Failed, Returned
+from surefoot.core.cure import Advice, Command
+from surefoot.core.entry import CallsUnclaimed, RunCreated, Stop
+from surefoot.core.history import Past, cures, located, not_asked_yet, not_known_yet
+from surefoot.core.matching import Learned, split
 from surefoot.core.state import ENDED, RunState
-from surefoot.engine import drive, gate, journal, placeholder, start
-from surefoot.engine.ending import conclude
+from surefoot.core.stops import revive
+from surefoot.engine import claimant, drive, gate, journal, placeholder, start
+from surefoot.engine.ending import foreseen
 from surefoot.engine.lookahead import Lookahead
+from surefoot.engine.plan import Plan, next_arguments, recorded_arguments
 from surefoot.engine.registry import Definition, registry
 from surefoot.engine.runtime import Runtime
 from surefoot.engine.session import Session
@@ -129,10 +131,9 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
     if found is None or found[0].status in ENDED:
         return None
     state, head = found
-    driven = start.driven_elsewhere(runtime, state)
-    held, state.stops = state.stops, ()  # What stopped it under other code is asked anew.
-    doubts = tuple(stop for stop in doubt.open_questions(state) if stop.reason == "InDoubt")
-    in_doubt = () if driven else _revived(doubts, run, runtime.store.url)
+    driven = claimant.is_driven(runtime, state)
+    # What stopped it under other code is asked anew.
+    in_doubt = () if driven else _revived(doubt.open_doubts(state), run, runtime.store.url)
     name = state.created.workflow if state.created else ""
     session = Rehearsal(runtime, state, head)
     definition: Definition | None = None
@@ -145,7 +146,7 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
             verdict = _Verdict(_blame(error), (error,))
     in_doubt += _revived(_suspected(session), run, runtime.store.url)
     if verdict.name in (GOES_ON, WAITS):
-        verdict = _held_up(verdict, in_doubt, _revived(_still_open(held), run, runtime.store.url))
+        verdict = _held_up(verdict, in_doubt, _revived(_still_open(state.stops), run, runtime.store.url))
     return Finding(
         run,
         verdict.name,
@@ -156,16 +157,16 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
         driven,
         verdict.why,
         in_doubt,
-        (*session.passed, *session.planned),
+        (*session.passed, *session.stops.planned),
         verdict.unclaimed,
-        (*sorted((past.address, why) for past, _, why in session.kept), *_counted(session)),
-        tuple(past.address for past in sorted(session.again, key=lambda past: past.first)),
+        (*sorted((past.address, why) for past, _, why in session.lookup.kept), *_counted(session)),
+        tuple(past.address for past in sorted(session.lookup.again, key=lambda past: past.first)),
         tuple(filled_in),
     )
 
 
 def _counted(session: Session) -> Iterator[tuple[str, str]]:
-    return ((found.address, found.why) for found in session.counted.values())
+    return ((found.address, found.why) for found in session.lookup.counted.values())
 
 
 def _definition(run: str, created: RunCreated | None) -> Definition:
@@ -180,8 +181,8 @@ def _definition(run: str, created: RunCreated | None) -> Definition:
         run_id=run,
         facts={"recorded": name, "asked": "nothing"},
         cures=(
-            ("elsewhere?", "add --app MODULE for the module that defines it"),
-            ("renamed?", f'@sf.workflow(was="{name}") on the function that it is now'),
+            Advice("elsewhere?", "add --app MODULE for the module that defines it"),
+            Advice("renamed?", f'@sf.workflow(was="{name}") on the function that it is now'),
         ),
     )
 
@@ -193,7 +194,7 @@ def _still_open(held: tuple[Stop, ...]) -> tuple[Stop, ...]:
 
 def _suspected(session: Session) -> tuple[Stop, ...]:
     """Effects that are in doubt because entries of the run were lost, and which a person has to answer for."""
-    asking = [address for address, policy in session.suspects if policy not in ("retry", "fail")]
+    asking = [address for address, policy in session.losses.suspects if policy not in ("retry", "fail")]
     return tuple(doubt.lost(session.run, address).stop("it has no check") for address in asking)
 
 
@@ -204,7 +205,7 @@ def _held_up(verdict: _Verdict, in_doubt: tuple[Stopped, ...], held: tuple[Stopp
 
 
 def _revived(stops: tuple[Stop, ...], run: str, where: str) -> tuple[Stopped, ...]:
-    return start.revive(stops, run, where).stops if stops else ()
+    return revive(stops, run, where).stops if stops else ()
 
 
 def _blame(error: BaseException) -> str:
@@ -222,31 +223,25 @@ class Rehearsal(Lookahead):
         as_none: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(runtime, state, head, learned=learned, passes_on=passes_on, as_none=as_none)
-        self.again: list[Past] = []
-        """Steps on record that would run again."""
         self.on_slow: Callable[[str], object] = str
 
     def takes_long(self) -> None:
         super().takes_long()
         self.on_slow(self.where())
 
-    def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
-        if past.state in (PastState.DONE, PastState.FAILED):
-            self.again.append(past)
-        return super()._runs_again(past, asked, counts=counts)
-
     # -- how it ends --------------------------------------------------------------------------------
 
     def unasked(self) -> list[Past]:
         """Executed effects that no branch has asked for, although each has come to what it would do next."""
-        heard = bool(self.planned or self.passed or self.stops) and all(
-            stop.reason in _OF_PEOPLE for stop in self.stops
+        heard = bool(self.stops.planned or self.passed or self.stops.found) and all(
+            stop.reason in _OF_PEOPLE for stop in self.stops.found
         )
-        if not heard or self.trouble is not None or self.state.cancel is not None:
+        if not heard or self.stops.trouble is not None or self.state.cancel is not None:
             return []
         # Whoever sent the run back may want it to go another way.
-        missed = [past for past in self.missed() if not (self.has_strays and "[" in past.address)]
-        if any(past.kind == "saga" and past.asked for past in self.state.calls.values()):
+        missed = [past for past in self.replay.missed() if not (self.scopes.has_strays and "[" in past.address)]
+        asked = self.replay.matcher.asked
+        if any(past.kind == "saga" and past.address in asked for past in self.replay.matcher.recorded()):
             # It was cancelled, and goes no further than what is on record: its undos come behind that.
             missed = [past for past in missed if not split(past.address)[1].endswith(".undo")]
         return missed
@@ -256,10 +251,10 @@ class Rehearsal(Lookahead):
         missing = self.unasked()
         if not missing:
             return None
-        if coming := [*self.passed, *self.planned]:
+        if coming := [*self.passed, *self.stops.planned]:
             at = f"{', '.join(address for _, address in coming[:5])} would run"
         else:
-            at = f"the run stands still at {', '.join(stop.address for stop in self.stops[:5])}"
+            at = f"the run stands still at {', '.join(stop.address for stop in self.stops.found[:5])}"
         return not_asked_yet(self.run, missing, at)
 
 
@@ -284,20 +279,25 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
     Not for code in which a recorded effect is a plain function now (`gate.plain_functions`): it would be executed.
     """
     plan, learned = definition.resume_plan(), None
+    found: tuple[Rehearsal, _Outcome] | None = None
     for _ in range(gate.MOST_REHEARSALS):
         session = anew(learned)
-        session.forget()
         try:
-            args, kwargs = start.recorded_arguments(session, plan)
+            args, kwargs = recorded_arguments(session, plan)
         except Stopped as error:
             raise located(error, session.run, "its arguments") from None
         outcome = perform(session, definition, partial(definition.fn, *args, **kwargs))
         if session.passed and isinstance(outcome, Exception) and not session.failed_before(outcome):
             # Some functions do not ask a placeholder, but refuse it: nobody knows its type either.
             outcome = PlanSignal()
-        if not session.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+        if session.stops.changed_code() is not None and (otherwise := session.otherwise()) is not None:
+            found, learned = found or (session, outcome), otherwise
+            continue
+        if not session.replay.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = session.learnt()
+    if found is not None and session.stops.changed_code() is not None:
+        return found
     return session, outcome
 
 
@@ -306,8 +306,8 @@ def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Ve
         return _Verdict(GOES_ON)  # To its end: the first verb it comes to cancels it.
     if (plain := gate.plain_functions(session.state, definition.fn)) is not None:
         return _Verdict(STRANDED, _told(session, plain))
-    if session.trouble is not None:
-        return _trouble(session.trouble)
+    if session.stops.trouble is not None:
+        return _trouble(session.stops.trouble)
     judged = session.judged(outcome)
     if changed := [stop for stop in judged if stop.reason not in _OF_PEOPLE]:
         sure = not session.passed or _is_stopped_with_none(session, definition)
@@ -318,13 +318,13 @@ def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Ve
         return _Verdict(PERHAPS, _told(session, perhaps))
     if session.blurred:
         return _Verdict(PERHAPS, _told(session, not_known_yet(session.run, session.blurred, session.passed[0][1])))
-    if session.stops:
+    if session.stops.found:
         return _stopped(session)
-    if session.planned or session.looked:
+    if session.stops.planned or session.looked:
         return _Verdict(GOES_ON)
-    ending, wishes = _concluded(session, outcome)
+    ending, wishes = foreseen(session, outcome)
     unclaimed = tuple(address for wish in wishes if isinstance(wish, CallsUnclaimed) for address in wish.addresses)
-    if session.stops:
+    if session.stops.found:
         return _stopped(session)
     return _Verdict(*_of_the_end(session, definition.resume_plan(), ending), unclaimed)
 
@@ -335,10 +335,12 @@ def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
 
 def _foreseen(stop: Stop) -> Stop:
     """No run stands at this stop yet, and an answer to what was not asked is refused."""
-    needs_stop = (" --is ", "--new", *(("--keep",) if "unasked" in stop.facts else ()))
+    needs_stop = {"is", "new", "keep"} if "unasked" in stop.facts else {"is", "new"}
     cures = (
-        (f"{when} (once it has stopped)" if " match " in do and any(one in do for one in needs_stop) else when, do)
-        for when, do in stop.cures
+        replace(cure, when=f"{cure.when} (once it has stopped)")
+        if isinstance(cure, Command) and cure.verb == "match" and needs_stop & cure.options.keys()
+        else cure
+        for cure in stop.cures
     )
     return replace(stop, cures=tuple(cures))
 
@@ -349,12 +351,12 @@ def _is_stopped_with_none(session: Rehearsal, definition: Definition) -> bool:
     Code that fails with None has looked into it, and would have been noticed: then the first answer stands.
     """
     again, outcome = _rehearsed(session, definition, Patience(session.patience_seconds, session.on_slow), as_none=True)
-    return bool(again.judged(outcome)) or (again.looked and not again.planned)
+    return bool(again.judged(outcome)) or (again.looked and not again.stops.planned)
 
 
 def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -> _Outcome:
     """Replay the code up to where each branch would do something new, and say how it ended."""
-    with gate.on_stage(session, forgets=False):
+    with gate.on_stage(session):
         outcome = _in_a_loop(session, fn) if definition.is_async else drive.invoke(session, fn)
     if isinstance(outcome, KeyboardInterrupt):
         raise outcome
@@ -362,39 +364,16 @@ def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -
 
 
 def _in_a_loop(session: Rehearsal, fn: Callable[[], Any]) -> _Outcome:
-    """In a thread of its own: whoever asks may be inside a loop already."""
-    import asyncio
-    import contextvars
-
     from surefoot.engine import drive_async
 
-    box: list[Returned | BaseException] = []
-
-    def work() -> None:
-        try:
-            box.append(asyncio.run(drive_async.invoke(session, fn)))
-        except BaseException as error:  # noqa: BLE001 - a task of the workflow's own ended the loop: that is the outcome
-            box.append(error)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
-    thread.start()
-    thread.join()
-    return box[0]
-
-
-def _concluded(session: Session, outcome: Returned | BaseException) -> tuple[Any, list[Entry]]:
-    """What a resume would make of that end, and what it would write."""
-    wishes: list[Entry] = []
-    program = conclude(session, outcome)
     try:
-        while True:
-            wishes.append(next(program).entry)
-    except StopIteration as end:
-        return end.value, wishes
+        return drive_async.in_a_thread(drive_async.invoke(session, fn))
+    except BaseException as error:  # noqa: BLE001 - a task of the workflow's own ended the loop: that is the outcome
+        return error
 
 
 def _stopped(session: Session) -> _Verdict:
-    stops = _revived(tuple(session.stops), session.run, session.runtime.store.url)
+    stops = _revived(tuple(session.stops.found), session.run, session.runtime.store.url)
     code = [stop for stop in stops if type(stop).__name__ not in _NOT_THE_CODE]
     if not code:
         return _Verdict(WAITS, stops)
@@ -408,7 +387,7 @@ def _trouble(error: SurefootError) -> _Verdict:
     return _Verdict(_blame(error), (error,))
 
 
-def _of_the_end(session: Rehearsal, plan: start.Plan, ending: Any) -> tuple[str, tuple[BaseException, ...]]:
+def _of_the_end(session: Rehearsal, plan: Plan, ending: Any) -> tuple[str, tuple[BaseException, ...]]:
     """The verdict on a run that comes to an end without executing anything more."""
     if isinstance(ending, Done):
         return GOES_ON, ()
@@ -423,12 +402,10 @@ def _of_the_end(session: Rehearsal, plan: start.Plan, ending: Any) -> tuple[str,
     return STRANDED, (_left(session.run, ending),)
 
 
-def _of_the_next_segment(
-    session: Session, plan: start.Plan, signal: ContinueSignal
-) -> tuple[str, tuple[BaseException, ...]]:
+def _of_the_next_segment(session: Session, plan: Plan, signal: ContinueSignal) -> tuple[str, tuple[BaseException, ...]]:
     try:
         with placeholder.opaque():
-            start.next_arguments(session.run, plan, signal)
+            next_arguments(session.run, plan, signal)
     except placeholder.Opaque:
         pass  # It begins with what a step gives that has not run.
     except UsageError as misuse:

@@ -14,14 +14,14 @@ from typing import Final
 from msgspec import Struct
 
 from surefoot.core.entry import RunPruned
-from surefoot.core.seal import GENESIS, Sealer, checked_body
+from surefoot.core.seal import Sealer
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import MICROS
-from surefoot.engine import journal
+from surefoot.engine import bell, journal
 from surefoot.engine.clock import Clock
 from surefoot.engine.verifying import Flaw, Survey, Watch, aside
 from surefoot.errors import Damaged, SchemaMismatch
-from surefoot.store.contract import Head, Rewrite, RunQuery, Store
+from surefoot.store.contract import Head, Index, Rewrite, RunQuery, Store, Upkeep
 
 _PAGE: Final = 1000
 _TRIES: Final = 20
@@ -89,15 +89,12 @@ def bury(store: Store, clock: Clock, found: Candidate, *, by: str = "", note: st
         by,
         note,
     )
-    kind, body, cuts = checked_body(entry)
-    record = Sealer(store.id, found.run).seal(
-        seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=GENESIS
-    )  # fmt: skip
+    record, cuts = Sealer(store.id, found.run).entry(entry, at=clock.now())
     left = RunState(found.run)
     left.fold(record)
     row = journal.index_row(left)
     item = Rewrite(found.run, found.head, 0, [record], row, cuts, archive=False, forget=True)
-    if store.rewrite(item) is not None:
+    if not bell.rewrite(store, item):
         return Refusal(found.run, "somebody has written to it meanwhile")
     return None
 
@@ -121,13 +118,13 @@ def sweep(store: Store, *, watch: Watch | None = None) -> Swept:
     return Swept(0, "the store is too busy now; they stay until the next time")
 
 
-def _listed(store: Store, statuses: Collection[str]) -> list[str]:
+def _listed(store: Index, statuses: Collection[str]) -> list[str]:
     """Runs that may have ended so. The list is a cache: it may leave one out for now, and their journals decide."""
     found: list[str] = []
-    offset = 0
-    while page := store.runs(RunQuery(limit=_PAGE, offset=offset)):
+    before = ""
+    while page := store.runs(RunQuery(limit=_PAGE, before=before)):
         found += [listed.run for listed in page if listed.row is None or listed.row.status in statuses]
-        offset += len(page)
+        before = page[-1].run
     return found
 
 
@@ -139,7 +136,7 @@ def _candidate(state: RunState, head: Head) -> Candidate:
     )
 
 
-def _written_since(store: Store, upto: int) -> tuple[int, set[str]]:
+def _written_since(store: Upkeep, upto: int) -> tuple[int, set[str]]:
     """The journals that were written to behind a position of the store, and the position they end at."""
     names: set[str] = set()
     while batch := store.scan(upto, _PAGE):

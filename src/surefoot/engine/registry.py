@@ -11,20 +11,20 @@ import msgspec
 from msgspec import Raw
 
 from surefoot.core import values
-from surefoot.core.choice import one_of
+from surefoot.core.choice import Approval, OnCorruption, OnFailure, one_of
+from surefoot.core.cure import ANY_RUN, Ask, command
 from surefoot.core.entry import NOTHING, RunCreated
 from surefoot.core.masking import secrets_in
 from surefoot.core.registry import mentions
 from surefoot.engine.config import checked_policy
 from surefoot.engine.defaults import hides
 from surefoot.engine.identity import Identity, origin_of
+from surefoot.engine.plan import Plan, check_id
 from surefoot.engine.spec import Binder, checked_was, require_named
-from surefoot.engine.start import APPROVALS, DECLARED, Plan, check_id
-from surefoot.engine.worldview import STOP, OnDrift, checked_on_drift, checked_witnesses
+from surefoot.engine.worldview import OnDrift, checked_on_drift, checked_witnesses
 from surefoot.errors import UsageError, ValueRejected
 
 LONGEST_NAME = 200
-FAIL = "fail"
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
@@ -41,14 +41,14 @@ class Definition:
         name: str | None,
         version: int,
         *,
-        on_corruption: str | None = None,
+        on_corruption: OnCorruption | None = None,
         watch: Sequence[Any] = (),
-        on_drift: OnDrift = STOP,
-        approve: str = DECLARED,
+        on_drift: OnDrift = "stop",
+        approve: Approval = "declared",
         was: str | tuple[str, ...] = (),
-        on_failure: str = FAIL,
+        on_failure: OnFailure = "fail",
     ) -> None:
-        one_of(on_failure, (FAIL, STOP), "@sf.workflow: on_failure")
+        one_of(on_failure, OnFailure, "@sf.workflow: on_failure")
         if type(version) is not int or version < 1:
             raise UsageError(f"@sf.workflow(version={version!r}): must be a whole number, one or more")
         self.fn = require_named(fn, "@sf.workflow")
@@ -109,7 +109,7 @@ class Definition:
 
 
 def _checked_approval(policy: str) -> str:
-    return one_of(policy, APPROVALS, "@sf.workflow: approve")
+    return one_of(policy, Approval, "@sf.workflow: approve")
 
 
 class Registry:
@@ -138,7 +138,8 @@ class Registry:
         if not found:
             raise UsageError(
                 f"no workflow {name!r} is defined in this process. Elsewhere? Import the module that defines it first, or name "
-                f'it: surefoot runs resume ID --app module. Renamed? @sf.workflow(was="{name}") on the function that it is now.'
+                f'it: {command("runs resume", ANY_RUN, app=Ask("module"))}. Renamed? @sf.workflow(was="{name}") on the function that '
+                "it is now."
             )
         if len(found) > 1:
             raise several(name, found.values())

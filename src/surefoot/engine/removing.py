@@ -6,10 +6,10 @@ for no effect in doubt, and lets no record go that a new effect may be: one of t
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from surefoot.core.address import escape, is_address
+from surefoot.core.cure import ANY_RUN, command
 from surefoot.core.history import Past
 from surefoot.core.matching import split
 from surefoot.core.state import DOUBTFUL
@@ -29,7 +29,7 @@ def removed(*names: Any) -> None:
         if is_address(name):
             raise UsageError(
                 f"sf.removed({name!r:.60}): it takes the name of an effect, and this is the address of a call. For one call of "
-                f"one run: surefoot match ID {shlex.quote(name)} --keep"
+                f"one run: {command('match', ANY_RUN, name, keep=True)}"
             )
         _removed.add(escape(name))
 
@@ -42,4 +42,4 @@ def is_removed(past: Past) -> bool:
 def is_open(past: Past) -> bool:
     """Whether nobody knows what became of an effect that the code no longer has: a person has to say first."""
     unknown = past.kind == "effect" and past.state in DOUBTFUL and not past.rewound
-    return unknown and not past.asked and is_removed(past)
+    return unknown and is_removed(past)

@@ -5,23 +5,23 @@ And an undo takes back what was done. Where the code at hand can do neither, tha
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
+from surefoot.core.cure import Cure, Cures
 from surefoot.core.entry import Stop, Value
-from surefoot.core.history import Past, PastState, cures
+from surefoot.core.history import Past, PastState, cures, run_again, settling
 from surefoot.core.members import changed_members
 
 if TYPE_CHECKING:
-    from surefoot.engine.session import Session
+    from surefoot.engine.context import Context
     from surefoot.engine.spec import CallSpec
 
 _UNDER_ITS_KEY = frozenset({PastState.IN_DOUBT, PastState.RETRYING})
 
 
-def another_request(session: Session, past: Past, spec: CallSpec) -> Stop | None:
+def another_request(session: Context, past: Past, spec: CallSpec) -> Stop | None:
     """Why an effect that was begun is not tried again, nor looked for: enums in its arguments have other values now."""
     if past.kind != "effect" or past.args is None or past.state not in _UNDER_ITS_KEY:
         return None
@@ -30,17 +30,13 @@ def another_request(session: Session, past: Past, spec: CallSpec) -> Stop | None
     changed = [each for part in (past.args, past.defaults) if part is not None for each in _changed(session, part)]
     if not changed:
         return None
-    settle = f"surefoot settle {shlex.quote(session.run)} {shlex.quote(past.address)}"
     message = (
         f"run {session.run}, {past.address}: it was begun, and to go on with it now would be another request under the "
         f"same key: {', '.join(changed)}. It was not executed."
     )
-    told: tuple[tuple[str, str], ...] = (_old_value(session.run),)
+    told: Cures = (_old_value(session.run),)
     if past.state is PastState.IN_DOUBT:
-        told += (
-            ("happened?", f"{settle} --happened 'JSON'"),
-            ("did not? run it with the new value", f"{settle} --not-happened"),
-        )
+        told += settling(session.run, past.address, "happened?", "did not? run it with the new value")
     return Stop("CodeChanged", message, past.address, {"changed": ", ".join(changed)}, told)
 
 
@@ -56,9 +52,9 @@ def another_undo(run: str, address: str, *recorded: Raw) -> Stop | None:
     return Stop("CodeChanged", message, address, {"changed": ", ".join(changed)}, (_old_value(run), cures(run)[1]))
 
 
-def _old_value(run: str) -> tuple[str, str]:
-    return "the old value?", f"put it back and run {shlex.quote(run)} again"
+def _old_value(run: str) -> Cure:
+    return run_again("the old value?", "put it back", run)
 
 
-def _changed(session: Session, part: Value) -> list[str]:
+def _changed(session: Context, part: Value) -> list[str]:
     return changed_members(session.whole(part))

@@ -16,13 +16,13 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from surefoot.core.history import Past
-from surefoot.engine.current import Line, Place
+from surefoot.engine.current import Line, Place, session_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,7 +52,9 @@ class Backlog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        calls = (past for past in list(session.state.calls.values()) if _counts(past) and not session.lets_go(past))
+        calls = (
+            past for past in session.replay.matcher.recorded() if _counts(past) and not session.replay.lets_go(past)
+        )
         self._calls = sorted(calls, key=lambda past: past.first)
         self._next = 0
         groups: dict[str, list[Past]] = {}
@@ -60,7 +62,8 @@ class Backlog:
             path = past.address[: past.address.rindex("/") + 1] if "]/" in past.address else ""
             if path:
                 groups.setdefault(path, []).append(past)
-        self._labels = [_Labelled(calls) for calls in groups.values()][::-1]
+        asked = session.replay.matcher.asked
+        self._labels = [_Labelled(calls, asked) for calls in groups.values()][::-1]
         """Scopes with calls on record that may be those of a task of its own. The earliest is the last."""
         self._owed: list[_Owed] = []
         """Outcomes that were asked for and wait for their turn."""
@@ -73,13 +76,14 @@ class Backlog:
     def before(self, seq: int | None) -> Iterator[Past]:
         """Those that came before that entry; None: all."""
         calls = self._calls
-        while self._next < len(calls) and calls[self._next].asked:
+        asked = self._session.replay.matcher.asked
+        while self._next < len(calls) and calls[self._next].address in asked:
             self._next += 1
         for index in range(self._next, len(calls)):
             past = calls[index]
             if seq is not None and past.first >= seq:
                 break
-            if not past.asked:
+            if past.address not in asked:
                 yield past
 
     def to_come(self, seq: int | None, path: str = "") -> Iterator[Past]:
@@ -111,7 +115,7 @@ class Backlog:
         if not is_elsewhere(place, past.address):
             return False
         session = self._session
-        ends = session.dry and (session.planned or self.is_cut_short)
+        ends = session.dry and (session.stops.planned or self.is_cut_short)
         if self._is_expected(past, elapsed, SLACK_SECONDS if ends else PATIENCE_SECONDS):
             return True
         if not session.dry and past.address not in self._told:
@@ -196,17 +200,18 @@ def _hand(turn: asyncio.Future[None]) -> None:
 class _Labelled:
     """The calls on record in one scope with a label."""
 
-    __slots__ = ("_next", "calls", "is_joined")
+    __slots__ = ("_asked", "_next", "calls", "is_joined")
 
-    def __init__(self, calls: list[Past]) -> None:
+    def __init__(self, calls: list[Past], asked: Container[str]) -> None:
         self.calls = calls
+        self._asked = asked
         self.is_joined = False
         """Whether it was opened by a line that somebody joins, or by the run itself."""
         self._next = 0
 
     def first(self) -> Past | None:
         """The first that was not asked for; None: nobody has to wait for it any more."""
-        while self._next < len(self.calls) and self.calls[self._next].asked:
+        while self._next < len(self.calls) and self.calls[self._next].address in self._asked:
             self._next += 1
         return None if self.is_joined or self._next == len(self.calls) else self.calls[self._next]
 
@@ -218,14 +223,14 @@ def _counts(past: Past) -> bool:
 def elapsed_seconds(session: Session) -> float:
     from asyncio import get_running_loop
 
-    return get_running_loop().time() - session.invoked
+    return get_running_loop().time() - session.flight.invoked
 
 
 async def in_turn(place: Place, address: str, *, on_record: bool) -> None:
     """Hand this outcome over only when the other lines of control are where they were when it came."""
     import asyncio
 
-    session: Session = place.session
+    session = session_of(place)
     past = session.state.calls.get(address) if on_record else None
     seq = None if past is None else past.seq
     backlog = session.backlog
@@ -234,7 +239,7 @@ async def in_turn(place: Place, address: str, *, on_record: bool) -> None:
     owed = backlog.owe(place, seq, asyncio.get_running_loop().create_future())
     try:
         while not (await asyncio.wait({owed.turn}, timeout=LOOK_SECONDS))[0]:
-            session.check_trouble()
+            session.stops.check_trouble()
             backlog.hand_over()
     finally:
         backlog.forget(owed)
@@ -246,16 +251,16 @@ async def heard_out(place: Place, address: str) -> None:
     """
     import asyncio
 
-    session: Session = place.session
+    session = session_of(place)
     await in_turn(place, address, on_record=False)
     loop = asyncio.get_running_loop()
-    while (session.in_flight or loop.time() < session.made_at + PATIENCE_SECONDS) and any(
+    while (session.flight.calls or loop.time() < session.flight.made_at + PATIENCE_SECONDS) and any(
         past.kind == "effect" and owner_of(place, past.address) is UNKNOWN for past in session.backlog.before(None)
     ):
-        session.check_trouble()
+        session.stops.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
     if not _is_awaited(place):
-        session.patient.add(address)
+        session.fence.patient.add(address)
 
 
 def _is_awaited(place: Place) -> bool:
@@ -269,7 +274,7 @@ def _is_awaited(place: Place) -> bool:
         top = top.parent
     known = (asyncio.current_task(), top.owner)
     return any(
-        one not in known and one not in place.session.tasks_before and not lines.has_opened(one)
+        one not in known and one not in session_of(place).flight.tasks_before and not lines.has_opened(one)
         for one in asyncio.all_tasks()
     )
 
@@ -280,14 +285,14 @@ async def others_heard(session: Session) -> None:
     """
     import asyncio
 
-    if not session.has_strays:
+    if not session.scopes.has_strays:
         return
     end = asyncio.get_running_loop().time() + REST_SECONDS
     quiet, heard = 0, -1
     with suppress(asyncio.CancelledError):  # By another one that has come to its end. Both end now.
         while quiet < REST_TURNS and asyncio.get_running_loop().time() < end:
-            quiet = quiet + 1 if session.entered == heard and not session.backlog.has_owed else 0
-            heard = session.entered
+            quiet = quiet + 1 if session.flight.entered == heard and not session.backlog.has_owed else 0
+            heard = session.flight.entered
             await asyncio.sleep(LOOK_SECONDS if session.backlog.has_owed else 0)
 
 

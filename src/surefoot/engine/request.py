@@ -8,18 +8,21 @@ recorded, secrets and what `ignore=` names, comes from the code as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Raw, Struct
 
+from surefoot.core import values
+from surefoot.core.cure import Advice
 from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.history import Past, PastState, cures
+from surefoot.core.masking import FEW, MANY, Mask, secrets_in
 from surefoot.core.matching import is_child
 from surefoot.core.members import changed_members
-from surefoot.engine.defaults import Gone, Unrepeatable
+from surefoot.engine.context import Args, Context, Kwargs
+from surefoot.engine.defaults import Gone, Unrepeatable, hides
 
 if TYPE_CHECKING:
-    from surefoot.engine.session import Session
     from surefoot.engine.spec import CallSpec
 
 _UNDER_WAY = frozenset({PastState.IN_DOUBT, PastState.RETRYING, PastState.UNSTORABLE})
@@ -31,12 +34,12 @@ class Request(Struct, frozen=True):
     defaults: Raw = NOTHING
 
 
-def as_asked(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], raw: bytes, digest: str) -> Request:
+def as_asked(spec: CallSpec, args: Args, kwargs: Kwargs, raw: bytes, digest: str) -> Request:
     """As the code asks for it now. Of a step no defaults are recorded: what it did is its result."""
     return Request(Raw(raw), digest, spec.binder.left_out(args, kwargs) if spec.kind == "effect" else NOTHING)
 
 
-def repeated(session: Session, past: Past, request: Request) -> Request:
+def repeated(session: Context, past: Past, request: Request) -> Request:
     """The one on record, if this call goes on with it; else the one the code asks for now."""
     if past.args is None or not (_goes_on(past, request.digest) if past.kind == "effect" else is_child(past)):
         return request
@@ -57,7 +60,7 @@ def _goes_on(past: Past, digest: str) -> bool:
     return past.state in _UNDER_WAY or (past.state is PastState.CLEARED and made_with == digest)
 
 
-def recorded_defaults(session: Session, past: Past) -> Raw:
+def recorded_defaults(session: Context, past: Past) -> Raw:
     return NOTHING if past.defaults is None else session.whole(past.defaults)
 
 
@@ -65,12 +68,23 @@ def cannot_be_repeated(run: str, address: str, why: Unrepeatable) -> Stop:
     names = ", ".join(why.names)
     if isinstance(why, Gone):
         what = f"it was called with a default for {names}, and the code no longer has that parameter"
-        helps = ("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
+        helps = Advice("renamed?", f"give the new parameter the default that {names} had: then it is the same call")
     else:
         what = f"a secret, which is not recorded, was in {names} at a place where the code has none now"
-        helps = ("the same secret?", f"pass it where it was in {names}: then it is the same call")
+        helps = Advice("the same secret?", f"pass it where it was in {names}: then it is the same call")
     message = (
         f"run {run}, {address}: {what}, so that the same call cannot be made again, looked for or undone. "
         "Nothing was executed."
     )
     return Stop("CodeChanged", message, address, {"recorded": names, "asked": "nothing"}, (helps, *cures(run)))
+
+
+def encoded(spec: CallSpec, args: Args, kwargs: Kwargs, mask: Mask) -> tuple[bytes, str]:
+    """The arguments as they are recorded, and the digest of those that are compared. The mask learns their secrets."""
+    bound = spec.binder.bind(args, kwargs)
+    raw, digest = values.encode_args(bound)
+    if spec.noted:
+        digest = values.digest({name: value for name, value in bound.items() if name not in spec.noted})
+    if (hidden := hides(raw)) or spec.binder.may_hide:
+        mask.learn(secrets_in(args, kwargs, spec.binder.secrets, most=MANY if hidden else FEW))
+    return raw, digest

@@ -6,7 +6,6 @@ first, then the call that waits for it; each is an entry of its own run, and doi
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from surefoot.core import values
 from surefoot.core.address import as_recorded
+from surefoot.core.cure import Ask, command
 from surefoot.core.entry import CallsReopened
 from surefoot.core.history import Past, PastState
 from surefoot.core.reopening import (
@@ -27,7 +27,7 @@ from surefoot.core.reopening import (
     why_not,
 )
 from surefoot.core.state import CANCELLED, ENDED, FAILED, RunState
-from surefoot.engine import forking, journal, start
+from surefoot.engine import claimant, forking, journal
 from surefoot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,17 +109,17 @@ def _chosen(run: Run, state: RunState, wanted: tuple[str, ...]) -> list[Past]:
     _require_retryable(run, state)
     chosen = [_named(run, state, address) for address in wanted] if wanted else failed_calls(state)
     if not chosen and not is_failed(state):
-        over = "" if state.status in ENDED else f" To go on with it: surefoot runs resume {shlex.quote(run.id)}"
+        over = "" if state.status in ENDED else f" To go on with it: {command('runs resume', run.id)}"
         raise UsageError(f"run {run.id}: nothing failed in it; it is {state.status}.{over}")
     around = undone_around(state, chosen) if chosen else undone_at_last(state)
     if around is not None:
         what = "the run" if not chosen else ", ".join(past.address for past in chosen[:5])
         offers = [cures(run.id, around)[0]]
         if undos := [past.address for past in chosen if is_undo(past.address)]:
-            offers.append(("only undo what is left?", undo_again(run.id, undos)))
+            offers.append(undo_again(run.id, undos, when="only undo what is left?"))
         raise UsageError(
             f"run {run.id}: {what} cannot be tried again by itself: {around.effect.address} came before, and no longer "
-            f"stands: {why_not(around)}" + "".join(f"\n  {when}   {do}" for when, do in offers)
+            f"stands: {why_not(around)}" + "".join(f"\n  {cure.when}   {cure}" for cure in offers)
         )
     return chosen
 
@@ -127,15 +127,15 @@ def _chosen(run: Run, state: RunState, wanted: tuple[str, ...]) -> list[Past]:
 def _require_retryable(run: Run, state: RunState) -> None:
     if state.pruned is not None:
         raise UsageError(f"run {run.id} was pruned: what it recorded is no longer kept, so nothing can be tried again.")
-    if start.driven_elsewhere(run.runtime, state):
+    if claimant.is_driven(run.runtime, state):
         raise UsageError(
-            f"run {run.id} is being driven by {start.living_claimant(run.runtime, state)}. Wait for it, or end it first."
+            f"run {run.id} is being driven by {claimant.described_living(run.runtime, state)}. Wait for it, or end it first."
         )
     if state.cancel is not None or state.status == CANCELLED:
         was = "was cancelled" if state.status == CANCELLED else "has been asked to cancel"
         raise UsageError(
             f"run {run.id} {was}: it is not tried again. To take that back, send it to before a call: "
-            f"surefoot runs rewind {shlex.quote(run.id)} --at ADDR"
+            f"{command('runs rewind', run.id, at=Ask('ADDR'))}"
         )
 
 
@@ -144,10 +144,9 @@ def _named(run: Run, state: RunState, address: str) -> Past:
     if past is None:
         raise forking.unknown_call(run.id, address, list(state.calls))
     if past.state is not PastState.FAILED:
-        rewind = f"surefoot runs rewind {shlex.quote(run.id)} --at {shlex.quote(address)}"
         raise UsageError(
             f"run {run.id}: {address} did not fail: it is {past.state.value}. To go back to before it, and make it and "
-            f"what came after it again: {rewind}"
+            f"what came after it again: {command('runs rewind', run.id, at=address)}"
         )
     return past
 

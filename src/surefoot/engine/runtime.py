@@ -5,23 +5,32 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
+from surefoot.core.state import RunState
 from surefoot.engine.clock import Clock, StoreClock, SystemClock
 from surefoot.engine.commit import Committer
 from surefoot.engine.journal import Journal
+from surefoot.engine.meters import meters
+from surefoot.engine.observer import observers
 from surefoot.errors import SurefootError
 from surefoot.store.contract import Store
+
+if TYPE_CHECKING:
+    from surefoot.engine.claim import Claim
+    from surefoot.engine.flight import Flight
+    from surefoot.engine.stops import Stops
 
 VISIBLE_AFTER_MICROS = 1_000_000
 """A step that runs longer than this has its start written down by itself."""
 TICK_SECONDS = 0.5
 MOST_REMEMBERED = 10_000
 default_clock: Callable[[], Clock] = SystemClock
-"""The clock of every runtime that is not given one. The testing kit sets it."""
+"""The clock of every runtime that is not given one (`clocked`)."""
+observers.add(meters)
 
 
 class Driving(Protocol):
@@ -29,10 +38,10 @@ class Driving(Protocol):
 
     run: str
     journal: Journal
-    ended: bool
-
-    def hand_back(self) -> None:
-        """Let go of the run at the end of the call it is in."""
+    state: RunState
+    stops: Stops
+    flight: Flight
+    claim: Claim
 
 
 class Runtime:
@@ -41,7 +50,8 @@ class Runtime:
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self.store = store
         self.clock = clock or _clock_of(store)
-        self.committer = Committer(store)
+        self.observer = observers
+        self.committer = Committer(store, self.observer)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """For each event loop, what its current turn waits for (`drive_async`)."""
         self._lock = threading.Lock()
@@ -67,12 +77,14 @@ class Runtime:
 
     def discharge(self, session: Driving) -> None:
         session.journal.close()
-        session.ended = True
+        session.flight.ended = True
         with _driving_lock:
             if _driving.get((self.store.id, session.run)) is session:
                 del _driving[self.store.id, session.run]
         with self._lock:
             self._live.discard(session)
+        if session.claim.live:
+            self.observer.run_ended(session.run, session.state.status)
 
     def has_driven(self, run: str, epoch: int, fn: object) -> None:
         """A worker lets go of a run that it has driven up to its head, with this code."""
@@ -165,6 +177,22 @@ def known() -> list[Runtime]:
         return list(_runtimes.values())
 
 
+@contextmanager
+def clocked(clock: Clock) -> Iterator[None]:
+    """While this lasts, the runs of this process go by that clock: for tests."""
+    global default_clock  # noqa: PLW0603 - a fact about this process
+    before, kept = default_clock, [(runtime, runtime.clock) for runtime in known()]
+    default_clock = lambda: clock  # noqa: E731 - it has no name of its own
+    for runtime, _ in kept:
+        runtime.clock = clock
+    try:
+        yield
+    finally:
+        default_clock = before
+        for runtime, own in kept:
+            runtime.clock = own
+
+
 def usable(store: Store) -> bool:
     """False once it was closed or given up: nothing more comes of it."""
-    return bool(getattr(store, "usable", True))
+    return store.usable

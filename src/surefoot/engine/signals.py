@@ -18,7 +18,7 @@ class RunSignal(BaseException):
 
 class StopSignal(RunSignal):
     def __init__(self, stop: Stop) -> None:
-        super().__init__(stop.message)
+        super().__init__(str(stop))
         self.stop = stop
 
 
@@ -38,8 +38,8 @@ class SuspendSignal(RunSignal):
     """A worker does not wait long for anybody: the run is taken up again when it can go on."""
 
 
-class Suspended(Exception):
-    """How the end of a drive looks to the worker, when the run has nothing to do but wait."""
+class LostSignal(RunSignal):
+    """Another process claimed the run while this one only replayed it: nothing was executed here."""
 
 
 class HandBackSignal(RunSignal):

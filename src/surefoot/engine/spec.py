@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import escape
-from surefoot.core.choice import one_of, yes_or_no
+from surefoot.core.choice import OnChange, OnCrash, one_of, yes_or_no
 from surefoot.core.entry import NOTHING
 from surefoot.core.history import Past
 from surefoot.core.matching import split
@@ -24,11 +24,10 @@ from surefoot.core.timer import Duration, seconds
 from surefoot.engine import current, rehearsal
 from surefoot.engine.defaults import FIXED, Defaults, Unplaced, completed, hides
 from surefoot.engine.identity import origin_of
+from surefoot.engine.observer import observers
 from surefoot.errors import UsageError
 from surefoot.world.observing import distinct
 
-ON_CRASH = ("ask", "retry", "check", "fail")
-ON_CHANGE = ("auto", "keep", "rerun", "stop")
 _undoable: set[str] = set()
 """The names of effects that have an undo."""
 _effects: dict[str, dict[str, CallSpec]] = {}
@@ -255,7 +254,7 @@ class CallSpec:
         not_done: type[BaseException] | tuple[type[BaseException], ...] | None = None,
         in_flight: Duration | None = None,
         noted: str | tuple[str, ...] = (),
-        on_change: str | None = None,
+        on_change: OnChange | None = None,
         was: str | tuple[str, ...] | None = (),
     ) -> None:
         self.fn = require_named(fn, f"@sf.{kind}")
@@ -314,7 +313,7 @@ class CallSpec:
         return origin_of(self.fn)
 
     def _check_effect(self) -> None:
-        one_of(self.on_crash, ON_CRASH, f"effect {self.name}: on_crash")
+        one_of(self.on_crash, OnCrash, f"effect {self.name}: on_crash")
         every = 'For every effect of a workflow: @sf.workflow(approve="every").'
         yes_or_no(self.approve, f"effect {self.name}: approve", hint=every)
         if self.retry.retry_on is not None:
@@ -438,11 +437,13 @@ class CallSpec:
         """Called where there is no run: just the function, unless that would hide an effect from a run."""
         if current.driven.count:
             if self.kind == "effect":
-                raise UsageError(
+                error = UsageError(
                     f"effect {self.name} was called from a thread or task that belongs to no run while a run is being "
                     "driven in this process, so it would not be recorded. Use sf.map or sf.gather instead of a pool, "
                     "asyncio.to_thread in async code, or `with sf.outside():` if it really is not part of a run."
                 )
+                observers.call_refused("", self.name, self.kind, error)
+                raise error
             if not self._warned:
                 self._warned = True
                 warnings.warn(
@@ -461,7 +462,7 @@ class CallSpec:
                 f"run {place.session.run}: effect {self.name} was called inside {inside.kind} {inside.address}, "
                 "where it would have no intent of its own on record. Call it from the workflow instead."
             )
-            raise place.session.misused(inside.misused(misuse))
+            raise place.session.stops.misused(inside.misused(misuse))
         if self.kind == "effect":
             rehearsal.would_do("effect outside of the run", self.name)
         return self.fn(*args, **kwargs)
@@ -557,8 +558,8 @@ def _checked_retries(retries: int | None) -> int | None:
     return retries
 
 
-def checked_on_change(on_change: str | None, what: str) -> str | None:
-    return None if on_change is None else one_of(on_change, ON_CHANGE, f"{what}: on_change")
+def checked_on_change(on_change: OnChange | None, what: str) -> OnChange | None:
+    return None if on_change is None else one_of(on_change, OnChange, f"{what}: on_change")
 
 
 def checked_was(was: Any, what: str) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ by them, nothing replays them, and a process that only replays makes none. One m
 from __future__ import annotations
 
 import threading
-from typing import Any, Final
+from typing import Final
 
 from surefoot.core.entry import ITEMS_DONE, Progressed
+from surefoot.engine.context import Context
 
 TICKS: Final = 20
 NOTE: Final = "items of sf.map"
@@ -19,15 +20,15 @@ NOTE: Final = "items of sf.map"
 class Tally:
     """Counts the branches of one map that have ended."""
 
-    def __init__(self, session: Any, total: int) -> None:
+    def __init__(self, session: Context, total: int) -> None:
         self._session = session
         self._total = total
         self._done = 0
         self._step = -(-total // TICKS) or 1
         self._lock = threading.Lock()
-        self._told = session.told_map is None
+        self._told = session.notices.told_map is None
         if self._told:
-            session.told_map = self
+            session.notices.told_map = self
             self._note()
 
     def ended(self, error: BaseException | None) -> None:
@@ -42,8 +43,8 @@ class Tally:
     def close(self) -> None:
         """The next map may be told."""
         if self._told:
-            self._session.told_map = None
+            self._session.notices.told_map = None
 
     def _note(self) -> None:
-        if self._session.live and not self._session.dry:
-            self._session.journal.lazily(Progressed(ITEMS_DONE, float(self._done), float(self._total), NOTE))
+        if self._session.notices.is_live() and not self._session.dry:
+            self._session.record(Progressed(ITEMS_DONE, float(self._done), float(self._total), NOTE))

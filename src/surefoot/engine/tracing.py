@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from surefoot.core.history import Past
 from surefoot.core.programs.landing import GONE, Fate
-from surefoot.store.contract import Store
+from surefoot.store.contract import Life
 from surefoot.store.liveness import is_ours, vouched
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def traced(session: Session, past: Past) -> Fate:
     return next((fate for fate in found if fate.lives), next((fate for fate in found if fate.unproven), GONE))
 
 
-def _fate(store: Store, worker: str, claimant: str) -> Fate:
+def _fate(store: Life, worker: str, claimant: str) -> Fate:
     if worker == store.worker or is_ours(worker):
         return GONE
     if store.alive(worker):
@@ -38,7 +38,7 @@ def _fate(store: Store, worker: str, claimant: str) -> Fate:
     return Fate(unproven=True, told=f"{claimant}, which {_silence(store, worker)} and is not proven dead")
 
 
-def _silence(store: Store, worker: str) -> str:
+def _silence(store: Life, worker: str) -> str:
     heard = store.last_heard(worker)
     if heard is None:
         return "nobody has heard of since"

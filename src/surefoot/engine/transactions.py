@@ -260,7 +260,7 @@ def _misused(error: UsageError) -> UsageError:
     place = current.get()
     if place is None or place is current.OUTSIDE or place.inside is None:
         return error
-    return place.session.misused(place.inside.misused(error))  # type: ignore[no-any-return]
+    return place.session.stops.misused(place.inside.misused(error))  # type: ignore[no-any-return]
 
 
 def _asked() -> str:

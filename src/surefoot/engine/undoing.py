@@ -12,23 +12,23 @@ goes no further than what is on record, is undone to the end, and waits for what
 
 from __future__ import annotations
 
-import inspect
 import logging
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from surefoot.core.command import Append, Make, Routine
+from surefoot.core.cure import Advice, command
 from surefoot.core.entry import SagaCancelled, Stop
 from surefoot.core.history import Past, changed
 from surefoot.core.parking import unavailable
 from surefoot.core.reopening import undo_again
 from surefoot.core.timer import after
-from surefoot.engine import current, drive, moving
-from surefoot.engine.current import Place
+from surefoot.engine import current, moving, perform
+from surefoot.engine.current import Place, session_of
 from surefoot.engine.deeds import Deed
-from surefoot.engine.pasting import pasteable
+from surefoot.engine.frame import Frame
 from surefoot.engine.signals import CancelSignal, PlanSignal, RunSignal
 from surefoot.engine.spec import CallSpec
 from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError
@@ -50,13 +50,13 @@ class Saga:
 
     def _enter(self) -> Place:
         place = self._place = current.require_branch("saga")
-        session = place.session
+        session = session_of(place)
         session.enter_verb(place)
         self._address, self._cancelled = moving.recorded(place, "saga")
         if self._cancelled is not None:
-            self._cancelled.asked = True
+            session.replay.matcher.asked.add(self._address)
             if self._cancelled.kind != "saga":
-                raise session.stopped(
+                raise session.stops.stopped(
                     place, changed(session.run, self._address, f"a {self._cancelled.kind}", "sf.saga()")
                 )
         self._begin = {path: len(deeds) for path, deeds in _lists(place)}
@@ -70,13 +70,13 @@ class Saga:
     def _tell_what_is_left(self, place: Place) -> None:
         left = [deed for deed in _deeds(place, self._begin) if not deed.undone and not _can_be_undone(deed)]
         # Undone by an earlier process, with an undo that the code no longer has: it is not left as it is.
-        left = [deed for deed in left if not place.session.was_undone(deed.address)]
+        left = [deed for deed in left if not place.session.replay.was_undone(deed.address)]
         _tell_what_is_left(place, left, "a saga did not succeed")
 
     def __enter__(self) -> Self:
         place = self._enter()
         if not isinstance(place.owner, int):
-            raise place.session.misused(UsageError("in an async workflow a saga is entered with `async with`"))
+            raise place.session.stops.misused(UsageError("in an async workflow a saga is entered with `async with`"))
         return self
 
     def __exit__(
@@ -88,12 +88,7 @@ class Saga:
         place.line.sagas -= 1
         _park(place, error)
         if _compensates(place, error):
-            with _still_allowed(place) as failures:
-                for deed in self._to_undo():
-                    with failures:
-                        _undo(deed)
-            self._tell_what_is_left(place)
-            failures.tell()
+            perform.run(self._undone(place, self._to_undo()), Frame(place.session, place))
 
     async def __aenter__(self) -> Self:
         from surefoot.engine import drive_async
@@ -124,7 +119,9 @@ class Saga:
         compensates = cancelled or again or _compensates(place, error)
         if compensates and (deeds := self._to_undo()):
             marked = cancelled and self._cancelled is None
-            _, late = await to_the_end(self._undone(place, deeds, marked=marked), place.session.while_undoing)
+            _, late = await to_the_end(
+                self._undone_async(place, deeds, marked=marked), place.session.stops.while_undoing
+            )
             if late is not None:
                 raise late
         elif compensates:
@@ -135,29 +132,32 @@ class Saga:
     def _breaks_off(self, place: Place, error: BaseException) -> bool:
         """Also in a dry replay, where a task is cancelled because another has come to what would be executed."""
         unknown = place.session.dry and self._cancelled is None
-        return unknown or bool(place.session.breaks_off(place, error))
+        return unknown or bool(place.session.stops.breaks_off(place, error))
 
-    async def _undone(self, place: Place, deeds: list[Deed], *, marked: bool) -> None:
+    async def _undone_async(self, place: Place, deeds: list[Deed], *, marked: bool) -> None:
         """In a task of its own, so that no further cancellation reaches it: what has begun to be undone is undone."""
         from asyncio import current_task, get_running_loop
 
-        from surefoot.engine import drive_async
+        from surefoot.engine import perform_async
 
-        session = place.session
+        session = session_of(place)
+        seconds = round(get_running_loop().time() - session.flight.invoked, 3)
+        mark = SagaCancelled(self._address, seconds) if marked else None
         owner, place.owner = place.owner, current_task()
         try:
-            if marked:
-                seconds = round(get_running_loop().time() - session.invoked, 3)
-                await drive_async.go_live(session)
-                await drive_async.append(session, SagaCancelled(self._address, seconds))
-            with _still_allowed(place) as failures:
-                for deed in deeds:
-                    with failures:
-                        await _undo_async(deed)
-            self._tell_what_is_left(place)
-            failures.tell()
+            await perform_async.run(self._undone(place, deeds, mark), Frame(session, place))
         finally:
             place.owner = owner
+
+    def _undone(self, place: Place, deeds: list[Deed], mark: SagaCancelled | None = None) -> Routine[None]:
+        if mark is not None:
+            yield Append(mark)
+        with _still_allowed(place) as failures:
+            for deed in deeds:
+                with failures:
+                    yield from _undoing(deed)
+        self._tell_what_is_left(place)
+        failures.tell()
 
 
 class _Failures:
@@ -171,7 +171,7 @@ class _Failures:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or _is_cut_off(self._place):
+        if not isinstance(error, Exception) or self._place.session.stops.is_cut_off:
             return False
         self._first = self._first or error
         return True
@@ -183,12 +183,12 @@ class _Failures:
 
 def _tell_what_is_left(place: Place, left: list[Deed], why: str) -> None:
     """Whoever reads "undone" takes it for everything."""
-    session = place.session
+    session = session_of(place)
     if not left or session.dry:
         return
     for deed in left:
         deed.undone = True  # The saga around this one has nothing more to say about it.
-        session.left_behind[deed.address] = True
+        session.notices.left_behind[deed.address] = True
     tried = [deed for deed in left if deed.undo_failed]
     told = {
         "Left as they are, they have no undo": [d.address for d in left if not (d.in_doubt or d.undo_failed)],
@@ -199,8 +199,8 @@ def _tell_what_is_left(place: Place, left: list[Deed], why: str) -> None:
     message = f"run {session.run}: {why}. {'. '.join(parts)}"
     log.warning("%s", message)
     undos = [deed.undo_failed for deed in tried]
-    again = (("ended? undo once more:", undo_again(session.run, undos)),) if undos and not session.state.cancel else ()
-    session.tell(message, pasteable(again, session.runtime.store.url), kind="saga")
+    again = undo_again(session.run, undos, when="ended? undo once more:")
+    session.notices.tell(message, (again,) if undos and not session.state.cancel else (), kind="saga")
 
 
 def saga() -> Saga:
@@ -210,26 +210,25 @@ def saga() -> Saga:
 
 def undo(*effects: Any) -> None:
     """Undo what these effects did so far in this branch, newest first; without arguments: all that can be undone."""
-    current.require_blocking("undo")
-    for deed in _wanted(effects):
-        with _by_hand(deed):
-            _undo(deed)
+    place = current.require_blocking("undo")
+    perform.run(_by_hand(effects), Frame(place.session, place))
 
 
 async def undo_async(*effects: Any) -> None:
-    for deed in _wanted(effects):
-        with _by_hand(deed):
-            await _undo_async(deed)
+    from surefoot.engine import perform_async
+
+    place = current.require_branch("undo")
+    await perform_async.run(_by_hand(effects), Frame(place.session, place))
 
 
-@contextmanager
-def _by_hand(deed: Deed) -> Iterator[None]:
+def _by_hand(effects: tuple[Any, ...]) -> Routine[None]:
     """`sf.undo` raises what failed, and the code may go on: what stays done is told all the same."""
-    try:
-        yield
-    finally:
-        if deed.undo_failed:
-            _tell_what_is_left(current.require_place("undo"), [deed], "sf.undo() did not succeed")
+    for deed in _wanted(effects):
+        try:
+            yield from _undoing(deed)
+        finally:
+            if deed.undo_failed:
+                _tell_what_is_left(current.require_place("undo"), [deed], "sf.undo() did not succeed")
 
 
 def _wanted(effects: tuple[Any, ...]) -> list[Deed]:
@@ -239,7 +238,7 @@ def _wanted(effects: tuple[Any, ...]) -> list[Deed]:
     for effect in effects:
         spec = getattr(effect, "spec", None)
         if not isinstance(spec, CallSpec) or spec.undo is None:
-            raise place.session.misused(
+            raise place.session.stops.misused(
                 UsageError(f"sf.undo() takes effects that have an undo (@write.undo); {effect!r:.100} has none")
             )
         specs.append(spec)
@@ -251,7 +250,7 @@ def _require_undoable(place: Place, deeds: list[Deed]) -> list[Deed]:
     """All of them, before the first is undone: the code may have changed so that it cannot undo one."""
     stop = next((deed.stop for deed in deeds if deed.stop is not None), None)
     if stop is not None:
-        raise place.session.stopped(place, stop)
+        raise place.session.stops.stopped(place, stop)
     return deeds
 
 
@@ -274,52 +273,26 @@ def _can_be_undone(deed: Deed) -> bool:
     return deed.spec.undo is not None and not deed.in_doubt and not deed.undo_failed
 
 
-def _undo(deed: Deed) -> None:
-    spec, args, kwargs = deed.undo()
-    if inspect.iscoroutinefunction(spec.fn):
-        session = current.require_place("undo").session
-        raise session.misused(UsageError(f"{spec.name} is async: `await sf.undo(...)` with surefoot.aio"))
-    with _noticed(deed):
-        drive.call(spec, args, kwargs)
-
-
-async def _undo_async(deed: Deed) -> None:
-    from surefoot.engine import drive_async
-
-    spec, args, kwargs = deed.undo()
-    with _noticed(deed):
-        if inspect.iscoroutinefunction(spec.fn):
-            await drive_async.call(spec, args, kwargs)
-        else:
-            drive.call(spec, args, kwargs)
-
-
-@contextmanager
-def _noticed(deed: Deed) -> Iterator[None]:
+def _undoing(deed: Deed) -> Routine[None]:
     """An undo that failed for good leaves its effect done. One that failed in doubt is named itself (`deeds.note`)."""
     try:
-        yield
+        yield Make(*deed.undo())
     except Exception:
         place = current.require_place("undo")
-        if not _is_cut_off(place) and place.called not in place.session.left_behind:
+        if not place.session.stops.is_cut_off and place.called not in place.session.notices.left_behind:
             deed.stays(place.called)
         raise
-
-
-def _is_cut_off(place: Place) -> bool:
-    """Whether the run ends here for now: then what comes out of a call is not how it ended."""
-    return place.session.trouble is not None or place.session.interruption is not None
 
 
 def _park(place: Place, error: BaseException | None) -> None:
     """What the code needs is away: the run is intact, so nothing is undone, and nothing goes on behind the block."""
     if (away := unavailable(error)) is not None:
-        raise place.session.parked(place, away)
+        raise place.session.stops.parked(place, away)
 
 
 def _compensates(place: Place, error: BaseException | None) -> bool:
     """A failure or a cancellation does. What leaves the run resumable (`Session.conclude`) does not."""
-    if place.session.interruption is not None:
+    if place.session.stops.interruption is not None:
         return False
     if error is None or isinstance(error, RunSignal):
         return isinstance(error, CancelSignal)
@@ -331,7 +304,7 @@ async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
     from surefoot.engine import drive_async
     from surefoot.engine.cancellations import dealt_with
 
-    session = place.session
+    session = session_of(place)
     if place.line.leaving is not None:
         raise place.line.leaving()  # So was the saga around it, which is undone first.
     if session.dry:
@@ -345,10 +318,10 @@ async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
         dealt_with(place)
     message = f"{known}. This time nothing cancelled it, so that nobody knows how the run goes on."
     cures = (
-        ("once more:", "run it again, with what cancels the block (a time-out, a failing sibling)"),
-        ("give up:", f"surefoot runs cancel {shlex.quote(session.run)}"),
+        Advice("once more:", "run it again, with what cancels the block (a time-out, a failing sibling)"),
+        command("runs cancel", session.run, when="give up:"),
     )
-    raise session.stopped(place, Stop("CodeChanged", message, address, {"recorded": "cancelled"}, cures))
+    raise session.stops.stopped(place, Stop("CodeChanged", message, address, {"recorded": "cancelled"}, cures))
 
 
 @contextmanager
@@ -356,13 +329,13 @@ def _still_allowed(place: Place) -> Iterator[_Failures]:
     """A cancelled run makes no new calls but these."""
     before, place.stop = place.stop, None
     nested, place.undoing = place.undoing, True
-    place.session.undoing += 1
+    place.session.stops.undoing += 1
     token = current.set_place(place)
     try:
         yield _Failures(place)
     finally:
         current.reset(token)
-        place.session.undoing -= 1
+        place.session.stops.undoing -= 1
         place.undoing = nested
         if place.stop is None:
             place.stop = before

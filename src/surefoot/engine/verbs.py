@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextvars
 import threading
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from surefoot.core import values
 from surefoot.core.address import Scope, escape
 from surefoot.core.changing import other_event
-from surefoot.core.command import Append, Pause, Verify
+from surefoot.core.choice import OnError, OnTimeout
+from surefoot.core.command import Append, Do, Pause, Routine, Verify
+from surefoot.core.cure import Advice
 from surefoot.core.entry import (
     Due,
     EventTaken,
@@ -28,11 +31,13 @@ from surefoot.core.entry import (
 )
 from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
-from surefoot.engine import branches, current, drive, lines, moving, people, worldview
+from surefoot.engine import branches, current, lines, moving, people, worldview
 from surefoot.engine.branches import Ends, MapResult
-from surefoot.engine.current import Place
+from surefoot.engine.context import Context
+from surefoot.engine.current import Place, session_of
+from surefoot.engine.frame import Frame
 from surefoot.engine.people import Decision
-from surefoot.engine.session import Session
+from surefoot.engine.perform import run, verb
 from surefoot.engine.signals import ContinueSignal, RunSignal
 from surefoot.engine.tallying import Tally
 from surefoot.engine.worldview import looked_around
@@ -40,7 +45,6 @@ from surefoot.errors import UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")
-Wait = Generator[Append | Pause | Verify, Any, Any]
 
 # -- about the call at hand -------------------------------------------------------------------------
 
@@ -79,7 +83,7 @@ def outside() -> Iterator[None]:
 # -- recorded values -----------------------------------------------------------------------------------
 
 
-def _noted(verb: str, name: str | None, make: Callable[[Session], object]) -> Any:
+def _noted(verb: str, name: str | None, make: Callable[[Context], object]) -> Any:
     place = current.require_branch(verb)
     session = place.session
     return session.note(place, pinned(verb, name), lambda: make(session), ValueNoted)
@@ -117,7 +121,7 @@ def patched(change: str) -> bool:
     place = current.require_branch("patched")
     session = place.session
     name = f"patched({change})"
-    found = session.note(place, name, lambda: session.takes_new_way(name), ValueNoted)
+    found = session.note(place, name, lambda: session.replay.takes_new_way(name, session.decoded), ValueNoted)
     return bool(found)
 
 
@@ -160,7 +164,7 @@ def gather(*thunks: Callable[[], Any], was: str | None = None) -> list[Any]:
     place = _branching("gather")
     for thunk in thunks:
         if not callable(thunk):
-            raise place.session.misused(
+            raise place.session.stops.misused(
                 UsageError(
                     "sf.gather takes functions: sf.gather(lambda: a(1), lambda: b(2)); in async code use surefoot.aio"
                 )
@@ -197,7 +201,7 @@ def map(  # noqa: A001 - the settled public name
     *,
     key: Callable[[T], object] | None = None,
     concurrency: int | None = None,
-    on_error: Literal["raise", "collect"] = "raise",
+    on_error: OnError = "raise",
     was: branches.Was = None,
 ) -> list[R] | MapResult[R]:
     """Call `fn` for each item, some side by side, each in a branch of its own. Results in order.
@@ -226,7 +230,7 @@ def _side_by_side(
     forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
-    place.session.branch_opens(scopes)
+    place.session.scopes.branch_opens(scopes)
 
     def branch(index: int) -> None:
         opened = Place(place.session, scopes[index], threading.get_ident(), line=forks[index])
@@ -237,7 +241,7 @@ def _side_by_side(
             ends.errors[index] = error
         finally:
             ends.overrule(index, opened)
-            place.session.branch_ends(scopes[index].path, ends.errors[index])
+            place.session.scopes.branch_ends(scopes[index].path, ends.errors[index])
             current.reset(token)
             if tally is not None:
                 tally.ended(ends.errors[index])
@@ -264,7 +268,7 @@ def _side_by_side(
     return ends
 
 
-def _run_all(session: Session, threads: list[threading.Thread]) -> None:
+def _run_all(session: Context, threads: list[threading.Thread]) -> None:
     """Start and wait for all. Interrupted: no branch begins another call, but those in flight are let finish."""
     try:
         for thread in threads:
@@ -274,7 +278,7 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
     except BaseException as error:
         # No user code runs in this thread here, so it is an interruption even where the standard library turns
         # Ctrl-C into an error of its own (a lock in Thread.start that was not taken yet).
-        session.cut_off(error)
+        session.stops.cut_off(error)
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
@@ -284,49 +288,47 @@ def _run_all(session: Session, threads: list[threading.Thread]) -> None:
 # -- waiting: the logic once, as generators ------------------------------------------------------------
 
 
-def sleeping(place: Place, called: str, make_due: Callable[[Session], Due]) -> Wait:
+def sleeping(place: Place, called: str, make_due: Callable[[Context], Due]) -> Routine[Any]:
     session = place.session
     session.enter_verb(place)
-    address, past = moving.recorded(place, called)
-    session.meet_cancel(place, past)
+    address, past = session.recall(place, called)
     if past is not None:
-        past.asked = True
         if past.kind != "timer":
-            raise session.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
+            raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
         if past.state is PastState.DONE:
             return
-    session.would_do("sleep", address)
+    session.stops.would_do("sleep", address)
     due = past.due if past is not None else None
     if due is None:
         due = make_due(session)
         yield Append(TimerSet(address, due))
     begun = session.now()
     yield Pause(due)
-    session.journal.lazily(TimerFired(address))
+    session.record(TimerFired(address))
     yield from looked_around(place, begun)
 
 
-def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait:
+def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Routine[Any]:
     session = place.session
     session.enter_verb(place)
-    address, past = moving.recorded(place, "wait_event", lambda past: past.name == name)
-    session.meet_cancel(place, past)
+    address, past = session.recall(place, "wait_event", lambda past: past.name == name)
     due: Due | None
     if past is None:
         require_no_secret(session, name)
-        session.would_do("wait_event", address)
+        session.stops.would_do("wait_event", address)
         due = None if timeout is None else after(session.now(), seconds(timeout))
         yield Append(WaitStarted(address, name, due))
     else:
-        past.asked = True
         if past.kind != "wait":
-            raise session.stopped(place, changed(session.run, address, f"a {past.kind}", f"waiting for event {name!r}"))
+            raise session.stops.stopped(
+                place, changed(session.run, address, f"a {past.kind}", f"waiting for event {name!r}")
+            )
         due = past.due
-        if past.name != name and session.matcher.keeps(past, values.digest(name)):
+        if past.name != name and session.replay.matcher.keeps(past, values.digest(name)):
             name = past.name
         elif past.name != name:
             if past.state is not PastState.OPEN or session.state.event_for(past.name) is not None:
-                raise session.stopped(place, other_event(session.run, past, name))
+                raise session.stops.stopped(place, other_event(session.run, past, name))
             # Nothing has come: it is waited for by its new name, as long as the code says now.
             require_no_secret(session, name)
             due = None if timeout is None else after(session.now(), seconds(timeout))
@@ -339,27 +341,27 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Wait
     begun = session.now()
     patience = after(begun, session.wait_seconds)
     while True:
-        event = session.take_event(name)
+        event = session.replay.take_event(name)
         if event is not None:
-            session.would_do("wait_event", address)
-            session.journal.lazily(EventTaken(address, event.id))
+            session.stops.would_do("wait_event", address)
+            session.record(EventTaken(address, event.id))
             yield from looked_around(place, begun)
             return event.value
         if due is not None and remaining(due, session.now()) <= 0:
-            session.would_do("wait_event", address)
+            session.stops.would_do("wait_event", address)
             yield Append(WaitExpired(address))
             yield from looked_around(place, begun)
             raise _expired(name)
         if remaining(patience, session.now()) <= 0:
-            raise session.stopped(place, _waiting(session.run, address, name), due)
+            raise session.stops.stopped(place, _waiting(session.run, address, name), due)
         people.tell_waiting(session, _waiting(session.run, address, name))
         yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
 
 
-def require_no_secret(session: Session, name: str) -> None:
+def require_no_secret(session: Context, name: str) -> None:
     """Not masked: an event is known by its name, and two secrets would become one name."""
     if session.mask and (shown := session.mask(name)) != name:
-        raise session.misused(
+        raise session.stops.misused(
             UsageError(
                 f"run {session.run}: the event {shown!r} has a secret in its name, which would be recorded and shown. Take "
                 "another name that both sides know, for example a digest of it (hashlib.sha256)."
@@ -374,42 +376,21 @@ def _expired(name: str) -> TimeoutError:
 def _waiting(run: str, address: str, name: str) -> Stop:
     message = f"run {run}, {address}: waiting for event {name!r}."
     send = f'sf.send_event("{run}", "{name}", value), then run it again'
-    return Stop("WaitingForAnswer", message, address, {"event": name}, (("send it:", send),))
-
-
-def perform_wait(place: Place, program: Wait) -> Any:
-    """Drive a waiting verb in blocking code."""
-    session: Session = place.session
-    answer: Any = None
-    try:
-        while True:
-            wish, answer = program.send(answer), None
-            if type(wish) is Append:
-                drive.go_live(session)
-                drive.append(session, wish.entry)
-            elif type(wish) is Pause:
-                drive.pause(place, wish.due)
-            elif type(wish) is Verify:
-                answer = drive.verify(session)
-    except StopIteration as end:
-        return end.value
-    except BaseException as error:
-        session.interrupted_by(error)
-        raise
+    return Stop("WaitingForAnswer", message, address, {"event": name}, (Advice("send it:", send),))
 
 
 def sleep(duration: Duration, *, name: str | None = None) -> None:
     """Sleep; the deadline is recorded, so a crash does not start the wait again. `name` pins it, as in `sf.now`."""
     wait_seconds, called = seconds(duration), pinned("sleep", name)
     place = current.require_blocking("sleep")
-    perform_wait(place, sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
+    verb(place, sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
 
 
 def sleep_until(moment: datetime, *, name: str | None = None) -> None:
     """Sleep until a moment of the wall clock. `name` pins it, as in `sf.now`."""
     wall, called = wall_micros(moment), pinned("sleep", name)
     place = current.require_blocking("sleep_until")
-    perform_wait(place, sleeping(place, called, lambda session: until(session.now(), wall)))
+    verb(place, sleeping(place, called, lambda session: until(session.now(), wall)))
 
 
 def wall_micros(moment: datetime) -> int:
@@ -421,7 +402,7 @@ def wall_micros(moment: datetime) -> int:
 def wait_event(name: str, timeout: Duration | None = None) -> Any:
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
     place = current.require_blocking("wait_event")
-    raw = perform_wait(place, waiting_for_event(place, name, timeout))
+    raw = verb(place, waiting_for_event(place, name, timeout))
     return place.session.decoded(raw)
 
 
@@ -432,15 +413,15 @@ def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
     """End this segment of the run and start the next with these arguments; history begins anew."""
     place = current.require_branch("continue_as_new")
     place.session.enter_verb(place)
-    place.session.meet_cancel(place, None)
+    place.session.stops.meet_cancel(place, None)
     if place.scope.path:
-        raise place.session.misused(
+        raise place.session.stops.misused(
             UsageError(
                 f"run {place.session.run}: sf.continue_as_new() inside {place.scope.path.rstrip('/')}: "
                 "call it from the workflow itself, outside of scopes and branches"
             )
         )
-    raise place.session.continuing(place, ContinueSignal(args, kwargs))
+    raise place.session.stops.continuing(place, ContinueSignal(args, kwargs))
 
 
 __all__ = [
@@ -458,13 +439,13 @@ def approve(
     details: object = None,
     by: str | Sequence[str] | None = None,
     timeout: Duration | None = None,
-    on_timeout: str = "deny",
+    on_timeout: OnTimeout = "deny",
 ) -> Decision:
     """Ask a person for a yes or a no. The run stands still until then; the process may end."""
     people.checked_on_timeout(on_timeout)
     current.require_blocking("approve")
     place, address, asked = asked_for("approve", question, details, by, timeout)
-    past = perform_wait(place, people.asking(place, address, asked))
+    past = verb(place, people.asking(place, address, asked))
     return people.decision(place.session, past, on_timeout, address)
 
 
@@ -488,7 +469,7 @@ def ask(
     """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
     current.require_blocking("ask")
     place, address, asked = asked_for("ask", question, details, by, timeout, type)
-    past = perform_wait(place, people.asking(place, address, asked, type))
+    past = verb(place, people.asking(place, address, asked, type))
     return people.taken(place.session, past, type, address)
 
 
@@ -501,7 +482,7 @@ def asked_for(
     try:
         asked = people.question(verb, text, details, by, timeout, wanted).masked(session.mask)
     except UsageError as error:
-        raise session.misused(error) from None
+        raise session.stops.misused(error) from None
     address, _ = moving.recorded(place, verb, lambda past: past.shown == asked.shown)
     return place, address, asked
 
@@ -509,28 +490,34 @@ def asked_for(
 # -- the world ------------------------------------------------------------------------------------------
 
 
+def watching(place: Place, witness: Any) -> Routine[Any]:
+    session = session_of(place)
+    address, past = worldview.watch_begins(place)
+    if past is not None:
+        return None if past.value is None else session.decoded(past.value)
+    try:
+        seen = yield Do(partial(worldview.watch, witness))
+    except UsageError as error:
+        raise session.stops.misused(error) from None
+    entry = worldview.sighted(place, address, seen)
+    yield Append(entry)
+    return session.decoded(entry.value)
+
+
+def verifying(place: Place) -> Routine[None]:
+    session = session_of(place)
+    session.enter_verb(place)
+    if (stop := (yield Verify())) is not None:
+        raise session.stops.stopped(place, stop)
+
+
 def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
     place = current.require_blocking("watch")
-    session: Session = place.session
-    address, past = session.watch_begins(place)
-    if past is not None:
-        return None if past.value is None else session.decoded(past.value)
-    return session.watch_ends(place, address, _observed(session, witness))
-
-
-def _observed(session: Session, witness: Any) -> Any:
-    try:
-        return worldview.watch(witness)
-    except UsageError as error:
-        raise session.misused(error) from None
+    return run(watching(place, witness), Frame(place.session, place))
 
 
 def verify() -> None:
     """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
     place = current.require_blocking("verify")
-    session: Session = place.session
-    session.enter_verb(place)
-    stop = drive.verify(session)
-    if stop is not None:
-        raise session.stopped(place, stop)
+    run(verifying(place), Frame(place.session, place))

@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
 from surefoot.core.address import Scope
-from surefoot.core.command import Append, Pause, Verify
+from surefoot.core.choice import OnError, OnTimeout
 from surefoot.core.timer import Duration, after, seconds, until
 from surefoot.engine import (
     branches,
-    cancellations,
     current,
     drive_async,
     events,
@@ -20,12 +19,12 @@ from surefoot.engine import (
     people,
     rehearsal,
     verbs,
-    worldview,
 )
 from surefoot.engine.branches import Ends, MapResult
 from surefoot.engine.current import Place
+from surefoot.engine.frame import Frame
 from surefoot.engine.people import Decision
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.perform_async import call, run, verb
 from surefoot.engine.tallying import Tally
 from surefoot.errors import UsageError
 
@@ -38,10 +37,10 @@ async def gather(*awaitables: Awaitable[Any], was: str | None = None) -> list[An
 
     `was=""` says that their calls were made one after the other before, in the scope around it.
     """
-    place = _async_place("gather")
+    place = current.require_task("gather")
     for awaitable in awaitables:
         if isinstance(awaitable, asyncio.Future):
-            raise place.session.misused(
+            raise place.session.stops.misused(
                 UsageError(
                     f"run {place.session.run}: sf.gather got a task that was started elsewhere. "
                     "Give it the coroutines themselves: sf.gather(a(), b())"
@@ -79,33 +78,20 @@ async def map(  # noqa: A001 - the settled public name
     *,
     key: Callable[[T], object] | None = None,
     concurrency: int | None = None,
-    on_error: Literal["raise", "collect"] = "raise",
+    on_error: OnError = "raise",
     was: branches.Was = None,
 ) -> list[R] | MapResult[R]:
     """Await `fn(item)` for each item, some side by side, each in a branch of its own. Results in order.
 
     `was` is the key function it had before, or `""` where the items were gone through in a plain loop.
     """
-    place = _async_place("map")
+    place = current.require_task("map")
     width = branches.checked_width(concurrency, on_error)
     todo = list(items)
     scopes, names = branches.map_scopes(place, todo, key, was)
     tally = Tally(place.session, len(todo))
     ends = await _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width, tally)  # type: ignore[misc]
     return branches.collected(ends, names, on_error)  # type: ignore[no-any-return]
-
-
-def _async_place(verb: str) -> Place:
-    place = current.require_branch(verb)
-    if isinstance(place.owner, int):
-        raise place.session.misused(
-            UsageError(
-                f"run {place.session.run}: surefoot.aio's {verb}() inside a blocking workflow. "
-                f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
-            )
-        )
-    place.session.enter_verb(place)
-    return place
 
 
 async def _side_by_side(
@@ -118,7 +104,7 @@ async def _side_by_side(
     ends = Ends(len(thunks))
     forks = [place.line.fork() for _ in thunks]
     numbers = iter(range(len(thunks)))
-    place.session.branch_opens(scopes)
+    place.session.scopes.branch_opens(scopes)
 
     async def branch(index: int) -> None:
         me = asyncio.current_task()
@@ -130,7 +116,7 @@ async def _side_by_side(
             ends.errors[index] = error
         finally:
             ends.overrule(index, opened)
-            place.session.branch_ends(scopes[index].path, ends.errors[index])
+            place.session.scopes.branch_ends(scopes[index].path, ends.errors[index])
             current.reset(token)
             if tally is not None:
                 tally.ended(ends.errors[index])
@@ -167,57 +153,24 @@ async def _join(tasks: list[asyncio.Task[None]]) -> None:
         raise cancelled
 
 
-async def _perform(place: Place, verb: str, program: verbs.Wait, address: str = "") -> Any:
-    """Drive a waiting verb in a task. `address`: if it has taken one already."""
-    session = place.session
-    taken, address = bool(address), address or place.scope.coming(verb)
-    cancellations.entering(place, address)
-    if (cut := cancellations.recorded(place, address)) is not None:
-        if not taken:
-            place.scope.take(verb)
-        await cancellations.again(place, address, cut)
-    if (cut := cancellations.to_strike(place, address)) is not None:
-        await cancellations.awaited(place, address, cut)
-    if session.limits:
-        await drive_async.held(place, "" if taken else verb, address)
-    answer: Any = None
-    try:
-        while True:
-            wish, answer = program.send(answer), None
-            if type(wish) is Append:
-                await drive_async.go_live(session)
-                await drive_async.append(session, wish.entry)
-            elif type(wish) is Pause:
-                await drive_async.pause(place, wish.due)
-            elif type(wish) is Verify:
-                answer = await drive_async.verify(session)
-    except StopIteration as end:
-        return end.value
-    except drive_async.CancelledAgain:
-        raise
-    except asyncio.CancelledError:
-        cancellations.cut_off(place, address)
-        raise
-
-
 async def sleep(duration: Duration, *, name: str | None = None) -> None:
     """Sleep; the deadline is recorded, so a crash does not start the wait again. `name` pins it, as in `sf.now`."""
     wait_seconds, called = seconds(duration), verbs.pinned("sleep", name)
-    place = _async_place("sleep")
-    await _perform(place, called, verbs.sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
+    place = current.require_task("sleep")
+    await verb(place, called, verbs.sleeping(place, called, lambda session: after(session.now(), wait_seconds)))
 
 
 async def sleep_until(moment: datetime, *, name: str | None = None) -> None:
     """Sleep until a moment of the wall clock. `name` pins it, as in `sf.now`."""
     wall, called = verbs.wall_micros(moment), verbs.pinned("sleep", name)
-    place = _async_place("sleep_until")
-    await _perform(place, called, verbs.sleeping(place, called, lambda session: until(session.now(), wall)))
+    place = current.require_task("sleep_until")
+    await verb(place, called, verbs.sleeping(place, called, lambda session: until(session.now(), wall)))
 
 
 async def wait_event(name: str, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - recorded, survives a crash
     """Wait for `sf.send_event(run_id, name, value)`. TimeoutError once `timeout` has passed."""
-    place = _async_place("wait_event")
-    return place.session.decoded(await _perform(place, "wait_event", verbs.waiting_for_event(place, name, timeout)))
+    place = current.require_task("wait_event")
+    return place.session.decoded(await verb(place, "wait_event", verbs.waiting_for_event(place, name, timeout)))
 
 
 async def approve(
@@ -226,13 +179,13 @@ async def approve(
     details: object = None,
     by: str | Sequence[str] | None = None,
     timeout: Duration | None = None,  # noqa: ASYNC109 - recorded, survives a crash
-    on_timeout: str = "deny",
+    on_timeout: OnTimeout = "deny",
 ) -> Decision:
     """Ask a person for a yes or a no. The run stands still until then; the process may end."""
     people.checked_on_timeout(on_timeout)
-    _async_place("approve")
+    current.require_task("approve")
     place, address, asked = verbs.asked_for("approve", question, details, by, timeout)
-    past = await _perform(place, "approve", people.asking(place, address, asked), address)
+    past = await verb(place, "approve", people.asking(place, address, asked), address)
     return people.decision(place.session, past, on_timeout, address)
 
 
@@ -245,44 +198,29 @@ async def ask(
     timeout: Duration | None = None,  # noqa: ASYNC109 - recorded, survives a crash
 ) -> Any:
     """Ask a person for an answer of this type. An answer that does not fit is refused when it is given."""
-    _async_place("ask")
+    current.require_task("ask")
     place, address, asked = verbs.asked_for("ask", question, details, by, timeout, type)
-    past = await _perform(place, "ask", people.asking(place, address, asked, type), address)
+    past = await verb(place, "ask", people.asking(place, address, asked, type), address)
     return people.taken(place.session, past, type, address)
 
 
 async def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
-    place = _async_place("watch")
-    session = place.session
-    address, past = session.watch_begins(place)
-    if past is not None:
-        return None if past.value is None else session.decoded(past.value)
-    try:
-        seen = await drive_async.hop(worldview.watch, witness)
-    except UsageError as error:
-        raise session.misused(error) from None
-    return session.watch_ends(place, address, seen)
+    place = current.require_task("watch")
+    return await run(verbs.watching(place, witness), Frame(place.session, place))
 
 
 async def verify() -> None:
     """Look at the whole world of this run again, now. Drift stops the run, or whatever `on_drift` says."""
-    place = _async_place("verify")
-    session = place.session
-    session.enter_verb(place)
-    stop = await drive_async.verify(session)
-    if stop is not None:
-        raise session.stopped(place, stop)
+    place = current.require_task("verify")
+    await run(verbs.verifying(place), Frame(place.session, place))
 
 
 async def _deliver(run_id: str, name: str, value: Any, store: str | None = None) -> None:
     await asyncio.to_thread(events.deliver, run_id, name, value, store)
 
 
-_SEND = CallSpec(
-    _deliver, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
-    on_crash="retry", not_done=UsageError,
-)  # fmt: skip
+_SEND = events.delivered_by(_deliver)
 
 
 async def send_event(run_id: str, name: str, value: Any = None, *, store: str | None = None) -> None:
@@ -293,7 +231,7 @@ async def send_event(run_id: str, name: str, value: Any = None, *, store: str | 
         await drive_async.hop(lambda: events.send_event(run_id, name, value, store=store))
     else:
         verbs.require_no_secret(place.session, name)
-        await drive_async.call(_SEND, (run_id, name, value), {} if store is None else {"store": store})
+        await call(_SEND, (run_id, name, value), {} if store is None else {"store": store})
 
 
 class AsyncRun:

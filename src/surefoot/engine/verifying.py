@@ -11,7 +11,6 @@ that seems damaged is looked at again if somebody has written to it in between.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,16 +18,17 @@ from functools import partial
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from surefoot.core.entry import Entry
+from surefoot.core.audit import Audit, Break, set_aside
+from surefoot.core.cure import Advice, Cures, command
 from surefoot.core.parts import NODE, Part, Reference, damaged_parts, fault, reachable
-from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
+from surefoot.core.seal import Record, Sealer, from_record, references
 from surefoot.core.state import RunState
 from surefoot.engine.journal import damaged_cures, index_row
-from surefoot.engine.pasting import in_its_store
+from surefoot.engine.whereabouts import in_its_store
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt, SchemaMismatch, Stopped, StoreUnavailable
-from surefoot.store import probe
-from surefoot.store.contract import RESERVED, Head, IndexRow, RunQuery, Store, Stored
+from surefoot.store.contract import RESERVED, Head, Index, IndexRow, Journals, RunQuery, Store, Stored, Upkeep
 from surefoot.store.rules import is_run
 
 UNKNOWN: Final = -1
@@ -38,8 +38,6 @@ _LOOKS: Final = 3
 _NODES_KEPT: Final = 64 * 1024 * 1024
 """So many bytes of nodes are kept in memory, since they have to be followed."""
 _ALL: Final = 2**62
-
-Cures = tuple[tuple[str, str], ...]
 
 
 class Flaw(Struct, frozen=True):
@@ -118,7 +116,7 @@ def called(name: str) -> str:
 @in_its_store
 def verify_run(store: Store, run: str) -> int:
     """Every seal, every part, the chain and the head of one journal. The number of its entries, or JournalCorrupt."""
-    seen = check(store, run, Parts(store))
+    seen = check(store, run, PartsSeen(store))
     if seen.flaw is not None:
         raise seen.flaw.error()
     return seen.entries
@@ -134,7 +132,7 @@ class Survey:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._parts = Parts(store)
+        self._parts = PartsSeen(store)
         self._flaws: list[Flaw] = []
         self._journals: list[str] = []
         self._entries = 0
@@ -151,7 +149,7 @@ class Survey:
         try:
             # SQLite's own look at its pages is one long call: it need not wait for ours, nor ours for it.
             with ThreadPoolExecutor(1) as beside:
-                pages = beside.submit(probe.structure, self._store) if everything else None
+                pages = beside.submit(self._store.flaws) if everything else None
                 if everything:
                     self._parts.look_ahead(lambda seen: watch and watch(Progress(0, len(wanted), seen)))
                 self._look_at(wanted, watch)
@@ -223,7 +221,7 @@ class Survey:
         return None  # it is being written to all the time, and each time it was right about itself
 
     def _look_at_anchor(self) -> None:
-        why = probe.anchor_fault(self._store)
+        why = self._store.anchor_flaw()
         if why:
             self._flaws.append(Flaw("", why, cures=_file_cures(self._store)))
 
@@ -234,13 +232,15 @@ class Survey:
         return len(set(self._store.part_ids()) - self.needed - aside(self._store, self._journals))
 
 
-def _rows(store: Store) -> dict[str, IndexRow | None]:
+def _rows(store: Index) -> dict[str, IndexRow | None]:
     return {listed.run: listed.row and _comparable(listed.row) for listed in store.runs(RunQuery(limit=_ALL))}
 
 
 def _comparable(row: IndexRow) -> IndexRow:
-    """Without the position: a row is renewed when the status changes, not with every entry."""
-    return IndexRow(row.run, row.workflow, row.status, row.queue, row.labels, row.created, 0)
+    """Without the position, and without who may take it up: a row is renewed when the status changes, not with every
+    entry, and a look at children moves the time alone.
+    """
+    return replace(row, seq=0, wake=None, worker="", reason="")
 
 
 def aside(store: Store, names: Iterable[str]) -> set[bytes]:
@@ -259,24 +259,18 @@ def aside(store: Store, names: Iterable[str]) -> set[bytes]:
     return named
 
 
-def _whole_aside(store: Store, name: str) -> Iterator[Record]:
+def _whole_aside(store: Store, name: str) -> list[Record]:
     """The quarantined records whose seals hold, each on the seal of a record that stands or stood before it.
 
     The others are not decoded: nobody knows who wrote them.
     """
     records = store.quarantined(name)
-    seals: dict[int, set[bytes]] = {record.seq - 1: set() for record in records}
-    for record in (*records, *_standing(store, name, min(seals, default=0), max(seals, default=0))):
-        if record.seq in seals:
-            seals[record.seq].add(record.seal)
-    seals.setdefault(0, set()).add(GENESIS)
-    sealer = Sealer(store.id, name)
-    for record in records:
-        if any(sealer.holds(record, previous) for previous in seals[record.seq - 1]):
-            yield record
+    places = [record.seq - 1 for record in records]
+    standing = _standing(store, name, min(places, default=0), max(places, default=0))
+    return [record for record, whole in set_aside(Sealer(store.id, name), standing, records) if whole]
 
 
-def _standing(store: Store, name: str, first: int, last: int) -> Iterator[Record]:
+def _standing(store: Journals, name: str, first: int, last: int) -> Iterator[Record]:
     after = max(first - 1, 0)
     while after < last and (found := store.read(name, after, _BATCH).records):
         yield from found
@@ -296,77 +290,86 @@ class Checked(Struct, frozen=True):
     """What the list of runs should say; None: it is no run, or it is damaged."""
 
 
-def check(store: Store, name: str, parts: Parts) -> Checked:
+def check(store: Store, name: str, parts: PartsSeen) -> Checked:
     for _ in range(_LOOKS):
         walk = _Walk(store, name, parts)
         seen = walk.checked()
-        if seen.flaw is None or walk.head == _head(store, name):
+        if seen.flaw is None or walk.head == head_of(store, name):
             return seen
     return seen
 
 
-def _head(store: Store, name: str) -> Head | None:
+def head_of(store: Journals, name: str) -> Head | None:
     with suppress(Damaged):
         return store.read(name, 0, 0).head
     return None
 
 
-class _Found(Exception):
-    """A flaw: the journal is not looked at any further."""
-
-    def __init__(self, entry: int, why: str, cures: Cures | None = None) -> None:
-        super().__init__(why)
-        self.entry = entry
-        self.why = why
-        self.cures = cures
+def batches(store: Journals, name: str) -> Iterator[Stored | JournalCorrupt]:
+    """The records of a journal, each batch with the head of its moment. A row that cannot be read is what the store says
+    of it; those behind it follow.
+    """
+    after, size = 0, _BATCH
+    while True:
+        try:
+            stored = store.read(name, after, size)
+        except JournalCorrupt as error:
+            if size > 1:
+                size = 1  # one of them cannot be read: from here on, one by one
+                continue
+            yield error
+            after += 1
+            head = head_of(store, name)
+            if head is None or after > head.seq:
+                return
+            continue
+        yield stored
+        if len(stored.records) < size:
+            return
+        after = stored.records[-1].seq
 
 
 class _Walk:
     """One pass over a journal, from its first entry to its head."""
 
-    def __init__(self, store: Store, name: str, parts: Parts) -> None:
+    def __init__(self, store: Store, name: str, parts: PartsSeen) -> None:
         self.head: Head | None = None
         self._store = store
         self._name = name
         self._parts = parts
-        self._sealer = Sealer(store.id, name)
         self._state = RunState(name) if is_run(name) else None
-        self._seq, self._seal = 0, GENESIS
+        self._audit = Audit(
+            Sealer(store.id, name),
+            read=from_record if self._state is None else self._state.fold,
+            damage=(JournalCorrupt, CodecMissing, SchemaMismatch),
+        )
         self._bytes = 0
 
     def checked(self) -> Checked:
-        try:
-            self._walk()
-        except _Found as found:
-            return Checked(self._seq, self._bytes, self._flaw(found))
+        broken = self._walk()
+        if broken is not None:
+            return Checked(broken.valid, self._bytes, self._flaw(broken))
         row = None if self._state is None else _comparable(index_row(self._state))
-        return Checked(self._seq, self._bytes, row=row)
+        return Checked(self._audit.valid, self._bytes, row=row)
 
-    def _walk(self) -> None:
-        ended = False
-        while not ended:
-            stored, ended = self._read()
+    def _walk(self) -> Break | None:
+        for stored in batches(self._store, self._name):
+            if isinstance(stored, JournalCorrupt):
+                self._audit.blame(self._unreadable(stored), cures=_file_cures(self._store))
+                return self._audit.found
             self.head = stored.head
             needed: list[tuple[int, Reference]] = []
-            try:
-                for record in stored.records:
-                    needed += [(record.seq, reference) for reference in references(self._take(record))]
-            finally:  # what is before a flaw counts as safe only if its values are there
-                self._need(needed)
-        self._end()
-
-    def _read(self) -> tuple[Stored, bool]:
-        """The next entries with the head of the same moment, and whether they are the last."""
-        try:
-            stored = self._store.read(self._name, self._seq, _BATCH)
-            return stored, len(stored.records) < _BATCH
-        except JournalCorrupt:
-            pass  # one of them cannot be read: up to there, one by one
-        try:
-            stored = self._store.read(self._name, self._seq, 1)
-        except JournalCorrupt as error:
-            raise _Found(self._seq + 1, self._unreadable(error), _file_cures(self._store)) from error
-        return stored, not stored.records
+            for record in stored.records:
+                entry = self._audit.take(record)
+                if entry is None or self._audit.found is not None:
+                    break
+                self._bytes += len(record.body)
+                needed += [(record.seq, reference) for reference in references(entry)]
+            # What is before a break counts as safe only if its values are there.
+            broken = self._lost_value(needed) or self._audit.found
+            if broken is not None:
+                return broken
+        return self._audit.ends(None if self.head is None else (self.head.seq, self.head.seal))
 
     def _unreadable(self, error: JournalCorrupt) -> str:
         try:
@@ -375,54 +378,20 @@ class _Walk:
             return f"its head cannot be read: {error.summary}"
         return f"it cannot be read: {error.summary}"
 
-    def _take(self, record: Record) -> Entry:
-        seq = self._seq + 1
-        if record.seq != seq:
-            raise _Found(seq, f"it is missing, the next one found is {record.seq}")
-        if not self._sealer.holds(record, self._seal):
-            raise _Found(seq, f"its seal does not hold ({len(record.body)} bytes)")
-        try:
-            entry = from_record(record) if self._state is None else self._state.fold(record)
-        except (CodecMissing, SchemaMismatch) as error:
-            raise _Found(seq, error.summary, error.cures) from error
-        except JournalCorrupt as error:
-            raise _Found(seq, error.summary) from error
-        self._seq, self._seal = seq, record.seal
-        self._bytes += len(record.body)
-        return entry
+    def _lost_value(self, needed: list[tuple[int, Reference]]) -> Break | None:
+        bad = self._parts.first_bad(needed) if needed else None
+        if bad is None:
+            return None
+        entry, why = bad
+        return Break(entry, f"it is sound, but a value of it is damaged: {why}", entry - 1)
 
-    def _need(self, needed: list[tuple[int, Reference]]) -> None:
-        if not needed:
-            return
-        bad = self._parts.first_bad(needed)
-        if bad is not None:
-            entry, why = bad
-            self._seq = entry - 1
-            raise _Found(entry, f"it is sound, but a value of it is damaged: {why}")
-
-    def _end(self) -> None:
-        head = self.head
-        if head is None:
-            if self._seq:
-                raise _Found(self._seq + 1, "its head is missing, so nobody can say whether there was more")
-            raise _Found(1, "nothing of it can be found")
-        if head.seq > self._seq:
-            raise _Found(self._seq + 1, "it is missing")
-        if head.seq < self._seq:
-            behind = self._seq - head.seq
-            self._seq = head.seq
-            raise _Found(head.seq + 1, f"{behind} entries lie behind the head")
-        if head.seal != self._seal:
-            self._seq -= 1
-            raise _Found(head.seq, "it is not the one that the head names")
-
-    def _flaw(self, found: _Found) -> Flaw:
+    def _flaw(self, broken: Break) -> Flaw:
         entries = UNKNOWN if self.head is None else self.head.seq
-        cures = found.cures if found.cures is not None else _cures(self._store, self._name)
-        return Flaw(self._name, found.why, found.entry, entries, self._seq, cures)
+        cures = broken.cures if broken.cures is not None else _cures(self._store, self._name)
+        return Flaw(self._name, broken.why, broken.entry, entries, broken.valid, cures)
 
 
-class Parts:
+class PartsSeen:
     """Looks at each part once, whoever needs it."""
 
     def __init__(self, store: Store) -> None:
@@ -522,20 +491,19 @@ class Parts:
 # --- what is said ----------------------------------------------------------------------------------------
 
 
-def _cures(store: Store, name: str) -> Cures:
+def _cures(store: Upkeep, name: str) -> Cures:
     if is_run(name):
         return (*damaged_cures(name)[1:], *_file_cures(store))
-    return (("load()", "falls back to the newest generation that is whole, and says so"), *_file_cures(store))
+    return (Advice("load()", "falls back to the newest generation that is whole, and says so"), *_file_cures(store))
 
 
-def _file_cures(store: Store) -> Cures:
-    path = getattr(store, "path", None)
-    return () if path is None else (("look inside", f"surefoot inspect {shlex.quote(path)}"),)
+def _file_cures(store: Upkeep) -> Cures:
+    return (command("inspect", path=store.file, when="look inside"),) if store.file else ()
 
 
-def _file_flaw(store: Store, why: str) -> Flaw:
-    restore = (("have a copy?", "keep this file as evidence, and put back a copy that is whole (surefoot backup)"),)
-    return Flaw("", why, cures=(*_file_cures(store), *restore))
+def _file_flaw(store: Upkeep, why: str) -> Flaw:
+    restore = Advice("have a copy?", "keep this file as evidence, and put back a copy that is whole")
+    return Flaw("", why, cures=(*_file_cures(store), restore))
 
 
 def _list_flaw(name: str, row: IndexRow | None, seen: Checked) -> Flaw:

@@ -6,15 +6,15 @@ import functools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
-from surefoot.core.choice import one_of
+from surefoot.core.choice import Approval, OnChange, OnCorruption, OnCrash, OnFailure, one_of
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration, after, seconds
-from surefoot.engine import config, current, drive, journal, rehearsal, start
+from surefoot.engine import config, current, drive, journal, perform, rehearsal, start
 from surefoot.engine.handle import Run
+from surefoot.engine.plan import Options, Plan, created_entry, require_same
 from surefoot.engine.registry import Definition, is_async, registry
 from surefoot.engine.runtime import Runtime
-from surefoot.engine.spec import ON_CRASH, CallSpec
-from surefoot.engine.start import Options, Plan
+from surefoot.engine.spec import CallSpec
 from surefoot.engine.worldview import OnDrift
 from surefoot.errors import UsageError
 
@@ -44,7 +44,7 @@ def step(
     retry_on: Exceptions | None = ...,
     ignore: str | tuple[str, ...] = ...,
     noted: str | tuple[str, ...] = ...,
-    on_change: str | None = ...,
+    on_change: OnChange | None = ...,
     was: str | tuple[str, ...] | None = ...,
 ) -> Callable[[F], F]: ...
 def step(
@@ -58,7 +58,7 @@ def step(
     retry_on: Exceptions | None = None,
     ignore: str | tuple[str, ...] = (),
     noted: str | tuple[str, ...] = (),
-    on_change: str | None = None,
+    on_change: OnChange | None = None,
     was: str | tuple[str, ...] | None = (),
 ) -> Any:
     """A call that may be repeated freely: a read, a computation, a model call. Recorded once it returned.
@@ -94,7 +94,7 @@ class Undo(Protocol):
     @overload
     def __call__(self, fn: F, /) -> F: ...
     @overload
-    def __call__(self, *, on_crash: str) -> Callable[[F], F]: ...
+    def __call__(self, *, on_crash: OnCrash) -> Callable[[F], F]: ...
     def check(self, fn: F, /) -> F:
         """Decorates the function that looks whether the undo happened."""
 
@@ -120,7 +120,7 @@ def effect(fn: Callable[P, R], /) -> Effect[P, R]: ...
 def effect(
     *,
     name: str | None = ...,
-    on_crash: str = ...,
+    on_crash: OnCrash = ...,
     retries: int | None = ...,
     backoff: Backoff | None = ...,
     timeout: Duration | None = ...,
@@ -131,7 +131,7 @@ def effect(
     not_done: Exceptions | None = ...,
     in_flight: Duration | None = ...,
     noted: str | tuple[str, ...] = ...,
-    on_change: str | None = ...,
+    on_change: OnChange | None = ...,
     was: str | tuple[str, ...] | None = ...,
 ) -> EffectDecorator: ...
 def effect(
@@ -139,7 +139,7 @@ def effect(
     /,
     *,
     name: str | None = None,
-    on_crash: str = "ask",
+    on_crash: OnCrash = "ask",
     retries: int | None = None,
     backoff: Backoff | None = None,
     timeout: Duration | None = None,
@@ -151,7 +151,7 @@ def effect(
     not_done: Exceptions | None = None,
     in_flight: Duration | None = None,
     noted: str | tuple[str, ...] = (),
-    on_change: str | None = None,
+    on_change: OnChange | None = None,
     was: str | tuple[str, ...] | None = (),
 ) -> Any:
     """A call that changes the outside world. Its intent is durable before it runs, its outcome after.
@@ -203,9 +203,9 @@ def _effect(spec: CallSpec) -> Callable[..., Any]:
         spec.set_check(fn)
         return fn
 
-    def undo(fn: Callable[..., Any] | None = None, /, *, on_crash: str | None = None) -> Any:
+    def undo(fn: Callable[..., Any] | None = None, /, *, on_crash: OnCrash | None = None) -> Any:
         if on_crash is not None:
-            one_of(on_crash, ON_CRASH, f"effect {spec.name}.undo: on_crash")
+            one_of(on_crash, OnCrash, f"effect {spec.name}.undo: on_crash")
 
         def decorate(fn: F) -> F:
             spec.set_undo(fn, on_crash)
@@ -226,9 +226,9 @@ def _effect(spec: CallSpec) -> Callable[..., Any]:
 
 def _wrap(spec: CallSpec) -> Callable[..., Any]:
     if is_async(spec.fn):
-        from surefoot.engine import drive_async
+        from surefoot.engine import perform_async
 
-        call_async = drive_async.call
+        call_async = perform_async.call
 
         @functools.wraps(spec.fn)
         async def async_call(*args: Any, **kwargs: Any) -> Any:
@@ -237,7 +237,7 @@ def _wrap(spec: CallSpec) -> Callable[..., Any]:
         async_call.spec = spec  # type: ignore[attr-defined]
         return async_call
 
-    call = drive.call
+    call = perform.call
 
     @functools.wraps(spec.fn)
     def blocking_call(*args: Any, **kwargs: Any) -> Any:
@@ -323,8 +323,8 @@ class _Starter(Generic[P, R]):
         plan, runtime = self._opened(run, args, kwargs)
         delay = self._options.delay_seconds
         due = None if delay is None else after(runtime.clock.read(), delay)
-        state = journal.create(runtime.store, runtime.clock, run, start.created_entry(plan, self._options, due))
-        start.require_same(plan, state, runtime.store)
+        state = journal.create(runtime.store, runtime.clock, run, created_entry(plan, self._options, due))
+        require_same(plan, state, runtime.store)
         return Run(runtime, run)
 
 
@@ -373,10 +373,10 @@ def workflow(
     version: int = ...,
     watch: Sequence[Any] = ...,
     on_drift: OnDrift = ...,
-    on_corruption: str | None = ...,
-    approve: str = ...,
+    on_corruption: OnCorruption | None = ...,
+    approve: Approval = ...,
     was: str | tuple[str, ...] = ...,
-    on_failure: str = ...,
+    on_failure: OnFailure = ...,
 ) -> _WorkflowDecorator: ...
 def workflow(
     fn: Callable[..., Any] | None = None,
@@ -386,10 +386,10 @@ def workflow(
     version: int = 1,
     watch: Sequence[Any] = (),
     on_drift: OnDrift = "stop",
-    on_corruption: str | None = None,
-    approve: str = "declared",
+    on_corruption: OnCorruption | None = None,
+    approve: Approval = "declared",
     was: str | tuple[str, ...] = (),
-    on_failure: str = "fail",
+    on_failure: OnFailure = "fail",
 ) -> Any:
     """A function whose progress is recorded and which is replayed from its journal after a crash.
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import inspect
 import os
-import shlex
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, get_args
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from surefoot.core.choice import one_of
-from surefoot.core.command import Verify
-from surefoot.core.entry import Sight, Stop
-from surefoot.core.expectation import UNSEEN, Drift, Expectation, Unseen
+from surefoot.core import values
+from surefoot.core.choice import OnDriftWord, one_of
+from surefoot.core.command import Append, Do, Routine, Verify
+from surefoot.core.cure import APP, Command, command
+from surefoot.core.entry import Drift, Sight, Stop, WorldSeen
+from surefoot.core.expectation import UNSEEN, Expectation, Unseen
+from surefoot.core.history import Past, changed
 from surefoot.core.timer import Moment, after, remaining
-from surefoot.errors import UsageError
+from surefoot.engine.current import Place
+from surefoot.errors import UsageError, ValueRejected
 from surefoot.world.base import sight
 from surefoot.world.observing import distinct, observe_all
 from surefoot.world.observing import look as look_once
@@ -25,7 +28,6 @@ from surefoot.world.specs import from_spec
 STOP: Final = "stop"
 WARN: Final = "warn"
 ACCEPT: Final = "accept"
-VERDICTS: Final = (STOP, WARN, ACCEPT)
 SHOWN: Final = 20
 LONG_WAIT_SECONDS: Final = 60.0
 """After a longer wait the world is looked at again."""
@@ -33,7 +35,7 @@ LONG_WAIT_SECONDS: Final = 60.0
 LOOKED_AGAIN: Final = "It stopped when it looked again; what it did before is done."
 CODE_NEEDED: Final = "only the code that watched it can look; name it in watch= of the workflow"
 
-OnDrift = str | Callable[[list[Drift]], str]
+OnDrift = OnDriftWord | Callable[[list[Drift]], str]
 
 
 class Findings(Struct, frozen=True):
@@ -67,11 +69,11 @@ def watch(witness: Any) -> tuple[Any, Sight | str]:
 
 def unobservable(run: str, address: str, why: str) -> Stop:
     message = f"run {run}, {address}: cannot be observed: {why}. Once it can be, or the code no longer asks, resume"
-    return Stop("Drifted", message, address, {"unseen": why}, give_up(run))
+    return Stop("Drifted", message, address, {"unseen": why}, (give_up(run),))
 
 
-def give_up(run: str) -> tuple[tuple[str, str], ...]:
-    return (("give up?", f"surefoot runs cancel {shlex.quote(run)}"),)
+def give_up(run: str) -> Command:
+    return command("runs cancel", run, when="give up?")
 
 
 def look(world: Expectation, at_hand: Sequence[Any]) -> Findings:
@@ -139,8 +141,8 @@ def verdict(drift: list[Drift], on_drift: OnDrift) -> str:
         said: Any = on_drift(drift)
     except Exception as error:
         raise UsageError(f"on_drift= raised {type(error).__name__}: {error}. The run stays as it is.") from error
-    if said not in VERDICTS:
-        raise UsageError(f"on_drift= answered {said!r}; it must be one of {', '.join(map(repr, VERDICTS))}")
+    if said not in (words := get_args(OnDriftWord)):
+        raise UsageError(f"on_drift= answered {said!r}; it must be one of {', '.join(map(repr, words))}")
     return str(said)
 
 
@@ -149,7 +151,7 @@ def checked_on_drift(on_drift: OnDrift) -> OnDrift:
         raise UsageError("on_drift= takes a plain function, not an async one")
     if callable(on_drift):
         return on_drift
-    return one_of(on_drift, VERDICTS, "@sf.workflow: on_drift", more=", nor a function")
+    return one_of(on_drift, OnDriftWord, "@sf.workflow: on_drift", more=", nor a function")
 
 
 def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
@@ -159,12 +161,47 @@ def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(distinct(watch))
 
 
-def looked_around(place: Any, begun: Moment) -> Generator[Verify, Stop | None, None]:
+def watch_begins(place: Place) -> tuple[str, Past | None]:
+    """`sf.watch`: seen once, then the same for ever."""
+    session = place.session
+    session.enter_verb(place)
+    address, past = session.recall(place, "watch")
+    if past is None:
+        session.stops.would_do("watch", address)
+    elif past.kind != "sight":
+        raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.watch()"))
+    return address, past
+
+
+def sighted(place: Place, address: str, seen: tuple[Any, Sight | str]) -> WorldSeen:
+    """From here on the run relies on what was seen."""
+    session, (value, found) = place.session, seen
+    if isinstance(found, str):
+        raise session.stops.stopped(place, unobservable(session.run, address, found))
+    try:
+        return WorldSeen((found,), address, value=Raw(values.encode(value)))
+    except ValueRejected as error:
+        where = f"run {session.run}, {address}: {error}"
+        raise session.stops.misused(ValueRejected(where, path=error.path)) from error
+
+
+def verified(session: Any) -> Routine[Stop | None]:
+    """Look at everything the run relies on again. The stop, if it is not as expected."""
+    if session.dry or not session.world.watches:
+        return None
+    found: Stop | WorldSeen | None = session.world.judge((yield Do(session.world.look)))
+    if isinstance(found, WorldSeen):
+        yield Append(found)
+        return None
+    return found
+
+
+def looked_around(place: Place, begun: Moment) -> Routine[None]:
     """After a long wait the world may have changed: it is looked at again before the run goes on."""
     if remaining(after(begun, LONG_WAIT_SECONDS), place.session.now()) < 0:
         stop = yield Verify()
         if stop is not None:
-            raise place.session.stopped(place, stop)
+            raise place.session.stops.stopped(place, stop)
 
 
 def here() -> str:
@@ -184,24 +221,27 @@ def before_effect(stop: Stop, address: str) -> Stop:
 def drifted(run: str, drift: Sequence[Drift], folder: str = "", *, resuming: bool = True) -> Stop:
     """The stop: what was expected, what was found, and which call had recorded it. `folder`: where that was."""
     so_far = "Nothing was executed." if resuming else LOOKED_AGAIN
-    lines = [found.line() for found in drift]
-    more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-    moved = [f"relative paths: recorded in {folder}, looked for in {here()}"] if folder not in ("", here()) else []
-    told = "\n  ".join([*lines[:SHOWN], *more, *moved])
-    quoted = shlex.quote(run)
+    message = f"run {run}: the world is not as the run left it. {so_far}"
+    return Stop("Drifted", message, "", _about(drift, folder), tuple(_cures(run, drift)), found_here(drift[:SHOWN]))
+
+
+def _about(drift: Sequence[Drift], folder: str) -> dict[str, str]:
+    more = {"more": str(len(drift) - SHOWN)} if len(drift) > SHOWN else {}
+    return more | ({"folder": folder, "looked_in": here()} if folder not in ("", here()) else {})
+
+
+def found_here(drift: Iterable[Drift]) -> tuple[Drift, ...]:
+    return tuple(replace(found, host=os.uname().nodename) for found in drift)
+
+
+def _cures(run: str, drift: Sequence[Drift]) -> Iterator[Command]:
     unseen = [found.witness for found in drift if found.what == UNSEEN]
     call = next((found.by.split(",")[0] for found in drift if "#" in found.by), "")
-    again = (("do it again?", f"surefoot runs rewind {quoted} --at {shlex.quote(call)}"),) if call else ()
-    return Stop(
-        "Drifted",
-        f"run {run}: the world is not as the run left it. {so_far}\n  {told}",
-        "",
-        {found.part or found.witness: f"{found.what}: {found.expected} -> {found.actual}" for found in drift[:SHOWN]},
-        (
-            *((("it is all right?", f"surefoot accept {quoted}"),) if len(unseen) < len(drift) else ()),
-            *again,
-            *((("can be observed again?", f"surefoot runs resume {quoted} --app MODULE"),) if unseen else ()),
-            *(("no longer watch it?", f"surefoot accept {quoted} {shlex.quote(name)}") for name in unseen[:SHOWN]),
-            *give_up(run),
-        ),
-    )
+    if len(unseen) < len(drift):
+        yield command("accept", run, when="it is all right?")
+    if call:
+        yield command("runs rewind", run, at=call, when="do it again?")
+    if unseen:
+        yield command("runs resume", run, app=APP, when="can be observed again?")
+    yield from (command("accept", run, witness=name, when="no longer watch it?") for name in unseen[:SHOWN])
+    yield give_up(run)

@@ -20,6 +20,7 @@ import zlib
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
+from surefoot.core.cure import NEWER_VERSION, Advice
 from surefoot.errors import JournalRegressed, SchemaMismatch, StoreUnavailable
 
 FORMAT: Final = 1
@@ -189,7 +190,7 @@ def foreign(path: str) -> JournalRegressed:
     return JournalRegressed(
         f"{path}: this anchor belongs to another store than the database beside it.",
         facts={"anchor": path},
-        cures=(("mixed up?", "put the database and the anchor that belong together back side by side"),),
+        cures=(Advice("mixed up?", "put the database and the anchor that belong together back side by side"),),
     )
 
 
@@ -229,6 +230,6 @@ def _unpacked(slot: bytes) -> Mark | None:
     if number > FORMAT:
         raise SchemaMismatch(
             f"the store's anchor has format {number}, this version of surefoot knows up to {FORMAT}.",
-            cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
+            cures=(NEWER_VERSION,),
         )
     return Mark(store, pos, seal)

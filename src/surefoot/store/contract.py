@@ -4,6 +4,9 @@
 batch in one durable transaction; a run whose head is another one is a `Conflict` for that run alone.
 What was acknowledged is on disk. `surefoot.testing.conformance` holds every store to this page.
 
+The contract is split by caller, and `Store` is all of it. Functions take the protocol they need. What follows from the
+rest is in `derived.Derived`, which a backend inherits.
+
 Who may take a run up next is in the index, which is a cache: `reserve` hands out candidates, a few seconds each to one
 worker only, so that many workers do not read the same journals. A claim is an append like any other; a reservation
 that is wrong costs a look, never a second claim.
@@ -34,6 +37,9 @@ NOT_IN_A_CHILD: Final = (
 decorated function would be no part of the run at all."""
 
 
+ANY: Final = "*"
+
+
 class Head(Struct, frozen=True):
     """Where a run's journal ends, kept apart from the records so that a lost tail is noticed."""
 
@@ -59,6 +65,16 @@ class IndexRow(Struct, frozen=True):
     """Who has claimed it. Once that worker is dead, others may take it up."""
     reason: str = ""
     """The first of its stops, by name."""
+    need: str = ""
+    """What of it waits for a person, by kind (`core/need.py`); empty: nothing."""
+    address: str = ""
+    """The call that is about."""
+    brief: str = ""
+    """The same in a few words, safe to show, at most 200 characters."""
+    until: int | None = None
+    """Until when somebody should answer, microseconds since 1970."""
+    marks: tuple[str, ...] = ()
+    """What is worth a mark beside it: `fell_back`, `left`, `forked`."""
 
 
 class Append(Struct, frozen=True):
@@ -108,7 +124,11 @@ class RunQuery(Struct, frozen=True):
     workflow: str | None = None
     labels: dict[str, str] = {}
     limit: int = 100
-    offset: int = 0
+    need: str | None = None
+    """What waits for a person, by kind; `ANY`: whatever does."""
+    queue: str | None = None
+    before: str = ""
+    """The last run of the page before: what follows it in the list. Empty: from the newest on."""
 
 
 class Listed(Struct, frozen=True):
@@ -116,8 +136,6 @@ class Listed(Struct, frozen=True):
 
     run: str
     row: IndexRow | None
-    outdated: bool = False
-    """The row is from a version without workers: right, but `reserve` cannot go by it until it is renewed."""
 
 
 class Limit(Struct, frozen=True):
@@ -151,6 +169,11 @@ class Wanted(Struct, frozen=True):
     limits: Sequence[Limit] = ()
     seconds: float = HELD_SECONDS
     """How long the reservations hold."""
+    only: Sequence[str] = ()
+    """These runs and no others; empty: any. With one run it is the admission to its queue."""
+    ready_before: int | None = None
+    """Only runs that were ready before that time, microseconds since 1970: those that nobody takes up. Runs whose worker
+    is dead have always been ready."""
 
 
 class Reserved(Struct, frozen=True):
@@ -185,19 +208,16 @@ class WorkerSeen(Struct, frozen=True):
     """None: it is no worker; it drives runs of its own."""
 
 
-class Store(Protocol):
-    """Blocking, thread-safe, small. See the module's first lines for the promises."""
+class Journals(Protocol):
+    """Records, by run: for everybody who writes or reads."""
 
     @property
     def id(self) -> bytes:
         """Sixteen random bytes, made with the store; part of every seal."""
 
     @property
-    def url(self) -> str: ...
-
-    @property
-    def worker(self) -> str:
-        """The identity under which this process is known to be alive to others."""
+    def url(self) -> str:
+        """Where it is, as people may see it: without a password."""
 
     def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
         """One durable transaction; the answer for each run in the order asked."""
@@ -211,34 +231,39 @@ class Store(Protocol):
     def changes(self) -> int:
         """A number that differs when anything was appended since, by any process. Cheap."""
 
-    def runs(self, query: RunQuery) -> list[Listed]: ...
+
+class Parts(Protocol):
+    """Large values: for those who put them together."""
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         """The parts that are there, as found, unverified."""
 
-    # --- maintenance -------------------------------------------------------------------------------
 
-    def rewrite(self, item: Rewrite) -> Conflict | None:
-        """One durable transaction, like an append of one run; positions in the store never go back."""
+class Readable(Journals, Parts, Protocol):
+    """Journals with their values: for those who read runs."""
 
-    def quarantined(self, run: str) -> list[Record]:
-        """What rewrites archived of a run, in the order in which it was archived, as far as it can be read."""
 
-    def names(self) -> list[str]:
-        """Every journal of which anything is left: runs and others, with or without a head."""
+class Index(Protocol):
+    """The list of runs, a cache: for people, and for workers that look for rows that were lost."""
 
-    def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
-        """Records of all journals behind a position of the store, as found, unverified, in the order written."""
+    def runs(self, query: RunQuery) -> list[Listed]:
+        """Runs, newest first. Those whose row is missing are listed whatever the filter, and so are those whose row is
+        damaged, without a filter or where it still finds them. By index: a filter costs what it finds.
+        """
 
-    def part_ids(self) -> list[bytes]: ...
+    def lost_rows(self) -> list[str]:
+        """Runs whose line of the index is missing or damaged: `reserve` does not find them."""
 
-    def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
-        """Parts in the order in which they lie, each with its place, as found, unverified: quicker than by name."""
+    def tally(self) -> dict[tuple[str, str], int]:
+        """How many runs there are by (status, reason), as the index says."""
 
-    def discard(self, parts: Sequence[bytes], upto: int) -> bool:
-        """Delete parts, unless anything was appended behind that position of the store; then False."""
 
-    # --- workers -------------------------------------------------------------------------------------
+class Life(Protocol):
+    """Who is alive: for claims, takeovers, and effects in doubt."""
+
+    @property
+    def worker(self) -> str:
+        """The identity under which this process is known to be alive to others."""
 
     def serve(self, serving: Serving | None) -> None:
         """From here on `workers` says this of the present process. None: it takes up no runs any more."""
@@ -268,6 +293,15 @@ class Store(Protocol):
     def now(self) -> int | None:
         """The store's own clock, microseconds since 1970. None: it has none, the machine's counts."""
 
+    def vitals(self) -> dict[str, float]:
+        """How this handle fares, for those who watch many: what it has a lease for counts `lease_losses` and
+        `lease_renewals`; with a clock of its own, `clock_difference_seconds`. Costs nothing and never fails.
+        """
+
+
+class Work(Protocol):
+    """Who drives what next: for workers."""
+
     def reserve(self, wanted: Wanted) -> Reserved:
         """Runs that the worker may take up: due (`wake`), or claimed by a worker that is dead; within the limits of
         their queues; oldest first. Nobody else is given them for so many seconds, or until their row is written.
@@ -280,18 +314,63 @@ class Store(Protocol):
     def nudge(self) -> None:
         """End a `listen` in another thread of this process."""
 
-    def lost_rows(self) -> list[str]:
-        """Runs whose line of the index is missing, damaged or of an older format: `reserve` does not find them."""
 
-    def tally(self) -> dict[tuple[str, str], int]:
-        """How many runs there are by (status, reason), as the index says."""
+class Upkeep(Protocol):
+    """The store as a whole: for fallback, verify, prune, adopt and export."""
 
-    def vitals(self) -> dict[str, float]:
-        """How this handle fares, for those who watch many: what it has a lease for counts `lease_losses` and
-        `lease_renewals`; with a clock of its own, `clock_difference_seconds`. Costs nothing and never fails.
+    def rewrite(self, item: Rewrite) -> Conflict | None:
+        """One durable transaction, like an append of one run; positions in the store never go back."""
+
+    def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
+        """All of them in one transaction, or none: False if a journal is not as it was found. The new records stand
+        behind position `beyond`, up to which somebody may have seen records acknowledged that are lost.
         """
+
+    def quarantined(self, run: str) -> list[Record]:
+        """What rewrites archived of a run, in the order in which it was archived, as far as it can be read."""
+
+    def names(self) -> list[str]:
+        """Every journal of which anything is left: runs and others, with or without a head."""
+
+    def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
+        """Records of all journals behind a position of the store, as found, unverified, in the order written."""
+
+    def part_ids(self) -> list[bytes]: ...
+
+    def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
+        """Parts in the order in which they lie, each with its place, as found, unverified: quicker than by name."""
+
+    def discard(self, parts: Sequence[bytes], upto: int) -> bool:
+        """Delete parts, unless anything was appended behind that position of the store; then False."""
+
+    @property
+    def expected(self) -> int | None:
+        """Up to which record the store is known to have reached; None: nobody knows."""
+
+    @property
+    def file(self) -> str:
+        """The file that holds it; empty: it is not in one."""
+
+    def flaws(self) -> list[str]:
+        """What is wrong with the place that the records lie in, as far as it can be told: damaged pages, tables and
+        indexes that disagree. Reads all of it.
+        """
+
+    def anchor_flaw(self) -> str:
+        """What is wrong between the store and its anchor, as both are now; empty: nothing."""
+
+
+class Store(Journals, Parts, Index, Life, Work, Upkeep, Protocol):
+    """Blocking, thread-safe. See the module's first lines for the promises."""
+
+    @property
+    def usable(self) -> bool:
+        """False once closed, given up after a failure, or inherited from a parent process: open it again."""
 
     def durability(self) -> dict[str, str]:
         """The settings in force, read back from the backend."""
 
     def close(self) -> None: ...
+
+    def abandon(self) -> None:
+        """Close without a touch: what is damaged is evidence."""

@@ -1,8 +1,7 @@
 """Generations as files that a person can read: `NAME/7.json`, one per generation, whole or not there.
 
-A file is written under another name, synced, renamed, and its folder synced. Its last field is a seal over every
-byte before it. `NAME/newest` lists the generations with their seals, so that one which was deleted, or replaced by
-an older or foreign one, is noticed. It is written after the generation it names: it is never ahead of what is there.
+What is in a file, and how it is judged, is in `generation_pages.py`. A file is written under another name, synced, renamed,
+and its folder synced. The note, `NAME/newest`, is written after the generation it names: it is never ahead of what is there.
 
 Whoever saves holds `NAME/lock`, alone; whoever reads holds it with other readers. All names are opened relative to
 the open folder and links are not followed. What was damaged is moved to `NAME/damaged/`, out of the way and at hand.
@@ -21,44 +20,34 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
-from typing import Any, Final, NoReturn
+from functools import partial
+from typing import Final, NoReturn
 from urllib.parse import unquote, urlsplit
 
-import msgspec
-
-from surefoot.core.forms import MAX_BYTES
-from surefoot.core.generation import Saved, Seen, Shelved, Watch
+from surefoot.core.cure import command
+from surefoot.core.generation import Saved, Seen, Shelved
 from surefoot.errors import (
-    CodecMissing,
     CorruptCheckpoint,
     JournalCorrupt,
-    SchemaMismatch,
-    Stopped,
     StoreFull,
     StoreUnavailable,
     UsageError,
 )
+from surefoot.store.generation_pages import (
+    HASH,
+    MAX_FILE,
+    NO_NOTE,
+    Bad,
+    Blob,
+    Page,
+    Pages,
+    Prepared,
+    check_blob,
+    inflated,
+)
 
-FORMAT: Final = 1
-INLINE: Final = 1024 * 1024
-"""States of more bytes than this are kept in `blobs/`."""
-MAX_FILE: Final = 64 * 1024 * 1024
-
-_FORMAT_NAME: Final = re.compile(rb'\{"surefoot":"checkpoint/(\d{1,9})",')
 _GENERATION: Final = re.compile(r"([1-9][0-9]{0,17})\.json", re.ASCII)
 _SET_ASIDE: Final = re.compile(r"([1-9][0-9]{0,17})\..*", re.ASCII)
-_HIGHEST: Final = 10**17
-_HASH: Final = re.compile(rb"[0-9a-f]{64}")
-_SEAL_DOMAIN: Final = b"surefoot/checkpoint/1\0"
-_NOTE_DOMAIN: Final = b"surefoot/checkpoint-note/1\0"
-_TAIL: Final = re.compile(rb',"seal":"([0-9a-f]{64})"\}\n\Z')
-_TAIL_BYTES: Final = len(b',"seal":""}\n') + 64
-_NOTE_LINE: Final = re.compile(rb"([1-9][0-9]{0,17}) ([0-9a-f]{64})\n")
-_NOTE_BODY: Final = re.compile(rb"(?:[1-9][0-9]{0,17} [0-9a-f]{64}\n)+")
-_NO_SEAL: Final = "0" * 64
-"""Before the first."""
-
 _NOTE: Final = "newest"
 _LOCK: Final = "lock"
 _BLOBS: Final = "blobs"
@@ -74,51 +63,6 @@ _PATIENCE_SECONDS: Final = 10.0
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BAD_FILE: Final = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
 """There is something else in the place of a file of ours. Not EIO: what cannot be read now is not damaged."""
-
-
-class Blob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a large state is, and what it must be."""
-
-    sha256: str
-    """Of the state itself. It is also the file's name."""
-    size: int
-    codec: str
-
-
-class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a generation's file says, but for its seal."""
-
-    surefoot: str
-    name: str
-    generation: int
-    schema: int
-    saved: str
-    """For people; `at` is the same in microseconds since 1970."""
-    at: int
-    host: str
-    pid: int
-    previous: str
-    """The seal of the generation before."""
-    watch: Watch = {}
-    specs: Watch = {}
-    by: str = ""
-    note: str = ""
-    blob: Blob | None = None
-    state: msgspec.Raw = msgspec.Raw(b"")
-
-
-class Prepared(msgspec.Struct, frozen=True):
-    number: int
-    mark: bytes
-    state: bytes
-    page: bytes
-    blob: Blob | None
-    kept: Sequence[Seen]
-    found: Sequence[Seen]
-
-
-_encode: Final = msgspec.json.Encoder().encode
-_page_of: Final = msgspec.json.Decoder(Page).decode
 
 
 def folder_of(url: str) -> str:
@@ -153,6 +97,7 @@ class FileShelf:
         self.root = folder
         self.where = os.path.join(folder, file_name(name))
         self._name = name
+        self._pages = Pages(name, self.where)
         self._held: int | None = None
 
     # --- the folder and its lock -------------------------------------------------------------------------
@@ -246,98 +191,25 @@ class FileShelf:
         note, doubt = self._note(folder)
         aside = _set_aside(folder)
         if not numbers and note is None and not aside:
-            return None if doubt == _NO_NOTE else Shelved([], 0, b"?", doubt)
-        seen = self._judged(folder, sorted({*numbers, *(note or {})}), note or {})
-        newest = max([one.number for one in seen] + aside, default=0)
-        last = max((one for one in seen if one.sound), key=lambda one: one.number, default=None)
-        return Shelved(seen, newest, _mark(seen, note or {}), doubt, _NO_SEAL if last is None else last.source[1])
-
-    def _judged(self, folder: int, numbers: list[int], listed: dict[int, str]) -> list[Seen]:
-        seen: list[Seen] = []
-        before = set(listed.values())
-        for number in numbers:
-            one = self._judge(folder, number, listed, before)
-            if one.sound:
-                before.add(one.source[1])
-            seen.append(one)
-        return seen
+            return None if doubt == NO_NOTE else Shelved([], 0, b"?", doubt)
+        return self._pages.shelved(numbers, aside, note or {}, doubt, partial(_read_page, folder))
 
     def _note(self, folder: int) -> tuple[dict[int, str] | None, str]:
         """The noted generations with their seals, and what is wrong with the note."""
         try:
-            raw = _read_file(_NOTE, folder, MAX_FILE)
+            raw = _read(_NOTE, folder, MAX_FILE)
         except FileNotFoundError:
-            return None, _NO_NOTE
-        except (_Bad, OSError) as error:
-            if isinstance(error, OSError) and error.errno not in _BAD_FILE:
-                raise
+            return None, NO_NOTE
+        except Bad as error:
             return None, f"the note of the newest generation cannot be read ({error})"
-        body, _, check = raw.rpartition(b"check ")
-        if check != self._note_check(body) or not _NOTE_BODY.fullmatch(body):
+        try:
+            return self._pages.noted(raw), ""
+        except Bad:
             return None, "the note of the newest generation is damaged"
-        return {int(number): seal.decode("ascii") for number, seal in _NOTE_LINE.findall(body)}, ""
 
-    def _note_check(self, body: bytes) -> bytes:
-        return hashlib.sha256(_NOTE_DOMAIN + self._prefix() + body).hexdigest().encode() + b"\n"
-
-    def _prefix(self) -> bytes:
-        raw = self._name.encode()
-        return len(raw).to_bytes(4, "big") + raw
-
-    def _judge(self, folder: int, number: int, listed: dict[int, str], before: set[str]) -> Seen:
-        try:
-            page, seal = self._page(folder, number)
-            _check_place(page, seal, listed, before)
-        except FileNotFoundError:
-            return Seen(number, why="is missing: its file is not there")
-        except Stopped as error:
-            return Seen(number, unknown=error)
-        except _Bad as error:
-            return Seen(number, why=f"is damaged: {error}")
-        except OSError as error:
-            if error.errno not in _BAD_FILE:
-                raise
-            return Seen(number, why=f"is damaged: its file cannot be read ({error.strerror})")
-        size = page.blob.size if page.blob is not None else len(bytes(page.state))
-        return Seen(
-            number, at=page.at, schema=page.schema, host=page.host, pid=page.pid, size=size, watch=page.watch,
-            specs=page.specs, by=page.by, note=page.note,
-            source=(page, seal),
-        )  # fmt: skip
-
-    def _page(self, folder: int, number: int) -> tuple[Page, str]:
-        """The file of a generation, if its seal holds."""
-        raw = _read_file(f"{number}.json", folder, MAX_FILE)
-        tail = _TAIL.search(raw)
-        if tail is None:
-            raise _Bad("it does not end with a seal")
-        seal = tail[1].decode("ascii")
-        if self._seal(raw[:-_TAIL_BYTES]) != seal:
-            raise _Bad("its seal does not hold")
-        self._check_format(raw, number)
-        try:
-            page = _page_of(raw[:-_TAIL_BYTES] + b"}")
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise _Bad(f"its seal holds, but it cannot be read: {error}") from error
-        if page.name != self._name or page.generation != number:
-            raise _Bad(f"it is generation {page.generation} of checkpoint {page.name!r}")
-        if (page.blob is None) is not bool(bytes(page.state)):
-            raise _Bad("it has no state")
-        return page, seal
-
-    def _seal(self, body: bytes) -> str:
-        return hashlib.sha256(_SEAL_DOMAIN + self._prefix() + body).hexdigest()
-
-    def _check_format(self, raw: bytes, number: int) -> None:
-        found = _FORMAT_NAME.match(raw)
-        if found is None:
-            raise _Bad("it is no generation of a checkpoint")
-        if int(found[1]) > FORMAT:
-            raise SchemaMismatch(
-                f"checkpoint {self._name}: generation {number} has format {int(found[1])}, this version of surefoot "
-                f"knows up to {FORMAT}.",
-                cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
-            )
+    def check(self, seen: Seen) -> None:
+        """Read all that a sound generation consists of. `Damaged` if it is not whole."""
+        self.state(seen)
 
     def state(self, seen: Seen) -> bytes:
         """The state of a sound generation, whole. `Damaged` if that is not to be had."""
@@ -348,15 +220,11 @@ class FileShelf:
             if folder is None:
                 raise self._bad_blob(seen.number, "it is missing")
             try:
-                return _inflated(_blob_body(folder, page.blob), page.blob)
+                return inflated(_blob_body(folder, page.blob), page.blob)
             except FileNotFoundError:
                 raise self._bad_blob(seen.number, "it is missing") from None
-            except _Bad as error:
+            except Bad as error:
                 raise self._bad_blob(seen.number, str(error)) from error
-            except OSError as error:
-                if error.errno not in _BAD_FILE:
-                    raise
-                raise self._bad_blob(seen.number, f"it cannot be read ({error.strerror})") from error
 
     def _bad_blob(self, number: int, why: str) -> JournalCorrupt:
         return JournalCorrupt(
@@ -371,33 +239,7 @@ class FileShelf:
     # --- saving ------------------------------------------------------------------------------------------
 
     def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Prepared:
-        seen = [] if found is None else found.seen
-        number = 1 if found is None else found.newest + 1
-        stay = [one for one in seen if one.sound] if kept is None else list(kept)
-        blob = None
-        if len(new.state) > INLINE:
-            blob = Blob(hashlib.sha256(new.state).hexdigest(), len(new.state), "zlib")
-        if number > _HIGHEST:
-            raise StoreUnavailable(
-                f"{self.where}: {found.newest if found else 0} is too high a number for a generation."
-            )
-        fields = {
-            "surefoot": f"checkpoint/{FORMAT}",
-            "name": self._name,
-            "generation": number,
-            "schema": new.schema,
-            "saved": datetime.fromtimestamp(new.at / 1e6, UTC).isoformat(),
-            "at": new.at,
-            "host": new.host,
-            "pid": new.pid,
-            "previous": _NO_SEAL if found is None else found.source,
-            **{name: value for name in ("watch", "specs", "by", "note") if (value := getattr(new, name))},
-            **({"state": msgspec.Raw(new.state)} if blob is None else {"blob": blob}),
-        }
-        body = _body(fields)
-        seal = self._seal(body)
-        whole = body + f',"seal":"{seal}"}}\n'.encode()
-        return Prepared(number, seal.encode(), new.state, whole, blob, stay, seen)
+        return self._pages.prepare(found, new, kept)
 
     def write(self, prepared: Prepared) -> bool:
         """Durable, read back whole, and only then noted. We are alone, so nobody can come between."""
@@ -410,21 +252,20 @@ class FileShelf:
             _put_file(f"{prepared.number}.json", prepared.page, folder)
             self._read_back(folder, prepared)
             kept = {one.number: one.source[1] for one in prepared.kept} | {prepared.number: prepared.mark.decode()}
-            lines = "".join(f"{number} {seal}\n" for number, seal in sorted(kept.items())).encode()
-            _put_file(_NOTE, lines + b"check " + self._note_check(lines), folder)
+            _put_file(_NOTE, self._pages.note(kept), folder)
             self._clear(folder, prepared, kept)
         return True
 
     def _put_blob(self, folder: int, blob: Blob, state: bytes) -> None:
         """Before the page that refers to it; the same state is kept once, if it is still what it was."""
-        with suppress(_Bad, OSError):
-            if _inflated(_blob_body(folder, blob), blob) == state:
+        with suppress(Bad, OSError):
+            if inflated(_blob_body(folder, blob), blob) == state:
                 return
         with _subfolder(_BLOBS, folder) as blobs:
             _put_file(blob.sha256, zlib.compress(state), blobs)
 
     def _read_back(self, folder: int, prepared: Prepared) -> None:
-        one = self._judge(folder, prepared.number, {}, set())
+        one = self._pages.judge(prepared.number, {}, set(), partial(_read_page, folder))
         why = one.why
         if not why:
             try:
@@ -436,7 +277,7 @@ class FileShelf:
                 f"checkpoint {self._name}: generation {prepared.number} was written to {self.where}, but does not read "
                 f"back: it {why}. The older generations are as they were.",
                 facts={"checkpoint": self._name, "generation": prepared.number, "why": why},
-                cures=(("the disk?", "surefoot doctor"),),
+                cures=(command("doctor", when="the disk?"),),
             )
 
     def _clear(self, folder: int, prepared: Prepared, kept: dict[int, str]) -> None:
@@ -462,10 +303,10 @@ class FileShelf:
         try:
             try:
                 named = _named_blobs(folder)
-            except _Bad:
+            except Bad:
                 return  # what it needs is not known, so nothing goes
             for name in os.listdir(blobs):
-                if _HASH.fullmatch(name.encode()) and name.encode() not in named:
+                if HASH.fullmatch(name.encode()) and name.encode() not in named:
                     os.unlink(name, dir_fd=blobs)
         finally:
             os.close(blobs)
@@ -492,89 +333,28 @@ class FileShelf:
         ) from error
 
 
-# --- pages and blobs -------------------------------------------------------------------------------------
-
-
-class _Bad(Exception):
-    """Bytes that are not what was written."""
-
-
-_NO_NOTE: Final = "the note of the newest generation is missing"
-
-
-def _mark(seen: list[Seen], listed: dict[int, str]) -> bytes:
-    """The seal of the newest, as noted; or, where that is not noted, as found."""
-    if not seen:
-        return b"?"
-    last = seen[-1]
-    if last.number in listed:
-        return listed[last.number].encode()
-    return bytes(last.source[1].encode()) if last.sound else f"damaged {last.number}".encode()
-
-
-def _check_place(page: Page, seal: str, listed: dict[int, str], before: set[str]) -> None:
-    """Whether a page is the one that was saved here under its number."""
-    if not listed or page.generation < min(listed):
-        return  # left over from before, or nothing is known: its own seal has to do
-    if page.generation <= max(listed):
-        if listed.get(page.generation) != seal:
-            raise _Bad("it is not the one that was saved here under this number")
-    elif page.previous not in before:  # newer than the note: saved by a process that died before it wrote the note
-        raise _Bad("it does not follow any generation that was saved here")
-
-
-def _body(fields: dict[str, Any]) -> bytes:
-    """The page as text, without its last brace: there the seal goes."""
-    try:
-        body = _encode(fields)
-        _page_of(body)
-    except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        raise UsageError(f"the checkpoint cannot be saved as given: {error}") from None
-    if len(body) + _TAIL_BYTES > MAX_FILE:
-        raise UsageError(f"the witnesses of a checkpoint saw more than {MAX_FILE} bytes can hold; watch less.")
-    return body[:-1]
+# --- blobs -------------------------------------------------------------------------------------
 
 
 def _blob_body(folder: int, blob: Blob) -> bytes:
-    if not _HASH.fullmatch(blob.sha256.encode()) or not 0 < blob.size <= MAX_BYTES:
-        raise _Bad("it has a reference that cannot be right")
-    if blob.codec != "zlib":
-        raise CodecMissing(
-            f"a state is stored with codec {blob.codec!r}, which this version of surefoot does not have.",
-            facts={"codec": blob.codec},
-            cures=(("use", "the version of surefoot that wrote it, or a newer one"),),
-        )
+    limit = check_blob(blob)
     blobs = os.open(_BLOBS, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
     try:
-        return _read_file(blob.sha256, blobs, blob.size + blob.size // 1000 + 1024)  # what zlib can make of it at most
+        return _read(blob.sha256, blobs, limit)
     finally:
         os.close(blobs)
-
-
-def _inflated(body: bytes, blob: Blob) -> bytes:
-    inflater = zlib.decompressobj()
-    try:
-        # One byte more than there may be: it shows a bomb, and leaves zlib room to see its own checksum.
-        state = inflater.decompress(body, blob.size + 1)
-    except zlib.error as error:
-        raise _Bad(f"it cannot be decompressed: {error}") from None
-    if len(state) != blob.size or not inflater.eof or inflater.unused_data:
-        raise _Bad("it is shorter or longer than it was")
-    if hashlib.sha256(state).hexdigest() != blob.sha256:
-        raise _Bad("it is not what was written: its content has another hash")
-    return state
 
 
 def _named_blobs(folder: int) -> set[bytes]:
     named: set[bytes] = set()
     for name in os.listdir(folder):
         if _GENERATION.fullmatch(name):
-            named.update(_HASH.findall(_read_file(name, folder, MAX_FILE)))
+            named.update(HASH.findall(_read_file(name, folder, MAX_FILE)))
     with suppress(FileNotFoundError), _subfolder(_DAMAGED, folder, make=False) as damaged:
         for name in os.listdir(damaged):
             try:
-                named.update(_HASH.findall(_read_file(name, damaged, MAX_FILE)))
-            except _Bad:
+                named.update(HASH.findall(_read_file(name, damaged, MAX_FILE)))
+            except Bad:
                 pass  # Nothing of ours, so it names nothing.
             except OSError as error:
                 if error.errno not in _BAD_FILE:
@@ -619,14 +399,28 @@ def _subfolder(name: str, folder: int, *, make: bool = True) -> Iterator[int]:
         os.close(opened)
 
 
+def _read_page(folder: int, number: int) -> bytes:
+    return _read(f"{number}.json", folder, MAX_FILE)
+
+
+def _read(name: str, folder: int, limit: int) -> bytes:
+    """A file of ours. `Bad`, if something else is in its place."""
+    try:
+        return _read_file(name, folder, limit)
+    except OSError as error:
+        if error.errno not in _BAD_FILE:
+            raise
+        raise Bad(f"its file cannot be read ({error.strerror})") from error
+
+
 def _read_file(name: str, folder: int, limit: int) -> bytes:
     fd = os.open(name, _READ, dir_fd=folder)
     try:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
-            raise _Bad("it is not a regular file")
+            raise Bad("it is not a regular file")
         if info.st_size > limit:
-            raise _Bad(f"it has {info.st_size} bytes, more than it can have")
+            raise Bad(f"it has {info.st_size} bytes, more than it can have")
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read(limit + 1)
     finally:

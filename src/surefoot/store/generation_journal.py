@@ -14,9 +14,10 @@ from typing import Final
 
 import msgspec
 
+from surefoot.core.cure import command
 from surefoot.core.entry import GenerationSaved, Kept
 from surefoot.core.generation import LEAP, Saved, Seen, Shelved, plausible
-from surefoot.core.parts import Cut, damaged_parts, expand
+from surefoot.core.parts import Cut, Whole, damaged_parts, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMismatch, Stopped
 from surefoot.store.contract import RESERVED, Append, Head, Rewrite, Store, Stored
@@ -31,6 +32,8 @@ _BEYOND: Final = 2**62
 _MOST_READS: Final = 100_000
 _NUMBER: Final = re.compile(rb'\{"generation":([1-9][0-9]{0,17})[,}]')
 _TRIES: Final = 100
+_PUT_TOGETHER: Final = 16
+"""Every so many generations what was saved is not only found whole, but put together and compared."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -45,8 +48,9 @@ class Prepared(msgspec.Struct, frozen=True):
 class JournalShelf:
     """The generations of one checkpoint in a store of journals."""
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: Store, name: str, whole: Whole) -> None:
         self.store = store
+        self._whole = whole
         self.where = store.url
         self.run = _PREFIX + name
         self._name = name
@@ -82,6 +86,12 @@ class JournalShelf:
         """The state of a sound generation, whole. `Damaged` if that is not to be had."""
         value = seen.source[1].state
         return expand(value.reference, self.store.parts) if isinstance(value, Kept) else bytes(value)
+
+    def check(self, seen: Seen) -> None:
+        """Read all that a sound generation consists of. `Damaged` if it is not whole."""
+        value = seen.source[1].state
+        if isinstance(value, Kept):
+            self._whole.check(value.reference, self.store.parts)
 
     def _read(self) -> tuple[Stored, str]:
         """All records; one by one, if one of them is so bad that the store will not give them together."""
@@ -143,7 +153,7 @@ class JournalShelf:
         return type(error)(
             f"checkpoint {self._name}: generation {number} was written by a newer version of surefoot.",
             facts=error.facts,
-            cures=error.cures,
+            cures=error.remedies,
         )
 
     def _resealed(self, record: Record, previous: bytes) -> bytes:
@@ -262,11 +272,19 @@ class JournalShelf:
         if not mine or not mine[0].sound:
             return mine[0].why if mine else "it is not there"
         try:
-            return "" if self.state(mine[0]) == prepared.state else "other bytes came back"
+            self.check(mine[0])
+            return "" if self._is_same(mine[0], prepared) else "other bytes came back"
         except CodecMissing:
             raise
         except Damaged as error:
             return error.summary
+
+    def _is_same(self, seen: Seen, prepared: Prepared) -> bool:
+        """Parts that are whole make the bytes that were cut. Now and then they are put together all the same."""
+        value = seen.source[1].state
+        if not isinstance(value, Kept) or prepared.number % _PUT_TOGETHER == 0:
+            return self.state(seen) == prepared.state
+        return any(cut.reference == value.reference for cut in prepared.wish.cuts)
 
     def _heal(self, prepared: Prepared) -> None:
         """Write parts again that were relied on and have gone bad since they were last looked at.
@@ -288,7 +306,7 @@ class JournalShelf:
             f"checkpoint {self._name}: generation {number} was written to {self.where}, but does not read back: {why}. "
             "The older generations are as they were.",
             facts={"checkpoint": self._name, "generation": number, "why": why},
-            cures=(("the disk?", "surefoot doctor"), ("the store?", "surefoot verify")),
+            cures=(command("doctor", when="the disk?"), command("verify", when="the store?")),
         )
 
 

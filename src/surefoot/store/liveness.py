@@ -34,7 +34,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.errors import StoreUnavailable
-from surefoot.store.contract import Serving, Store
+from surefoot.store.contract import Life, Serving
 
 _NAME: Final = re.compile(r"(?:[0-9a-f]{16}){1,2}\Z")
 _FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -70,7 +70,7 @@ def _in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
-def vouched(store: Store, worker: str) -> str:
+def vouched(store: Life, worker: str) -> str:
     """Why a worker counts as alive, in words that go behind its name. A lease runs on for a while after a death."""
     until = None if is_ours(worker) else store.alive_until(worker)
     if until is None:

@@ -9,13 +9,12 @@ import os
 import secrets
 import threading
 import time
-import weakref
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from surefoot.core.parts import Part, lacking
 from surefoot.core.seal import Record
-from surefoot.errors import StoreUnavailable
+from surefoot.errors import UsageError
+from surefoot.store.backend import Announce, Backend
 from surefoot.store.contract import (
     Append,
     Conflict,
@@ -27,10 +26,13 @@ from surefoot.store.contract import (
     Rewrite,
     RunQuery,
     Serving,
+    Store,
     Stored,
     Wanted,
     WorkerSeen,
 )
+from surefoot.store.derived import Derived
+from surefoot.store.findings import WARN, Finding, versions
 from surefoot.store.rules import (
     ALWAYS,
     Ready,
@@ -38,6 +40,7 @@ from surefoot.store.rules import (
     check_positions,
     check_records,
     choose,
+    due_by,
     earliest,
     is_run,
     matches,
@@ -47,12 +50,15 @@ from surefoot.store.rules import (
 )
 
 
-class MemoryStore:
+class MemoryStore(Derived):
     """The contract over a few dicts and a lock."""
+
+    # A copy that goes its own way would look like the store and silently not be it.
+    in_a_child = "A store in memory cannot be shared; use sqlite:///."
 
     def __init__(self, url: str = "memory:") -> None:
         self.id = secrets.token_bytes(16)
-        self.url = url
+        self.url = self.where = url
         self._worker = secrets.token_hex(8)
         self._since = time.time_ns() // 1000
         self._serving: Serving | None = None
@@ -70,12 +76,7 @@ class MemoryStore:
         self._lock = threading.Lock()
         self._news = threading.Condition(self._lock)
         self._written = self._heard = 0
-        self._refusal = ""
-        _LIVE.add(self)
-
-    @property
-    def usable(self) -> bool:
-        return not self._refusal
+        self._note_open()
 
     @property
     def worker(self) -> str:
@@ -93,9 +94,6 @@ class MemoryStore:
             journal = self._journals.get(run, [])
             return Stored(journal[after:][:limit], self._head(run))
 
-    def read_all(self, runs: Sequence[str]) -> list[Stored]:
-        return [self.read(run) for run in runs]
-
     def changes(self) -> int:
         with self._locked():
             return self._appended
@@ -103,31 +101,36 @@ class MemoryStore:
     def runs(self, query: RunQuery) -> list[Listed]:
         with self._locked():
             listed = [Listed(run, self._rows.get(run)) for run in reversed(self._journals) if is_run(run)]
-        wanted = [item for item in listed if item.row is None or matches(query, item.row)]
-        return wanted[query.offset : query.offset + query.limit]
-
-    def lost_rows(self) -> list[str]:
-        with self._locked():
-            return [run for run in self._journals if is_run(run) and run not in self._rows]
+        if query.before:
+            places = [item.run for item in listed]
+            listed = listed[places.index(query.before) + 1 :] if query.before in places else []
+        return [item for item in listed if item.row is None or matches(query, item.row)][: query.limit]
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         with self._locked():
             return self._found(ids)
 
-    def rewrite(self, item: Rewrite) -> Conflict | None:
-        check_records(item.run, item.keep, item.records)
+    def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
+        for item in items:
+            check_records(item.run, item.keep, item.records)
         with self._locked():
-            if self._head(item.run) != item.found:
-                return Conflict(item.run)
-            journal = self._journals.get(item.run, [])
-            gone = journal[item.keep :]
-            if item.forget:
-                self._quarantine.pop(item.run, None)
-            if item.archive:
-                self._quarantine.setdefault(item.run, []).extend([*gone, *item.records[:1]])
-            self._order = {pos: record for pos, record in self._order.items() if record not in gone}
-            self._journals[item.run] = journal[: item.keep]
-            return self._append(Append(item.run, self._head(item.run), item.records, item.row, item.cuts))
+            if any(self._head(item.run) != item.found for item in items):
+                return False
+            self._appended = max(self._appended, beyond)
+            for item in items:
+                self._rewrite(item)
+            return True
+
+    def _rewrite(self, item: Rewrite) -> None:
+        journal = self._journals.get(item.run, [])
+        gone = journal[item.keep :]
+        if item.forget:
+            self._quarantine.pop(item.run, None)
+        if item.archive:
+            self._quarantine.setdefault(item.run, []).extend([*gone, *item.records[:1]])
+        self._order = {pos: record for pos, record in self._order.items() if record not in gone}
+        self._journals[item.run] = journal[: item.keep]
+        self._append(Append(item.run, self._head(item.run), item.records, item.row, item.cuts))
 
     def quarantined(self, run: str) -> list[Record]:
         with self._locked():
@@ -144,10 +147,6 @@ class MemoryStore:
     def part_ids(self) -> list[bytes]:
         with self._locked():
             return list(self._parts)
-
-    def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
-        with self._locked():
-            return list(enumerate(self._parts.values(), 1))[after : after + limit]
 
     def discard(self, parts: Sequence[bytes], upto: int) -> bool:
         with self._locked():
@@ -169,24 +168,10 @@ class MemoryStore:
         self._refuse_unless_usable()
         return worker == self._worker
 
-    def alive_until(self, worker: str) -> int | None:
-        return None
-
-    def proven_dead(self, worker: str) -> bool:
-        return not self.alive(worker)  # It ended with the store it was a worker of.
-
-    def last_heard(self, worker: str) -> int | None:
-        return None
-
-    def holds(self) -> bool:
-        return self.usable
-
-    def now(self) -> int | None:
-        return None
-
     def reserve(self, wanted: Wanted) -> Reserved:
         with self._locked():
-            served = [row for row in self._rows.values() if serves(wanted, row.workflow, row.queue)]
+            rows = self._rows.values() if not wanted.only else filter(None, map(self._rows.get, wanted.only))
+            served = [row for row in rows if serves(wanted, row.workflow, row.queue)]
             ready = [one for row in served for one in self._ready(row, wanted)]
             rooms = {limit.queue: self._room(limit, wanted) for limit in wanted.limits}
             chosen, opens = choose(ready, rooms, wanted.limit)
@@ -202,7 +187,7 @@ class MemoryStore:
             return []
         if row.worker and not self._is_busy(row, wanted):
             return [Ready(ALWAYS, row.run, row.queue)]
-        return [Ready(row.wake, row.run, row.queue)] if row.wake is not None and row.wake <= wanted.now else []
+        return [Ready(row.wake, row.run, row.queue)] if row.wake is not None and row.wake <= due_by(wanted) else []
 
     def _is_busy(self, row: IndexRow, wanted: Wanted) -> bool:
         """Whether somebody is driving it. There is but one worker that can be alive, and it knows what it drives."""
@@ -225,13 +210,6 @@ class MemoryStore:
         with self._locked():
             self._tell()
 
-    def tally(self) -> dict[tuple[str, str], int]:
-        with self._locked():
-            return dict(Counter((row.status, row.reason) for row in self._rows.values()))
-
-    def vitals(self) -> dict[str, float]:
-        return {}
-
     def durability(self) -> dict[str, str]:
         self._refuse_unless_usable()
         return {"backend": "memory", "durable": "no: everything is gone when the process ends"}
@@ -242,7 +220,7 @@ class MemoryStore:
         with self._lock:
             self._refusal = f"{self.url}: this store has been closed."
             self._tell()
-        _LIVE.discard(self)
+        self._note_closed()
 
     def _append(self, item: Append) -> Conflict | None:
         if self._head(item.run) != item.head:
@@ -274,21 +252,20 @@ class MemoryStore:
         self._refuse_unless_usable()
         return self._lock
 
-    def _refuse_unless_usable(self) -> None:
-        if self._refusal:
-            raise StoreUnavailable(self._refusal)
 
+class MemoryBackend(Backend):
+    schemes = ("memory",)
+    durable = False
 
-_LIVE: weakref.WeakSet[MemoryStore] = weakref.WeakSet()
+    def place(self, url: str) -> str:
+        name = url.partition(":")[2]
+        if name.startswith("/"):
+            raise UsageError(f"{url!r}: a store in memory has no path. Write memory: or memory:name.")
+        return f"memory:{name}"
 
+    def open(self, url: str, *, create: bool, announce: Announce | None) -> Store:
+        return MemoryStore(self.place(url))
 
-def _in_child() -> None:
-    # A copy that goes its own way would look like the store and silently not be it.
-    for store in list(_LIVE):
-        store._refusal = (
-            f"{store.url}: opened in another process (this one, {os.getpid()}, is its child). "
-            "A store in memory cannot be shared; use sqlite:///."
-        )
-
-
-os.register_at_fork(after_in_child=_in_child)
+    def examine(self, url: str, store: Store | None, *, now: int) -> Iterator[Finding]:
+        yield Finding(WARN, "durability", "a store in memory: its runs end with this process", "use sqlite:///runs.db")
+        yield versions()

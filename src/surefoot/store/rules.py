@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from surefoot.core.seal import Record
 from surefoot.errors import UsageError
-from surefoot.store.contract import RESERVED, Append, IndexRow, Limit, RunQuery, Wanted
+from surefoot.store.contract import ANY, RESERVED, Append, IndexRow, Limit, RunQuery, Wanted
 
 ALWAYS: Final = 0
 """Since when a run is ready whose worker died: it comes before all others, having had its turn already."""
@@ -40,6 +40,8 @@ def matches(query: RunQuery, row: IndexRow) -> bool:
     return (
         query.status in (None, row.status)
         and query.workflow in (None, row.workflow)
+        and query.queue in (None, row.queue)
+        and (query.need in (None, row.need) or (query.need == ANY and bool(row.need)))
         and query.labels.items() <= row.labels.items()
     )
 
@@ -65,6 +67,11 @@ class Room(NamedTuple):
 
 def micros(seconds: float) -> int:
     return int(seconds * 1_000_000)
+
+
+def due_by(wanted: Wanted) -> int:
+    """Until when a run must have become ready to be handed out now."""
+    return wanted.now if wanted.ready_before is None else min(wanted.now, wanted.ready_before - 1)
 
 
 def serves(wanted: Wanted, workflow: str, queue: str) -> bool:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from surefoot.core.timer import MICROS, Duration, Moment, seconds
-from surefoot.engine import current, runtime
+from surefoot.engine import current
+from surefoot.engine.runtime import clocked
 
 
 class FastClock:
@@ -72,13 +73,5 @@ def _hashed(here: tuple[str, int]) -> bytes:
 @contextmanager
 def installed(clock: FastClock) -> Iterator[FastClock]:
     """While this lasts, every run of this process goes by that clock."""
-    kept, runtime.default_clock = runtime.default_clock, lambda: clock
-    before = [(known, known.clock) for known in runtime.known()]
-    for known, _ in before:
-        known.clock = clock
-    try:
+    with clocked(clock):
         yield clock
-    finally:
-        runtime.default_clock = kept
-        for known, own in before:
-            known.clock = own

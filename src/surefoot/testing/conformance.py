@@ -424,8 +424,9 @@ class StoreContract:
         store.append([writers[0].append(b"2", row=index_row("run-0", status="done", seq=2))])
 
         assert [item.run for item in store.runs(RunQuery())] == [f"run-{n}" for n in range(6, -1, -1)]
-        assert [item.run for item in store.runs(RunQuery(limit=2, offset=3))] == ["run-3", "run-2"]
-        assert store.runs(RunQuery(offset=7)) == []
+        assert [item.run for item in store.runs(RunQuery(limit=2, before="run-4"))] == ["run-3", "run-2"]
+        assert store.runs(RunQuery(before="run-0")) == []
+        assert store.runs(RunQuery(before="unknown")) == []
         assert store.runs(RunQuery(limit=0)) == []
 
     def test_row_is_the_newest_one_given(self, store: Store) -> None:
@@ -433,7 +434,8 @@ class StoreContract:
         writer = Writer(store, "r")
         store.append([writer.append(b"1", row=index_row("r"))])
         labels = {"team": "a", "ä": "\U0001f9b6"}
-        news = {"wake": _LONG_AGO, "worker": _DEAD, "reason": "InDoubt"}
+        news = {"wake": _LONG_AGO, "worker": _DEAD, "reason": "InDoubt", "need": "in_doubt", "address": "[ä]/pay#1",
+                "brief": "InDoubt \U0001f9b6", "until": _FAR_OFF, "marks": ("fell_back", "left")}  # fmt: skip
         done = index_row("r", status="done", queue="q", labels=labels, seq=2, **news)
         store.append([writer.append(b"2", row=done)])
         store.append([writer.append(b"3")])
@@ -467,7 +469,51 @@ class StoreContract:
         assert found(labels={"team": "x"}) == ["b", "a"]
         assert found(labels={"team": "x", "tier": "1"}) == ["a"]
         assert found(status="done", labels={"team": "xx"}) == []
-        assert found(status="done", limit=1, offset=1) == ["a"]
+        assert found(status="done", limit=1, before="b") == ["a"]
+
+    def test_what_waits_for_a_person_is_found_by_kind(self, store: Store) -> None:
+        """An inbox of a store with a hundred thousand runs that are done."""
+        rows = (
+            index_row("a", status="stopped", need="in_doubt"),
+            index_row("b", status="waiting", need="question", queue="mail", labels={"team": "x"}),
+            index_row("c", status="done"),
+            index_row("d", status="waiting", need="question", queue="mail", workflow="other"),
+        )
+        put(store, *rows)
+
+        def found(**query: Any) -> list[str]:
+            return [item.run for item in store.runs(RunQuery(**query))]
+
+        assert found(need="*") == ["d", "b", "a"]
+        assert found(need="question") == ["d", "b"]
+        assert found(need="question", limit=1, before="d") == ["b"]
+        assert found(need="*", workflow="refactor", status="waiting") == ["b"]
+        assert found(queue="mail") == ["d", "b"]
+        assert found(queue="") == ["c", "a"]
+        assert found(queue="mail", labels={"team": "x"}) == ["b"]
+        assert found(need="drift") == []
+
+    def test_filter_goes_by_the_newest_row(self, store: Store) -> None:
+        """A question that was answered is in no inbox any more."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1", row=index_row("r", status="waiting", need="question"))])
+        store.append([writer.append(b"2", row=index_row("r", status="queued", seq=2))])
+
+        assert store.runs(RunQuery(need="*")) == []
+        assert store.runs(RunQuery(status="waiting")) == []
+        assert [item.run for item in store.runs(RunQuery(status="queued"))] == ["r"]
+
+    def test_pages_of_a_filter_meet_every_run_once(self, store: Store) -> None:
+        """Rows that are missing are between them, where they belong, and on one page only."""
+        for n in range(12):
+            row = None if n % 5 == 0 else index_row(f"run-{n}", status="done" if n % 2 else "running")
+            store.append([Writer(store, f"run-{n}").append(b"1", row=row)])
+        found: list[str] = []
+
+        while page := store.runs(RunQuery(status="done", limit=2, before=found[-1] if found else "")):
+            found += [item.run for item in page]
+
+        assert found == ["run-11", "run-10", "run-9", "run-7", "run-5", "run-3", "run-1", "run-0"]
 
     def test_run_without_a_row_is_listed_whatever_the_filter(self, store: Store) -> None:
         """A lost cache row must not hide a run: the caller reads its journal and decides."""
@@ -611,6 +657,39 @@ class StoreContract:
         store.rewrite(writer.rewrite(0, None, b"again", cuts=[value]))
 
         assert expand(value.reference, store.parts)
+
+    def test_rewrites_together_are_all_done_or_none(self, store: Store) -> None:
+        """A store that is adopted is whole again, or refused as before."""
+        first, second = Writer(store, "first"), Writer(store, "second")
+        store.append([first.append(b"1", b"2"), second.append(b"1", b"2")])
+        kept = {run: Head(1, store.read(run).records[0].seal) for run in ("first", "second")}
+        stale = Rewrite("second", Head(2, GENESIS), 1, Writer(store, "second", head=kept["second"]).records(b"new"))
+        items = [first.rewrite(1, kept["first"], b"new"), second.rewrite(1, kept["second"], b"new")]
+
+        assert not store.rewrite_together([items[0], stale])
+        assert [b"1", b"2"] == [record.body for record in store.read("first").records]
+        assert store.rewrite_together(items)
+
+        for run in ("first", "second"):
+            assert [b"1", b"new"] == [record.body for record in assert_whole(store, run, 2).records]
+
+    def test_rewrites_together_go_beyond_what_was_lost(self, store: Store) -> None:
+        """Whoever has seen a position acknowledged must never meet another record there."""
+        writer = Writer(store, "r")
+        store.append([writer.append(b"1")])
+        before = store.changes()
+
+        assert store.rewrite_together([writer.rewrite(1, writer.head, b"new")], beyond=before + 1000)
+
+        assert store.changes() > before + 1000
+        store.append([writer.append(b"next")])
+        assert_whole(store, "r", 3)
+
+    def test_store_tells_what_it_is_in(self, store: Store) -> None:
+        """What is for files is offered only where there is one; a new store has no flaw."""
+        assert isinstance(store.file, str)
+        assert store.flaws() == []
+        assert store.anchor_flaw() == ""
 
     def test_positions_of_the_store_never_go_back(self, store: Store) -> None:
         """Whoever waits looks at the position; and lost history is found by it."""
@@ -772,6 +851,30 @@ class StoreContract:
         assert taken(store, queues=[""], seconds=0.0) == ["a"]
         assert taken(store, workflows=["other"], seconds=0.0) == ["f", "d"]
         assert sorted(taken(store, workflows=["other", "refactor", "third"])) == ["a", "b", "c", "d", "e", "f"]
+
+    def test_worker_that_names_runs_is_given_no_others(self, store: Store) -> None:
+        """So it asks for the admission of one run to its queue: what the queue allows counts as ever."""
+        put(store, *(due(run, queue="q") for run in ("a", "b", "c")), index_row("orphan", worker=_DEAD))
+        put(store, index_row("later", wake=_FAR_OFF), due("other", workflow="other"))
+        limits = [Limit("q", concurrency=2)]
+
+        assert taken(store, only=["b", "unknown", "other"], limits=limits) == ["b"]
+        assert taken(store, only=["b"], limits=limits) == [], "it is reserved"
+        assert taken(store, only=["a", "c"], limits=limits, limit=1) == ["a"]
+        assert taken(store, only=["c"], limits=limits) == [], "its queue is full"
+        assert taken(store, only=["orphan"]) == ["orphan"]
+        answer = store.reserve(wish(store, only=["later"]))
+        assert (answer.runs, answer.next_wake) == ([], _FAR_OFF)
+        assert taken(store) == ["c"]
+
+    def test_runs_that_nobody_takes_up_are_told_from_those_that_just_became_ready(self, store: Store) -> None:
+        """A sweep finds what was announced to nobody, and leaves alone what others are about to take up."""
+        put(store, due("old"), due("new", wake=_LONG_AGO + 500), index_row("orphan", worker=_DEAD))
+
+        assert taken(store, ready_before=_LONG_AGO, seconds=0.0) == ["orphan"]
+        assert taken(store, ready_before=_LONG_AGO + 500, seconds=0.0) == ["orphan", "old"]
+        assert taken(store, ready_before=_LONG_AGO + 500, only=["new", "old"], seconds=0.0) == ["old"]
+        assert taken(store, ready_before=_FAR_OFF) == ["orphan", "old", "new"]
 
     def test_queue_is_driven_by_no_more_than_it_allows(self, store: Store) -> None:
         """Over all workers: what is claimed counts, and what is about to be. Other queues go on."""

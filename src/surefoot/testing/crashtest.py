@@ -17,6 +17,7 @@ from surefoot.cli import output
 from surefoot.cli.options import Settings, common
 from surefoot.cli.progress import FIRST_LOOK_SECONDS
 from surefoot.errors import UsageError
+from surefoot.view import facts
 
 if TYPE_CHECKING:
     from surefoot.testing.matrix import Progress, Report
@@ -75,8 +76,8 @@ def crashtest(
     if settings.store is not None:
         output.tell("crashtest makes a store of its own for every scenario: --store is not used.")
     from surefoot.cli import code, driving
-    from surefoot.testing.exploring import Task
     from surefoot.testing.matrix import explore
+    from surefoot.testing.scenarios import Task
     from surefoot.testing.worlds import observed
 
     with driving.answers_only():
@@ -97,7 +98,7 @@ def crashtest(
     except KeyboardInterrupt:
         return signals.exit_code
     if settings.json:
-        output.say_json(_facts(report))
+        output.say_json(facts.crashtest(report))
     else:
         _tell(report)
     return 0 if report.held else NOT_HELD
@@ -132,13 +133,6 @@ def _progress() -> Progress:
             sys.stderr.flush()
 
     return show
-
-
-def _facts(report: Report) -> dict[str, object]:
-    import msgspec
-
-    figures = {"held": report.held, "kills": report.kills, "kills_per_core_second": round(report.rate, 1)}
-    return {**figures, **msgspec.to_builtins(report)}
 
 
 def _tell(report: Report) -> None:

@@ -19,12 +19,17 @@ from msgspec import Struct
 
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import UsageError
-from surefoot.testing import judging
+from surefoot.testing import verdicts
 from surefoot.testing.answers import Given
 from surefoot.testing.children import Tell, in_child
 from surefoot.testing.damaging import DAMAGES
-from surefoot.testing.exploring import Ending, Seen, Stage, Task
-from surefoot.testing.judging import (
+from surefoot.testing.mishaps import MISHAPS, sort_of
+from surefoot.testing.plan import Plan, Struck, planned
+from surefoot.testing.probe import DENIED, Point
+from surefoot.testing.remarks import Noted, function_of
+from surefoot.testing.scenarios import Ending, Seen, Stage, Task
+from surefoot.testing.trace import Traces
+from surefoot.testing.verdicts import (
     BODY,
     BY_REHEARSAL,
     CURES,
@@ -36,11 +41,6 @@ from surefoot.testing.judging import (
     Verdict,
     Wrong,
 )
-from surefoot.testing.mishaps import MISHAPS, sort_of
-from surefoot.testing.noting import Noted, function_of
-from surefoot.testing.plan import Plan, Struck, planned
-from surefoot.testing.tracing import Traces
-from surefoot.testing.watching import DENIED, Point
 from surefoot.testing.worlds import few, files, observed, plural
 
 MOST_SECONDS: Final = 24 * 3600.0
@@ -284,7 +284,7 @@ class _Matrix:
     def report(self, *, damage: bool, at: str | None) -> Report:
         right = self._right()
         boundaries = right.boundaries
-        found = judging.misused(right) or self._denied(right)
+        found = verdicts.misused(right) or self._denied(right)
         self._unreached = SIDE_BY_SIDE if Traces(right.events).branches else OTHER_NAMES
         self._wrong += [("", wrong) for wrong in found]
         begun, used = time.monotonic(), _core_seconds()
@@ -304,7 +304,7 @@ class _Matrix:
         """An effect has raised what says that nothing was done: run it once more, and see whether that is so."""
         if not any(event.what == DENIED for event in right.events):
             return []
-        return judging.denied(self._task, self._stage.uninterrupted("seen", eyes=True))
+        return verdicts.denied(self._task, self._stage.uninterrupted("seen", eyes=True))
 
     def _try_all(self, right: Seen, plan: Plan) -> None:
         count = len(plan.kills) + len(plan.mishaps) + len(plan.damages)
@@ -370,11 +370,11 @@ class _Matrix:
                 "so the world of one scenario would be that of the next. Use paths relative to the working folder. Opened "
                 "when the module was imported? Open it inside the call."
             )
-        if not judging.misused(right):
+        if not verdicts.misused(right):
             _require_end(self._task, right)
             second = self._stage.uninterrupted("second")
             self._require_same(right, second)
-            self._varying = judging.varying(right, second)
+            self._varying = verdicts.varying(right, second)
         return right
 
     def _require_same(self, right: Seen, second: Seen) -> None:

@@ -15,10 +15,10 @@ from msgspec import Struct
 from surefoot.core.entry import QuestionAsked
 from surefoot.core.visible import shorten
 from surefoot.errors import UsageError
-from surefoot.testing import watching
+from surefoot.testing import probe
 from surefoot.testing.damaging import DAMAGES
 from surefoot.testing.mishaps import EDITED, FAILS, LATE, LOST, USUAL
-from surefoot.testing.watching import AFTER, CALL, EFFECT, INSIDE, INTENDED, OUTLIVING, WRITE, Event, Point, where
+from surefoot.testing.probe import AFTER, CALL, EFFECT, INSIDE, INTENDED, OUTLIVING, WRITE, Event, Point, where
 from surefoot.testing.worlds import LEDGER, is_excluded
 
 _WINDOWS: Final = (f"{AFTER}:{WRITE}:{QuestionAsked.__name__}", f"{AFTER}:{WRITE}:{INTENDED}")
@@ -38,7 +38,7 @@ def planned(
     events: Sequence[Event], run: str, *, damage: bool, at: str | None, exclude: Sequence[str] = ()
 ) -> Plan:  # fmt: skip
     """All of it; or what is to happen at one boundary. Files that fit one of `exclude` are left alone."""
-    boundaries = [event.text for event in events if event.what == watching.AT]
+    boundaries = [event.text for event in events if event.what == probe.AT]
     mishaps = [*_mishaps(events, run), *((target, EDITED) for target in edits(events, run, exclude))]
     if at is None:
         written = [one for one in boundaries if damage and one.startswith("after:write")]
@@ -63,15 +63,13 @@ def _mishaps(events: Sequence[Event], run: str) -> list[Struck]:
     calls: dict[str, _Call] = {}
     for event in events:
         match event.what:
-            case watching.BEGUN if event.kind == EFFECT:
+            case probe.BEGUN if event.kind == EFFECT:
                 calls[where(run, event.run, event.address)] = _Call(event)
-            case watching.ENDED if (call := calls.get(where(run, event.run, event.address))) is not None:
+            case probe.ENDED if (call := calls.get(where(run, event.run, event.address))) is not None:
                 call.returned = bool(event.value)
-            case watching.TOUCHED if event.value == LEDGER and (
-                call := calls.get(where(run, event.run, event.address))
-            ):
+            case probe.TOUCHED if event.value == LEDGER and (call := calls.get(where(run, event.run, event.address))):
                 call.notes = True
-            case watching.AT if (call := calls.get(Point.of(event.text).address)) is not None:
+            case probe.AT if (call := calls.get(Point.of(event.text).address)) is not None:
                 found += [(event.text, how) for how in call.may_meet(Point.of(event.text))]
             case _:
                 pass
@@ -102,8 +100,8 @@ class _Call:
 
 def lags(events: Sequence[Event], run: str) -> dict[str, int]:
     """How long, in microseconds, the rest of a call took from each boundary inside it."""
-    ended = {where(run, event.run, event.address): event.us for event in events if event.what == watching.ENDED}
-    inside = [(event, Point.of(event.text)) for event in events if event.what == watching.AT and event.us]
+    ended = {where(run, event.run, event.address): event.us for event in events if event.what == probe.ENDED}
+    inside = [(event, Point.of(event.text)) for event in events if event.what == probe.AT and event.us]
     return {event.text: ended[point.address] - event.us for event, point in inside if point.address in ended}
 
 
@@ -116,16 +114,16 @@ def edits(events: Sequence[Event], run: str, exclude: Sequence[str] = ()) -> dic
     found = {}
     touched: dict[str, list[str]] = {}
     for event in events:
-        if event.what == watching.EXPECTED:
+        if event.what == probe.EXPECTED:
             touched.setdefault(where(run, event.run, event.address), []).append(event.value)
     expected: dict[str, None] = {}
     for number, event in enumerate(events):
-        if event.what == watching.EXPECTED:
+        if event.what == probe.EXPECTED:
             expected[event.value] = None
-        if event.what != watching.AT or not event.text.startswith(_WINDOWS):
+        if event.what != probe.AT or not event.text.startswith(_WINDOWS):
             continue
         shown = touched.get(Point.of(event.text).address.removesuffix(_APPROVAL), [])
-        later = {one.value for one in events[number:] if one.what == watching.TOUCHED and one.address}
+        later = {one.value for one in events[number:] if one.what == probe.TOUCHED and one.address}
         names = later.intersection([*expected, *shown])
         if left := sorted(name for name in names if not is_excluded(name, exclude)):
             found[event.text] = left

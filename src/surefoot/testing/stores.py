@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from surefoot.engine.config import settings
+from surefoot.engine.config import overridden
 from surefoot.store.open import close_all
 from surefoot.testing.damaging import damage
 
@@ -36,9 +36,8 @@ def configured(path: Path) -> Iterator[TestedStore]:
     """While this lasts, runs that name no store are kept there."""
     store = TestedStore(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept, settings.store = settings.store, store.url
-    try:
-        yield store
-    finally:
-        settings.store = kept
-        close_all()
+    with overridden(store=store.url):
+        try:
+            yield store
+        finally:
+            close_all()

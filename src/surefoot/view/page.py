@@ -18,7 +18,8 @@ from surefoot.core.entry import NOTHING, CallsReopened, EffectLandedLate, Kept, 
 from surefoot.core.history import Past, PastState
 from surefoot.core.state import CANCELLED, DONE, ENDED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
-from surefoot.view.standing import Asked, Cure, Reason, Stands
+from surefoot.view.standing import Asked, Reason, Stands
+from surefoot.view.words import UNKNOWN_APP, Help
 
 Whole = Callable[[Value], Raw]
 
@@ -82,7 +83,7 @@ class Page:
     retries: tuple[str, ...]
     """What people had tried again, and who."""
     reasons: tuple[Reason, ...]
-    cures: tuple[Cure, ...]
+    cures: tuple[Help, ...]
     calls: tuple[CallLine, ...]
     processes: tuple[str, ...]
     published: dict[str, str]
@@ -99,10 +100,10 @@ class Page:
 
 
 def page(
-    state: RunState, *, driven: bool, now: int, where: str = "", app: str = standing.UNKNOWN_APP,
+    state: RunState, *, driven: bool, now: int, where: str = "", app: str = UNKNOWN_APP,
     whole: Whole | None = None,
 ) -> Page:  # fmt: skip
-    """`whole` gives the bytes of values that are kept by parts; without it, and for calls, their size is shown."""
+    """`where`: the URL of the store, for commands. `whole` gives the bytes of values that are kept by parts; without it, and for calls, their size is shown."""
     created = state.created
     how = standing.stands(state, driven=driven, now=now)
     processes: list[str] = []

@@ -6,14 +6,15 @@ whose process is gone stands still as surely as one that stopped, and is shown t
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from surefoot.core import values
+from surefoot.core.cure import APP, Advice, Cure, command
 from surefoot.core.doubt import open_questions, unanswered
-from surefoot.core.entry import Due, RunAdopted, RunStopped, Stop
+from surefoot.core.entry import Drift, Due, RunAdopted, RunStopped, Stop
+from surefoot.core.need import in_brief
 from surefoot.core.parking import why_parked
 from surefoot.core.reopening import failed_calls, failed_undos, undo_again, undone_around, undone_at_last
 from surefoot.core.state import (
@@ -29,6 +30,7 @@ from surefoot.core.state import (
     status_after,
 )
 from surefoot.view import text
+from surefoot.view.words import UNKNOWN_APP, Help, helps
 
 DAMAGED: Final = "damaged"
 ABANDONED: Final = "cut off"
@@ -39,18 +41,8 @@ PRUNED: Final = "pruned"
 
 ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, READY, QUEUED)
 """What needs a person comes first, in this order; then what has left something behind; then the rest, newest first."""
-UNKNOWN_APP: Final = "MODULE"
-"""What stands in a command for the module with the code, where nobody has named one."""
 NAMED_RUNS: Final = 3
 """So many of the runs that one waits for are named; of the others there is a number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cure:
-    """Something that helps: when, and what to do."""
-
-    when: str
-    do: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +52,9 @@ class Reason:
     type: str
     message: str
     address: str = ""
-    cures: tuple[Cure, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    cures: tuple[Help, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    drift: tuple[Drift, ...] = ()
     asked: Asked | None = None
 
 
@@ -157,7 +150,7 @@ class Stands:
             return str(self.failure)
         if self.parked:
             return f"parked: {self.parked}"
-        return self.damage or ", ".join(map(_in_brief, self.stops))
+        return self.damage or ", ".join(map(in_brief, self.stops))
 
 
 def left_in_words(left: tuple[str, ...]) -> str:
@@ -172,19 +165,12 @@ _BRIEF: Final = {
 }
 
 
-def _in_brief(stop: Stop) -> str:
-    if event := stop.facts.get("event"):
-        return f"{stop.address}: waiting for event {event!r}"
-    question = stop.facts.get("question")
-    return f"{stop.address}: {question}" if question else f"{stop.reason} {stop.address}".strip()
-
-
 def stands(state: RunState, *, driven: bool, now: int) -> Stands:
     if state.pruned is not None:
         return Stands(f"{state.status}, {PRUNED}")  # What it recorded is gone: it is not simply done.
     stops = needs(state, driven=driven)
     if stops and (state.status in DRIVEN or state.status == QUEUED):
-        return Stands(status_after(RunStopped(stops)), stops)
+        return Stands(status_after(RunStopped(stops), state.status), stops)
     if driven or stops or state.status in ENDED:
         left = state.left if state.status in ENDED else ()
         if state.status == CANCELLED:
@@ -238,48 +224,38 @@ def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
 def reasons(
     stops: tuple[Stop, ...], where: str = "", asked: Mapping[str, Asked] | None = None, app: str = UNKNOWN_APP
 ) -> tuple[Reason, ...]:
-    """Stops; `where` is what commands need to find the store (` --store URL`), `asked` the open questions."""
+    """Stops; `where` is the URL of the store, which commands name, and `asked` the open questions."""
     return tuple(
         Reason(
             stop.reason,
-            stop.message,
+            str(stop),
             stop.address,
-            tuple(Cure(when, _located(do, where, app)) for when, do in stop.cures),
+            tuple(helps(cure, where, app) for cure in stop.cures),
             dict(stop.facts),
+            stop.drift,
             (asked or {}).get(stop.address),
         )
         for stop in stops
     )
 
 
-def what_helps(run: str, how: Stands, where: str = "", app: str = UNKNOWN_APP) -> tuple[Cure, ...]:
+def what_helps(run: str, how: Stands, where: str = "", app: str = UNKNOWN_APP) -> tuple[Help, ...]:
     """What to do about a run that has failed, or stands still without an open question."""
-    again = Cure("undo what is left?", _located(undo_again(run, how.undos), where, app))
+    return tuple(helps(cure, where, app) for cure in _cures(run, how))
+
+
+def _cures(run: str, how: Stands) -> Iterator[Cure]:
+    if how.failure is not None and how.failure.can_be_retried:
+        yield command("runs retry", run, failed=True, when="mended?")
+        return
     if how.failure is not None:
-        mended = Cure("mended?", _located(_another_try(run, how.failure), where, app))
-        return (mended, again) if how.undos and not how.failure.can_be_retried else (mended,)
+        yield Advice("mended?", "start it anew, under another id: this one stays failed")
     if how.undos:
-        return (again,)
-    if how.status not in (ABANDONED, READY, QUEUED) or how.wait is not None:
-        return ()
-    return (
-        Cure("go on with:", _located(f"surefoot runs resume {shlex.quote(run)} --app {UNKNOWN_APP}", where, app)),
-        Cure("or:", "the same command that started it, with the same id"),
-        Cure("or a worker:", _located(f"surefoot worker {app.partition(':')[0]}", where, app)),
-    )
-
-
-def _another_try(run: str, failure: Failure) -> str:
-    if not failure.can_be_retried:
-        return "start it anew, under another id: this one stays failed"
-    return f"surefoot runs retry {shlex.quote(run)} --failed"
-
-
-def _located(command: str, where: str, app: str) -> str:
-    """A command that works when pasted: with its store, and with the module where that is known."""
-    if not command.startswith("surefoot "):
-        return command
-    return command.replace(f" --app {UNKNOWN_APP}", f" --app {shlex.quote(app)}") + where
+        yield undo_again(run, how.undos, when="undo what is left?")
+    elif how.status in (ABANDONED, READY, QUEUED) and how.wait is None:
+        yield command("runs resume", run, app=APP, when="go on with:")
+        yield Advice("or:", "the same command that started it, with the same id")
+        yield command("worker", app=APP, when="or a worker:")
 
 
 def process(claimant: RunAdopted | None) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from surefoot.errors import StepFailed, Stopped
 from surefoot.view import text
-from surefoot.view.standing import Cure
+from surefoot.view.standing import Reason
+from surefoot.view.words import helps
 
 
 def lines(error: BaseException) -> list[str]:
@@ -27,33 +25,10 @@ def _headed(kind: str, message: str) -> list[str]:
     return [first, *(line if line.startswith("  ") else f"  {line}" for line in rest)]
 
 
-def facts(error: BaseException, *, run: str = "", exit_code: int = 1, cures: Iterable[Cure] = ()) -> dict[str, Any]:
-    """The same for `--json`."""
-    found: dict[str, Any] = {
-        "type": type_of(error),
-        "message": message_of(error),
-        "run": run,
-        "address": "",
-        "cures": [{"when": cure.when, "do": cure.do} for cure in cures],
-        "exit_code": exit_code,
-    }
-    if isinstance(error, Stopped):
-        found |= _stop(error) | {"run": error.run_id or run}
-        found["stops"] = [_stop(stop) for stop in error.stops]
-    path = getattr(error, "path", None)
-    if isinstance(path, str):
-        found["path"] = path
-    return found
-
-
-def _stop(stop: Stopped) -> dict[str, Any]:
-    return {
-        "type": type(stop).__name__,
-        "message": stop.summary,
-        "address": stop.address,
-        "cures": [{"when": when, "do": do} for when, do in stop.cures],
-        "facts": {name: value if isinstance(value, int | float) else str(value) for name, value in stop.facts.items()},
-    }
+def reason(stop: Stopped) -> Reason:
+    """A stop that was raised, in the form in which a recorded one is shown."""
+    cures = tuple(helps(cure, stop.store) for cure in stop.remedies)
+    return Reason(type(stop).__name__, stop.summary, stop.address, cures, stop.facts, stop.drift)
 
 
 def type_of(error: BaseException) -> str:

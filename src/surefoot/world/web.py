@@ -37,9 +37,7 @@ class HttpJson(Witness):
         )
 
     def look(self, pulse: Pulse) -> Look:
-        from surefoot.world.fetching import get
-
-        with get(self.url, pulse, accept="application/json") as response:
+        with _get(self.url, pulse, accept="application/json") as response:
             document = _loaded(_body(response, pulse))
         found = at_pointer(document, self.pointer)
         if found is _NOWHERE:
@@ -58,9 +56,7 @@ class HttpHeader(Witness):
         super().__init__(name or f"http_header({url.shown}, {header})", {} if url.is_secret else spec)
 
     def look(self, pulse: Pulse) -> Look:
-        from surefoot.world.fetching import get
-
-        with get(self.url, pulse, accept="*/*") as response:
+        with _get(self.url, pulse, accept="*/*") as response:
             found = response.headers.get_all(self.header)
         part = f"http:{self.url.shown}:{self.header.lower()}"
         if found is None:
@@ -98,20 +94,38 @@ def at_pointer(document: Any, pointer: str) -> Any:
     return document
 
 
+def _get(url: Url, pulse: Pulse, *, accept: str) -> HTTPResponse:
+    from http.client import HTTPException
+    from urllib.error import URLError
+
+    from surefoot.world import http
+
+    try:
+        response = http.send("GET", url.given, {"Accept": accept}, timeout=max(0.1, pulse.left()), follow=True)
+    except URLError as error:
+        if isinstance(error.reason, Exception):
+            raise getattr(error.reason, "why", error.reason) from None
+        raise NotObservable(str(error.reason)) from None
+    except HTTPException as error:
+        raise NotObservable(f"the server's answer is no HTTP ({type(error).__name__})") from None
+    if response.status >= 300:
+        response.close()
+        raise NotObservable(f"the server answered {response.status} {response.reason}".rstrip())
+    return response
+
+
 def _body(response: HTTPResponse, pulse: Pulse) -> bytes:
+    from surefoot.world import http
+
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise NotObservable(f"the answer is compressed ({encoding:.40}), which was not asked for")
-    raw = bytearray()
-    while chunk := response.read1(65536):
-        raw += chunk
-        if len(raw) > MOST_BYTES:
-            raise NotObservable(f"the answer is larger than {MOST_BYTES} bytes")
-        if pulse.left() <= 0:  # no beat: an answer that trickles in would else never end
-            raise TimeoutError
+    raw = http.body_of(response, MOST_BYTES, pulse.left)  # no beat: an answer that trickles in would else never end
+    if len(raw) > MOST_BYTES:
+        raise NotObservable(f"the answer is larger than {MOST_BYTES} bytes")
     if response.length:
         raise NotObservable("the answer breaks off")
-    return bytes(raw)
+    return raw
 
 
 def _loaded(raw: bytes) -> Any:

@@ -56,7 +56,69 @@ def stamped(old: str, new: str, hint: str) -> dict[str, object]:
     }
 
 
+ANOTHER_ANSWER = CHAT.replace('return f"say {len(messages)}"', 'return f"say {len(messages)} {os.getpid()}"').replace(
+    'out(f"tool {text}")', 'out(f"tool {text[:5]}")'
+)
+"""Asked again, the model would say something else."""
+GUARDED = [
+    ("You are a clerk.", "You are a careful clerk."),
+    ("        if turn == 2: die", "        check(turn)\n        if turn == 2: die"),
+    ("@sf.workflow", '@sf.step\ndef check(n: int) -> bool:\n    ran("check")\n    return True\n@sf.workflow'),
+]
+IN_A_LOOP = """
+PROMPT = "Read this: "
+@sf.step
+def read(doc: str, prompt: str) -> str:
+    ran(f"read {doc}")
+    return f"{doc} read"
+@sf.workflow
+def w():
+    for n in range(12):
+        read(str(n), PROMPT + str(n))
+    die("x")
+    return 12
+"""
+ALL_TWELVE = {f"read {n}": 1 for n in range(12)}
+WARMS_UP = ("@sf.workflow", '@sf.step\ndef warm_up(n: int = 0) -> int:\n    ran("warm up")\n    return n\n@sf.workflow')
 CASES = [
+    {
+        "TITLE": "more reworded steps than the limit, behind a new step",
+        "OLD": IN_A_LOOP,
+        "EDIT": [PLEASE, WARMS_UP, ("    for n", "    warm_up()\n    for n")],
+        "WANT": {"said": "STOP CodeChanged", "ran": {**ALL_TWELVE, "warm up": 1}, "tells": ["12 recorded steps"]},
+    },
+    {
+        "TITLE": "more reworded steps than the limit, each behind a new step",
+        "OLD": IN_A_LOOP,
+        "EDIT": [PLEASE, WARMS_UP, ("        read(", "        warm_up(n)\n        read(")],
+        "WANT": {"said": "STOP CodeChanged", "ran": {**ALL_TWELVE, "warm up": 1}, "tells": ["12 recorded steps"]},
+    },
+    {
+        "TITLE": "more reworded steps than the limit, each behind a new step, a person has all run again",
+        "OLD": IN_A_LOOP,
+        "EDIT": [PLEASE, WARMS_UP, ("        read(", "        warm_up(n)\n        read(")],
+        "THEN": ["run", ["match", "r", "*", "--rerun"], "run"],
+        "WANT": {"said": "DONE 12", "ran": {**dict.fromkeys(ALL_TWELVE, 2), "warm up": 12}},
+    },
+    {
+        "TITLE": "more reworded steps than the limit, each behind a new step, a person keeps all",
+        "OLD": IN_A_LOOP,
+        "EDIT": [PLEASE, WARMS_UP, ("        read(", "        warm_up(n)\n        read(")],
+        "THEN": ["run", ["match", "r", "*", "--keep"], "run"],
+        "WANT": {"said": "DONE 12", "ran": {**ALL_TWELVE, "warm up": 12}},
+    },
+    {
+        "TITLE": "agent: prompt reworded, and a step added between the answers and the tools",
+        "OLD": ANOTHER_ANSWER,
+        "EDIT": GUARDED,
+        "WANT": goes_on(TOOL_CALLS, "DONE 10", ran={**KEPT, "model 6": 2, "check": 4}),
+    },
+    {
+        "TITLE": "agent: prompt reworded, and an effect that is new between the answers and the tools",
+        "OLD": ANOTHER_ANSWER,
+        "EDIT": [*GUARDED, ("@sf.step\ndef check", "@sf.effect(was=None)\ndef check")],
+        "WANT": goes_on(TOOL_CALLS, "DONE 10", ran={**KEPT, "model 6": 2, "check": 4}),
+    },
     {
         "TITLE": "step added in a loop",
         "OLD": AGENT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.engine.session import Session
+from surefoot.engine.claim import Claim
 from tests.crash.broken import code, seeing, world
 from tests.crash.broken.engines import ENGINES
 
@@ -24,4 +24,4 @@ def _merely_crash() -> None:
     def claim(self: Any, *_: Any) -> Any:
         raise RuntimeError("no")
 
-    Session.claim = claim
+    Claim.ticket = claim

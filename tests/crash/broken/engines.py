@@ -38,6 +38,7 @@ from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
 from surefoot.engine import (
     adoption,
     checkpoint,
+    claimant,
     commit,
     config,
     drive,
@@ -45,18 +46,21 @@ from surefoot.engine import (
     fallback,
     handle,
     journal,
+    losses,
     people,
     pruning,
+    replay,
     session,
     start,
     undoing,
 )
 from surefoot.engine.databases import sqlite as user_sqlite
 from surefoot.errors import StoreUnavailable
-from surefoot.store import sqlite, sqlite_file
 from surefoot.store.contract import Head, Stored
 from surefoot.store.generation_files import _NOTE, FileShelf
 from surefoot.store.open import open_store
+from surefoot.store.sqlite import files as sqlite_file
+from surefoot.store.sqlite import store as sqlite
 
 ENGINES: dict[str, Callable[[], None]] = {}
 
@@ -414,27 +418,27 @@ def checkpoint_one_step_back() -> None:
 
 @engine
 def new_key_per_attempt() -> None:
-    session.Session._key = lambda self, address: uuid.uuid4().hex
+    replay.Replay.key_of = lambda self, address: uuid.uuid4().hex
 
 
 @engine
 def key_without_run_id() -> None:
-    session.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, "", segment, address)
+    replay.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, "", segment, address)
 
 
 @engine
 def key_without_segment() -> None:
-    session.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, run, 0, address)
+    replay.idempotency_key = lambda namespace, run, segment, address: idempotency_key(namespace, run, 0, address)
 
 
 @engine
 def fork_shares_keys() -> None:
     def key(self: Any, address: str) -> str:
-        created = self.state.created
-        run = (created.parent if created is not None else "") or self.run
-        return idempotency_key(self.namespace, run, self.state.segment, address)
+        created, run = self._state.created, self._state.run
+        namespace, parent = ("", "") if created is None else (created.namespace, created.parent)
+        return idempotency_key(namespace, parent or run, self._state.segment, address)
 
-    session.Session._key = key
+    replay.Replay.key_of = key
 
 
 def _seen_as(wrong: Callable[[Any], Any]) -> None:
@@ -503,7 +507,7 @@ def settled_answer_reused() -> None:
     def doubted(this: Any, entry: Any, record: Any) -> None:
         real(this, entry, record)
         if (past := this.calls[entry.address]).cleared_by:
-            past.state = PastState.CLEARED
+            this.calls[entry.address] = replace(past, state=PastState.CLEARED)
 
     state._HANDLERS[EffectDoubted] = doubted
 
@@ -523,7 +527,7 @@ def approval_not_bound() -> None:
     def answer(place: Any, address: str, asked: Any, wanted: Any) -> Any:
         past = place.session.state.calls.get(address)
         if past is not None and past.kind == "question":
-            past.shown = asked.shown
+            place.session.state.calls[address] = replace(past, shown=asked.shown)
         return (yield from real(place, address, asked, wanted))
 
     people._answer = answer
@@ -557,12 +561,12 @@ def approval_reusable() -> None:
 
 @engine
 def no_approval_after_a_crash() -> None:
-    real = session.Session._supervises
+    real = people.supervises
 
-    def supervises(self: Any, spec: Any, address: str) -> bool:
-        return bool(real(self, spec, address)) and self.state.epoch < 2
+    def supervises(this: Any, spec: Any, address: str) -> bool:
+        return bool(real(this, spec, address)) and this.state.epoch < 2
 
-    session.Session._supervises = supervises
+    people.supervises = supervises
 
 
 @engine
@@ -578,13 +582,7 @@ def cancel_without_undo() -> None:
 @engine
 def blind_stretch_ignored() -> None:
     blindness.Blindness.covers = lambda self, address, recorded: False
-    real = session.Session._after_fallback
-
-    def after(self: Any, call: Any, past: Any) -> Any:
-        proven, _ = real(self, call, past)
-        return proven, None
-
-    session.Session._after_fallback = after
+    losses.suspected = lambda call, attempt: None
 
 
 @engine
@@ -647,7 +645,7 @@ def epoch_not_raised() -> None:
 
 @engine
 def living_process_taken_over() -> None:
-    start.driven_elsewhere = lambda runtime, this: runtime.drives(this.run)
+    claimant.is_driven = lambda runtime, this: runtime.drives(this.run)
 
 
 @engine
@@ -710,7 +708,7 @@ def done_effect_repeated() -> None:
 
     def change(self: Any, address: str, past: Any) -> None:
         if past.kind == "effect" and past.policy == "retry" and past.state is PastState.DONE:
-            past.state = PastState.CLEARED
+            self.state.calls[address] = replace(past, state=PastState.CLEARED)
 
     _begun_with(change)
 
@@ -721,7 +719,8 @@ def failure_forgotten() -> None:
 
     def change(self: Any, address: str, past: Any) -> None:
         if past.state is PastState.FAILED:
-            past.state = PastState.CLEARED if past.kind == "effect" else PastState.STARTED
+            again = PastState.CLEARED if past.kind == "effect" else PastState.STARTED
+            self.state.calls[address] = replace(past, state=again)
 
     _begun_with(change)
 
@@ -740,7 +739,10 @@ def fail_is_retried() -> None:
 
 @engine
 def event_taken_twice() -> None:
-    session.Session.take_event = lambda self, name: self.state.event_for(name)
+    def take(self: Any, name: str) -> Any:
+        return next((event for event in self._state.events if event.name == name), None)
+
+    replay.Replay.take_event = take
 
 
 @engine

@@ -25,6 +25,8 @@ import surefoot
 from surefoot.cli import paint
 from surefoot.cli.options import Settings
 from surefoot.errors import Stopped
+from surefoot.view import facts
+from surefoot.view.facts import Facts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +45,7 @@ SOURCE = "import os\n\n\ndef where_{number}(a, b):\n    return os.path.join(a, b
 START = ("run", "agent:refactor", "--id", RUN, "src", "use pathlib")
 
 
-def play(folder: Path, settings: Settings, *, kept: bool) -> dict[str, Any]:
+def play(folder: Path, settings: Settings, *, kept: bool) -> Facts:
     """The whole demo in that folder. Returns what was observed, and whether everything held."""
     stage = Stage(folder, paint.console(stderr=settings.json))
     started = time.monotonic()
@@ -145,7 +147,7 @@ class Stage:
         self.check(ended.returncode == 0, f"the run is done (exit code {ended.returncode})")
         self.check(result == {"files": FILES, "mail": "accepted"}, f"its result: {json.dumps(result)}")
 
-    def curtain(self, seconds: float) -> dict[str, Any]:
+    def curtain(self, seconds: float) -> Facts:
         """The last look at the world: files, ledger, outbox."""
         self.title("9. A last look at the world")
         ledger = self.ledger()
@@ -168,16 +170,15 @@ class Stage:
         count = sum(good for good, _ in self.held)
         words = "Everything held" if held else "NOT everything held"
         self.title(f"{words}: {count} of {len(self.held)} claims, in {seconds:.0f} s")
-        return {
-            "held": held,
-            "claims": [{"held": good, "claim": claim} for good, claim in self.held],
-            "exit_codes": self.exit_codes,
-            "calls_made": len(ledger),
-            "calls_needed": CALLS_NEEDED,
-            "mails": mails,
-            "files": refactored,
-            "seconds": round(seconds, 1),
-        }
+        return facts.demo(
+            self.held,
+            self.exit_codes,
+            made=len(ledger),
+            needed=CALLS_NEEDED,
+            mails=mails,
+            files=refactored,
+            seconds=seconds,
+        )
 
     # -- the agent as a child process -----------------------------------------------------------------
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-
 import click
 
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, app_option, common, operator
+from surefoot.core.cure import APP, command
 from surefoot.core.state import CANCELLED
-from surefoot.view import text
+from surefoot.view import facts, text
+from surefoot.view.words import command_text
 
 
 @click.command()
@@ -41,18 +41,13 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str 
         run.cancel(by=who, note=note)
     ended = run.status == CANCELLED
     how = "cancelled" if ended else "asked to cancel; its process ends it at the next call"
-    acting.report(
-        settings,
-        run,
-        {"run": run_id, "cancelled": ended, "left_done": left, "by": who, "note": note},
-        f"recorded: run {run_id} {how}, said by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run_id} {how}, said by {who}"
+    acting.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=who, note=note, app=app)
     return 0
 
 
 def _outlook(run_id: str, left: list[str], where: str) -> tuple[str, ...]:
     return (
         f"run {run_id}: its code is not at hand, so nothing is undone. Done, and left as it is: {', '.join(left)}",
-        f"  with the code, its sagas are undone: surefoot runs cancel {shlex.quote(run_id)} --app MODULE{where}",
+        f"  with the code, its sagas are undone: {command_text(command('runs cancel', run_id, app=APP), where)}",
     )

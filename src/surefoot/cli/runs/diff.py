@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common, told_app_option
-from surefoot.core.entry import Kept, Value
 from surefoot.core.history import Past
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.comparing import Comparison, Pair
-    from surefoot.engine.handle import Run
 
 WIDTH = 60
 HEADINGS = ("CALL", "KIND", "VERDICT", "A", "B")
@@ -38,7 +35,7 @@ def diff(settings: Settings, a: str, b: str, everything: bool, app: str | None) 
     ours, theirs = acting.open_run(settings, a), acting.open_run(settings, b)
     found = compare(ours.state(), theirs.state())
     if settings.json:
-        output.say_json(facts(ours, theirs, found))
+        output.say_json(facts.comparison(a, b, found))
     else:
         draw(a, b, found, everything=everything)
 
@@ -68,56 +65,5 @@ def _told(past: Past | None, differs: list[str]) -> str:
     """What is worth seeing beside the other: the arguments if those differ, and what came of the call."""
     if past is None:
         return ""
-    asked = f"{_json(past.args)} -> " if "arguments" in differs else ""
-    return asked + (_json(past.value) or _error(past) or past.state.value)
-
-
-def facts(a: Run, b: Run, found: Comparison) -> dict[str, Any]:
-    from surefoot.engine.comparing import DIFFERS, ONLY_A, ONLY_B, SAME
-
-    return {
-        "a": a.id,
-        "b": b.id,
-        "differs": found.differs,
-        "same": found.count(SAME),
-        "different": found.count(DIFFERS),
-        "only_in_a": found.count(ONLY_A),
-        "only_in_b": found.count(ONLY_B),
-        "calls": [
-            {
-                "address": pair.address,
-                "verdict": pair.verdict,
-                "differs": pair.differs,
-                "a": _facts(pair.a),
-                "b": _facts(pair.b),
-            }
-            for pair in found.calls
-        ],
-    }
-
-
-def _facts(past: Past | None) -> dict[str, Any] | None:
-    if past is None:
-        return None
-    args, result = _json(past.args), _json(past.value)
-    return {
-        "kind": past.kind,
-        "status": past.state.value,
-        "args": json.loads(args) if args else None,
-        "result": json.loads(result) if result else None,
-        "error": _error(past),
-    }
-
-
-def _json(value: Value | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, Kept):
-        return f'{{"$large": {value.reference.size}, "sha256": "{value.reference.digest.hex()}"}}'
-    return bytes(value).decode("utf-8", "replace")
-
-
-def _error(past: Past) -> str:
-    from surefoot.core import values
-
-    return "" if past.error is None else ": ".join(values.error_summary(past.error))
+    asked = f"{facts.recorded(past.args)} -> " if "arguments" in differs else ""
+    return asked + (facts.recorded(past.value) or facts.raised(past) or past.state.value)

@@ -8,7 +8,7 @@ import click
 
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, common, operator, told_app_option
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.forking import Draft
@@ -42,17 +42,8 @@ def fork(
         if not asking.agreed("make this fork?", yes=yes):
             return asking.DECLINED
         found = run.fork(new_id, at=address, by=who, note=note)
-    recorded = {
-        "run": new_id,
-        "parent": run_id,
-        "at": found.at,
-        "reused": found.reused,
-        "would_execute": found.would_execute,
-        "by": who,
-        "note": note,
-    }
     said = f"recorded: run {new_id}, forked from {run_id} before {found.at}"
-    acting.report(settings, found.run, recorded, said, app=app)
+    acting.report(settings, found.run, facts.fork(found), said, by=who, note=note, app=app)
     return 0
 
 

@@ -9,15 +9,17 @@ import click
 
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common, pairs
+from surefoot.core.need import KINDS
 from surefoot.core.standing import LEFT_BEHIND
 from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.errors import Damaged
-from surefoot.view import listing, standing, text
+from surefoot.view import facts, listing, standing, text
 from surefoot.view.standing import Stands
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
 
+ANY = "*"
 MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
 
 TOMBSTONE = 1
@@ -27,20 +29,38 @@ TOMBSTONE = 1
 @click.command("list")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
 @click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
+@click.option("--need", type=click.Choice([*KINDS, ANY]), help="Only runs that wait for a person like this; * for any.")
+@click.option("--queue", metavar="NAME", help="Only runs of this queue.")
+@click.option("--before", metavar="ID", default="", help="The next page: behind this run of the list.")
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only runs with this label.")
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many of each."
 )
 @common
 @click.pass_obj
-def list_(settings: Settings, status: str | None, workflow: str | None, labels: tuple[str, ...], limit: int) -> None:
+def list_(
+    settings: Settings,
+    status: str | None,
+    workflow: str | None,
+    need: str | None,
+    queue: str | None,
+    before: str,
+    labels: tuple[str, ...],
+    limit: int,
+) -> None:
     """List the runs of the store: those that need a person first, then the others, newest first."""
     wanted = pairs(labels, "--label")
-    query: dict[str, Any] = {"workflow": workflow, "labels": wanted, "limit": limit, "store": settings.store}
-    statuses: list[str | None] = [*MAY_NEED_A_PERSON, None] if status is None else [status]
-    seen = _all_seen(statuses, query)
+    query: dict[str, Any] = {
+        "workflow": workflow, "labels": wanted, "need": need, "queue": queue, "before": before, "limit": limit,
+        "store": settings.store,
+    }  # fmt: skip
+    # Without any of these, what needs a person is looked for first, however old it is. A page is one list.
+    everything = not (status or need or before)
+    statuses: list[str | None] = [*MAY_NEED_A_PERSON, None] if everything else [status]
+    found = _all(statuses, query)
+    seen = [_seen(run) for run in found.values()]
     if settings.json:
-        output.say_json({"runs": [_facts(one) for one in listing.ordered(seen)]})
+        output.say_json(facts.runs((one, found[one.run].row) for one in listing.ordered(seen)))
         return
     now = time.time_ns() // 1000
     lines = listing.lines(seen, now)
@@ -54,14 +74,14 @@ def list_(settings: Settings, status: str | None, workflow: str | None, labels: 
     paint.draw(paint.console(), ("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"), rows, flexible=(4,))
 
 
-def _all_seen(statuses: list[str | None], query: dict[str, Any]) -> list[listing.Seen]:
+def _all(statuses: list[str | None], query: dict[str, Any]) -> dict[str, Run]:
     from surefoot.engine.handle import runs
 
     found: dict[str, Run] = {}
     for status in statuses:
         for run in runs(status=status, **query):
             found.setdefault(run.id, run)
-    return [_seen(run) for run in found.values()]
+    return found
 
 
 def _seen(run: Run) -> listing.Seen:
@@ -85,17 +105,3 @@ def _seen(run: Run) -> listing.Seen:
         dict(created.labels) if created else {},
         standing.stands(state, driven=driven, now=run.runtime.clock.now()),
     )
-
-
-def _facts(seen: listing.Seen) -> dict[str, Any]:
-    return {
-        "run": seen.run,
-        "workflow": seen.workflow,
-        "status": seen.status,
-        "stands": seen.stands.status,
-        "needs_a_person": seen.stands.needs_a_person,
-        "why": seen.stands.brief,
-        "left": list(seen.stands.left),
-        "created": text.moment(seen.created) if seen.created else None,
-        "labels": seen.labels,
-    }

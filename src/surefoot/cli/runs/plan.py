@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surefoot.cli import acting, output
 from surefoot.cli.options import Settings, app_option, common
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.engine.planning import ResumePlan
@@ -30,10 +30,9 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
         code.load_app(app)
         run = acting.open_run(settings, run_id)
         found = run.plan()
-    cures, seen = acting.after_failure(settings, run_id), acting.page_of(settings, run, app)
+    cures, seen = acting.after_failure(settings, run), acting.page_of(settings, run, app)
     if settings.json:
-        told = {"cures": [{"when": cure.when, "do": cure.do} for cure in cures]}
-        output.say_json(facts(found) | {"stands": seen.stands, "headline": seen.headline} | told)
+        output.say_json(facts.plan(found, seen, cures))
     else:
         for line in (*lines(found, seen.headline), *(text.visible(f"  {cure.when:<10} {cure.do}") for cure in cures)):
             output.say(line)
@@ -48,7 +47,7 @@ def lines(found: ResumePlan, headline: str) -> list[str]:
     told += [f"  stop       {part}" for stop in _other_stops(found) for part in stop.split("\n")]
     if found.next is None:
         told += ["  next       not known without the code: add --app MODULE"] if found.status not in _OVER else []
-    elif upcoming := _upcoming(found):
+    elif upcoming := facts.upcoming(found):
         told += [f"  next       {kind} {address}" for kind, address in upcoming]
         told += ["             what follows is decided by what these give"]
     elif not found.stops and not found.in_doubt:
@@ -97,27 +96,3 @@ _ON_DRIFT = {
     "decide": "the on_drift function of the workflow decides",
 }
 _OVER = ("done", "failed", "cancelled")
-
-
-def _upcoming(found: ResumePlan) -> list[tuple[str, str]]:
-    """What would be executed; what is in doubt is listed apart, with what a resume does about it."""
-    doubtful = {address for address, _ in found.in_doubt}
-    return [(kind, address) for kind, address in found.next or [] if address not in doubtful]
-
-
-def facts(found: ResumePlan) -> dict[str, Any]:
-    upcoming = _upcoming(found)
-    return {
-        "run": found.run_id,
-        "status": found.status,
-        "replayed": found.replayed,
-        "recorded": found.recorded,
-        "in_doubt": [{"address": address, "resume_would": what} for address, what in found.in_doubt],
-        "next": None if found.next is None else [{"kind": kind, "address": address} for kind, address in upcoming],
-        "effects": [address for kind, address in upcoming if kind == "effect"],
-        "stops": found.stops,
-        "unasked": found.unasked,
-        "drift": found.drift,
-        "on_drift": found.on_drift,
-        "questions": [{"address": address, "question": question} for address, question in found.questions],
-    }

@@ -6,6 +6,7 @@ import click
 
 from surefoot.cli import acting
 from surefoot.cli.options import Settings, common, operator, told_app_option
+from surefoot.view import facts
 
 
 @click.command()
@@ -25,10 +26,5 @@ def release(settings: Settings, run_id: str, app: str | None, by: str | None, no
     run = acting.open_run(settings, run_id)
     who = by or whoami()
     run.release(by=who, note=note)
-    acting.report(
-        settings,
-        run,
-        {"run": run_id, "released": True, "by": who, "note": note},
-        f"recorded: run {run_id} may be taken up again, said by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run_id} may be taken up again, said by {who}"
+    acting.report(settings, run, facts.release(), sentence, by=who, note=note, app=app)

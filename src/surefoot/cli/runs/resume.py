@@ -8,6 +8,7 @@ import click
 
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, app_option, common
+from surefoot.core.cure import command
 from surefoot.core.state import ENDED
 from surefoot.errors import Stopped, UsageError
 
@@ -62,10 +63,10 @@ def _agreed(settings: Settings, run: Run, app: str, *, yes: bool) -> bool:
 
 def _needs_a_person(settings: Settings, run: Run, found: ResumePlan, app: str) -> Stopped:
     """The stops that the resume would meet. Nothing would be executed, so that `--yes` is not what is missing."""
-    from surefoot.engine.start import revive
+    from surefoot.core.stops import revive
 
     stops = run.state().stops
-    if stops and [stop.message for stop in stops] == found.stops:
+    if stops and [str(stop) for stop in stops] == found.stops:
         return revive(tuple(stops), run.id, run.runtime.store.url)
-    again = f"{acting.resume_command(settings, run.id, app)} --yes"
-    return Stopped("\n".join(found.stops), run_id=run.id, cures=(("what helps, in detail:", again),))
+    again = command("runs resume", run.id, app=app, yes=True, when="what helps, in detail:")
+    return Stopped("\n".join(found.stops), run_id=run.id, cures=(again,))

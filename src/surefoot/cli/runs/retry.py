@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from surefoot.cli import acting, asking, output
 from surefoot.cli.options import Settings, common, operator, told_app_option
+from surefoot.core.cure import command
 from surefoot.core.state import FAILED, STOPPED
 from surefoot.core.timer import MICROS, seconds
 from surefoot.errors import Stopped, UsageError
-from surefoot.view import text
+from surefoot.view import facts, text
+from surefoot.view.words import command_text
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import Run
@@ -61,13 +62,8 @@ def retry(
         return asking.DECLINED
     reopened = run.retry(failed=failed or None, at=named, by=who, note=note)
     what = ", ".join(reopened) or "the workflow"
-    acting.report(
-        settings,
-        run,
-        {"run": run_id, "reopened": reopened, "runs": [_facts(one) for one in told], "by": who, "note": note},
-        f"recorded: run {run_id}: {what} to be tried again, said by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run_id}: {what} to be tried again, said by {who}"
+    acting.report(settings, run, facts.retry(reopened, told), sentence, by=who, note=note, app=app)
     return 0
 
 
@@ -102,8 +98,8 @@ def _waited_for(settings: Settings, run: Run) -> list[str]:
         parent = acting.open_run(settings, created.child_of)
         failed = (past for past in parent.state().calls.values() if past.state.value == "failed")
         if any(child_of_call(parent, past) == run.id for past in failed):
-            command = f"surefoot runs retry {shlex.quote(parent.id)} --failed{acting.where(settings)}"
-            return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {command}")]
+            both = command_text(command("runs retry", parent.id, failed=True), acting.where(settings))
+            return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {both}")]
     except (Stopped, UsageError):
         pass  # It is gone, or cannot be read: that is told by whoever looks at it.
     return []
@@ -127,7 +123,7 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
     output.tell(*(text.visible(f"left as it is: {why}") for _, why in left))
     if going and not asking.agreed(f"try {len(going)} runs again?" if len(going) > 1 else "try it again?", yes=yes):
         return asking.DECLINED
-    done: list[dict[str, Any]] = []
+    done: list[Reopening] = []
     for run, told in going:
         try:
             run.retry(failed=True, by=by, note=note)
@@ -135,9 +131,9 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
             left.append((run.id, str(error)))
             output.tell(text.visible(f"left as it is: {error}"))
         else:
-            done += [_facts(one) for one in told]
+            done += told
     if settings.json:
-        output.say_json({"reopened": done, "left": [{"run": run, "why": why} for run, why in left]})
+        output.say_json(facts.retries(done, left))
     else:
         output.say(f"recorded: {len(done)} failed run{'s' * (len(done) != 1)} to be tried again, said by {by}")
     return LEFT if left else 0
@@ -157,13 +153,3 @@ def _failed_runs(settings: Settings, workflow: str | None, age: float | None) ->
         if is_failed(state) and newest:
             found.append(run)
     return found[::-1]
-
-
-def _facts(one: Reopening) -> dict[str, Any]:
-    return {
-        "run": one.run,
-        "steps": one.steps,
-        "effects": one.effects,
-        "in_doubt": one.in_doubt,
-        "waits": one.waits,
-    }

@@ -11,7 +11,7 @@ from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.core.address import as_recorded
 from surefoot.core.doubt import on_resume
 from surefoot.core.state import reversed_since
-from surefoot.view import text
+from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.core.history import Past
@@ -39,13 +39,8 @@ def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | 
     if not asking.agreed("send it back?", yes=yes):
         return asking.DECLINED
     doubtful = run.rewind(address, by=who, note=note)
-    acting.report(
-        settings,
-        run,
-        {"run": run_id, "at": address, "in_doubt": doubtful, "by": who, "note": note},
-        f"recorded: run {run_id} goes back to before {address}, said by {who}",
-        app=app,
-    )
+    sentence = f"recorded: run {run_id} goes back to before {address}, said by {who}"
+    acting.report(settings, run, facts.rewind(address, doubtful), sentence, by=who, note=note, app=app)
     return 0
 
 

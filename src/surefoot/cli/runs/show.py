@@ -9,9 +9,10 @@ import click
 
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common, told_app_option
-from surefoot.view import page, text
+from surefoot.view import facts, page, text
 from surefoot.view.page import CallLine, Page
-from surefoot.view.standing import Asked, Cure
+from surefoot.view.standing import Asked
+from surefoot.view.words import Help
 
 DETAILS_LINES, DETAILS_WIDTH = 60, 500
 SHOWN_DIGITS = 12
@@ -27,7 +28,7 @@ def show(settings: Settings, run_id: str, app: str | None) -> None:
     """Show one run: how it stands, why it stopped, what helps, and every call it made."""
     seen = acting.page_of(settings, acting.open_run(settings, run_id), app)
     if settings.json:
-        output.say_json(facts(seen))
+        output.say_json(facts.run(seen))
     else:
         draw(seen)
 
@@ -93,7 +94,7 @@ def _laid_out(details: str) -> list[str]:
     return [*told, f"… that is not all of it: {len(details)} bytes, in full with --json"]
 
 
-def _cures(line: Any, cures: tuple[Cure, ...]) -> None:
+def _cures(line: Any, cures: tuple[Help, ...]) -> None:
     width = max((len(cure.when) for cure in cures), default=0)
     for cure in cures:
         line(f"  {cure.when:<{width}}   {cure.do}", "green")
@@ -149,91 +150,3 @@ def _according_to(call: CallLine) -> str:
 
 def _teller(learned_by: str) -> str:
     return learned_by.removeprefix("person ")
-
-
-def facts(seen: Page) -> dict[str, Any]:
-    """The page for programs: nothing shortened, values as JSON."""
-    return {
-        "run": seen.run,
-        "workflow": seen.workflow,
-        "version": seen.version,
-        "status": seen.status,
-        "stands": seen.stands,
-        "needs_a_person": seen.needs_a_person,
-        "headline": seen.headline,
-        "created": text.moment(seen.created),
-        "newest": text.moment(seen.newest),
-        "segment": seen.segment,
-        "driver": seen.driver,
-        "driven": seen.driven,
-        "labels": seen.labels,
-        "progress": seen.progress,
-        "cancel_asked_by": seen.cancelled_by,
-        "child_of": seen.child_of,
-        "forked_from": seen.forked_from,
-        "rewinds": list(seen.rewinds),
-        "landed_late": list(seen.landed_late),
-        "retries": list(seen.retries),
-        "stops": [
-            {
-                "type": one.type,
-                "message": one.message,
-                "address": one.address,
-                "cures": _cure_facts(one.cures),
-                "facts": dict(one.facts),
-                "question": None if one.asked is None else _question_facts(one.asked),
-            }
-            for one in seen.reasons
-        ],
-        "cures": _cure_facts(seen.cures),
-        "args": _parsed(seen.args),
-        "defaults": _parsed(seen.defaults),
-        "result": _parsed(seen.result),
-        "left": list(seen.left),
-        "error": None if seen.error is None else {"type": seen.error[0], "message": seen.error[1]},
-        "published": {name: _parsed(value) for name, value in seen.published.items()},
-        "calls": [_call_facts(call, seen) for call in seen.calls],
-    }
-
-
-def _question_facts(asked: Asked) -> dict[str, Any]:
-    return {
-        "form": asked.form,
-        "question": asked.question,
-        "details": _parsed(asked.details),
-        "wanted": _parsed(asked.wanted),
-        "by": list(asked.by),
-        "until": text.moment(asked.due) if asked.due else None,
-        "shown": asked.shown,
-    }
-
-
-def _cure_facts(cures: tuple[Cure, ...]) -> list[dict[str, str]]:
-    return [{"when": cure.when, "do": cure.do} for cure in cures]
-
-
-def _call_facts(call: CallLine, seen: Page) -> dict[str, Any]:
-    return {
-        "address": call.address,
-        "kind": call.kind,
-        "status": call.status,
-        "in_doubt": call.in_doubt,
-        "attempts": call.attempts,
-        "started": text.moment(call.started),
-        "ended": text.moment(call.ended) if call.ended else None,
-        "by": seen.processes[call.process - 1] if call.process else "",
-        "args": _parsed(call.raw_args),
-        "defaults": _parsed(call.raw_defaults),
-        "result": _parsed(call.raw_result),
-        "error": call.error,
-        "key": call.key,
-        "on_crash": call.on_crash,
-        "learned_by": call.learned_by,
-        "cleared_by": call.cleared_by,
-    }
-
-
-def _parsed(raw: str) -> Any:
-    import json
-
-    return json.loads(raw) if raw else None

@@ -11,7 +11,7 @@ import click
 from surefoot.cli import acting, output, paint
 from surefoot.cli.options import Settings, common, told_app_option
 from surefoot.core.state import ENDED
-from surefoot.view import text, timeline
+from surefoot.view import facts, text, timeline
 
 if TYPE_CHECKING:
     from surefoot.engine.handle import JournalEntry, Run
@@ -59,7 +59,7 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
 
     Every look verifies the whole journal again, so it is looked at only when the store has changed.
     """
-    from surefoot.engine.start import driven_elsewhere
+    from surefoot.engine import claimant
 
     pause, nap = threading.Event(), PAUSE_SECONDS
     before = -1
@@ -77,7 +77,7 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
                     if entry.kind in ENDS:
                         return True
             nap = max(PAUSE_SECONDS, SHARE * (time.monotonic() - started))
-        elif driven and not driven_elsewhere(run.runtime, state):
+        elif driven and not claimant.is_driven(run.runtime, state):
             before = -1
             continue
         if not (driven or wait):
@@ -86,8 +86,7 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
 
 
 def _as_json(entry: JournalEntry) -> None:
-    facts = {"seq": entry.seq, "at": entry.at, "epoch": entry.epoch, "kind": entry.kind, "data": entry.data}
-    output.say_json(facts, indent=None)
+    output.say_json(facts.entry(entry), indent=None)
 
 
 def _printer() -> Any:

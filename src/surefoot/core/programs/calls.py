@@ -97,6 +97,8 @@ class Call(Struct, frozen=True):
     """What the parameters that were not passed have as defaults, by name."""
     origin: str = ""
     """Where it is defined, unless its name says that."""
+    asked_as: int = 0
+    """Of a step: the number that the code asks for it by, if its address has another one."""
 
     @property
     def shown(self) -> Value | None:
@@ -115,17 +117,21 @@ def step(call: Call, past: Past | None) -> Program:
         attempt += 1
         outcome = yield Execute(attempt)
         if type(outcome) is Returned:
-            yield Append(StepDone(call.address, call.digest, call.args, outcome.raw, outcome.started, attempt))
+            yield Append(
+                StepDone(call.address, call.digest, call.args, outcome.raw, outcome.started, attempt, call.asked_as)
+            )
             return Done(outcome.raw)
         if (away := parking.unavailable(outcome.error)) is not None:
             parks += 1
             due = yield After(parking.seconds_until(away, parks))
-            yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, parked=True))
+            yield Append(
+                StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, True, call.asked_as)
+            )
             yield Pause(due, parking.told(call.address, away))
             continue
         wait = next_try(call.retry, outcome.error, attempt - parks)
         due = None if wait is None else (yield After(wait.seconds, wait.jitter))
-        yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due))
+        yield Append(StepRaised(call.address, call.digest, call.args, outcome.raw, attempt, due, False, call.asked_as))
         if due is None:
             return Failed(outcome.raw, outcome.error)
         yield Pause(due)
@@ -332,10 +338,9 @@ def recovered(call: Call, value: Raw, attempt: int) -> Program:
 def suspected(call: Call, attempt: int) -> Program:
     """Reached after a fallback, and it may be one of the calls whose record was lost: in doubt, before anything runs."""
     yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt, call.defaults))
-    past = Past(call.address, "effect", PastState.IN_DOUBT, 0)
-    past.attempt, past.suspected = attempt, True
     seconds = (_flight(call) or call.in_flight) if call.checkable else 0.0
-    past.lands = (yield After(seconds)) if seconds else None
+    lands = (yield After(seconds)) if seconds else None
+    past = Past(call.address, "effect", PastState.IN_DOUBT, 0, attempt=attempt, suspected=True, lands=lands)
     return (yield from effect(call, past))
 
 

@@ -24,6 +24,7 @@ from surefoot.core.entry import ABSENT, ValueNoted
 from surefoot.core.history import Past
 from surefoot.core.verdict import Verdict, happened, not_happened
 from surefoot.engine import current
+from surefoot.engine.context import Context
 from surefoot.engine.workflow import effect
 from surefoot.errors import Fatal, UsageError
 from surefoot.world.base import NotObservable, Witness
@@ -195,13 +196,13 @@ def _noted(name: str, path: Path, target: str) -> Before:
     return session.note(place, f"{name}.before", lambda: _before_this_run(session, path, target), ValueNoted)  # type: ignore[no-any-return]
 
 
-def _before_this_run(session: Any, path: Path, target: str) -> Before:
+def _before_this_run(session: Context, path: Path, target: str) -> Before:
     """What is there; or, if the run itself has left it so and was sent back since, what was there before that."""
     found = _before(target)
     changes = _own_changes(session).get(os.fspath(path), ())
     content = _content(target) if found.kind == "large" and changes else found.content
     for past, left in changes:
-        if not past.asked and left == _fingerprint(found.kind, content or b""):
+        if past.address not in session.replay.matcher.asked and left == _fingerprint(found.kind, content or b""):
             # What was replaced is on record; where it is not, no wrong content shall be brought back.
             found = Before("unreadable") if past.before is None else session.decoded(past.before)
             content = found.content
@@ -218,7 +219,8 @@ def _own_changes(session: Any) -> dict[str, list[tuple[Past, str]]]:
     found = _changes.get(session)
     if found is None:
         found = _changes[session] = {}
-        for past in session.sent_back():
+        rewound = [past for past in list(session.state.calls.values()) if past.rewound]
+        for past in sorted(rewound, key=lambda past: past.first, reverse=True):
             name = past.address.rpartition("#")[0].rpartition("/")[2]
             args = session.decoded(past.args) if name in ("write_file", "delete_file") else None
             path, content = (args.get("path"), args.get("content", b"")) if isinstance(args, dict) else (None, None)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import json as json_
 import re
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from surefoot.core import values
+from surefoot.core.choice import OnCrash
 from surefoot.core.forms import Secret
 from surefoot.core.timer import Duration, seconds
 from surefoot.core.verdict import Verdict, happened, not_happened, unknown
@@ -57,10 +59,12 @@ class HttpResponse(Struct, frozen=True):
     body: str | bytes
     """A text where it is one by its type and encoding. At most 1 MiB of it."""
     truncated: bool = False
+    """There was more of it, or it broke off. The status stands all the same."""
 
     def json(self) -> Any:
         if self.truncated:
-            raise ValueError(f"only the first {MOST_BYTES} bytes of this answer were kept")
+            kept = len(self.body.encode() if isinstance(self.body, str) else self.body)
+            raise ValueError(f"only the first {kept} bytes of this answer were kept")
         return json_.loads(self.body)
 
 
@@ -90,7 +94,7 @@ def http_request(
     asked = _Asked(method, url, headers, json, data, idempotency_header, check_url, ok)
     if honours_key and not idempotency_header:
         raise UsageError("http_request: honours_key=True needs an idempotency_header to send the key in")
-    policy = "retry" if honours_key or asked.method in _SAFE else "ask" if check_url is None else "check"
+    policy: OnCrash = "retry" if honours_key or asked.method in _SAFE else "ask" if check_url is None else "check"
     send = _sender(policy, honours_key, seconds(timeout))
     return send(asked.method, asked.url, **asked.given)  # type: ignore[no-any-return]
 
@@ -161,7 +165,7 @@ def _json(value: object) -> bytes:
 
 
 @functools.lru_cache(maxsize=64)
-def _sender(policy: str, honours_key: bool, timeout_seconds: float) -> Callable[..., Any]:
+def _sender(policy: OnCrash, honours_key: bool, timeout_seconds: float) -> Callable[..., Any]:
     """The effect for one policy and one time-out. All of them have the same name, so all are counted together."""
 
     def http_request(
@@ -230,11 +234,27 @@ def _plain(value: str | Secret[str]) -> str:
 def _exchange(
     method: str, url: str, headers: dict[str, str], body: bytes | None, timeout_seconds: float
 ) -> HttpResponse:
-    from surefoot.engine.ready.sending import exchange
+    """What the server answers. `NotDone`: nothing was sent; any other exception: the request may have been carried out."""
+    from http.client import HTTPException
+    from urllib.error import URLError
 
-    status, got, raw, truncated = exchange(method, url, headers, body, timeout_seconds=timeout_seconds, most=MOST_BYTES)
-    kept = {name.lower(): value for name, value in got if name.lower() in KEPT_HEADERS}
-    return HttpResponse(status, kept, _readable(raw, kept.get("content-type", "")), truncated)
+    from surefoot.world import http
+
+    deadline = time.monotonic() + timeout_seconds
+    try:
+        with http.send(method, url, headers, body, timeout=timeout_seconds) as answer:
+            raw = http.body_of(answer, MOST_BYTES, lambda: deadline - time.monotonic())
+    except (OSError, HTTPException) as error:
+        why = error.reason if isinstance(error, URLError) else error
+        if isinstance(why, http.NotConnected):
+            raise NotDone(f"no connection to {why.host}, so nothing was sent: {why}") from why.why
+        if isinstance(why, TimeoutError):
+            raise TimeoutError(f"no answer within {timeout_seconds:g} s") from None
+        told = why if why is not error else f"{type(error).__name__}: {error}"
+        raise ConnectionError(f"the connection was lost: {told}") from None
+    kept = {name.lower(): value for name, value in answer.getheaders() if name.lower() in KEPT_HEADERS}
+    readable = _readable(raw[:MOST_BYTES], kept.get("content-type", ""))
+    return HttpResponse(answer.status, kept, readable, len(raw) > MOST_BYTES or bool(answer.length))
 
 
 _TEXTUAL: Final = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|x-www-form-urlencoded)", re.IGNORECASE)

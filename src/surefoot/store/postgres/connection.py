@@ -15,9 +15,11 @@ from typing import Any, Final
 
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError
-from surefoot.store.postgres.place import place_of
+from surefoot.store.failure import Lost, Rejected
+from surefoot.store.listener import readable
 from surefoot.store.postgres.wire import Param
 
+_PORT: Final = "5432"
 _DEFAULTS: Final = {
     "application_name": "surefoot",
     "keepalives": 1,
@@ -30,19 +32,6 @@ _DEFAULTS: Final = {
 
 Decoder = Callable[[bytes | None], Any]
 Rows = list[tuple[Any, ...]]
-
-
-class Lost(Exception):
-    """The connection is gone. What was asked may have happened, or may not."""
-
-
-class Rejected(Exception):
-    """The server's answer is no: nothing of the statement has happened."""
-
-    def __init__(self, code: str, message: str, constraint: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.constraint = constraint
 
 
 def driver() -> Any:
@@ -179,9 +168,10 @@ class Connection:
             self._owner.close()
 
 
-def readable(seconds: float, *descriptors: int) -> bool:
-    """Wait until one of them is. (`select` itself fails where a process has many files open.)"""
-    poll = select.poll()
-    for descriptor in descriptors:
-        poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
+def place_of(options: dict[str, str]) -> str:
+    """The database that these settings of a connection lead to, however they are spelled."""
+    hosts = (options.get("host") or options.get("hostaddr") or "").lower().split(",")
+    ports = (options.get("port") or _PORT).split(",")
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    servers = {f"{host}:{port or _PORT}" for host, port in zip(hosts, ports, strict=True)}
+    return f"{','.join(sorted(servers))}/{options.get('dbname') or options.get('user') or ''}"

@@ -11,12 +11,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from surefoot.core.cure import NEWER_VERSION, Advice
 from surefoot.errors import JournalCorrupt, SchemaMismatch, StoreNotDurable, UsageError
+from surefoot.store.failure import Rejected
 from surefoot.store.postgres import wire
-from surefoot.store.postgres.connection import Connection, Rejected
-from surefoot.store.postgres.failure import no_store
+from surefoot.store.postgres.connection import Connection
+from surefoot.store.postgres.refusals import no_store
 
-FORMAT: Final = 2
+FORMAT: Final = 1
 OLDEST: Final = 140_000
 """The first server version with everything we use."""
 
@@ -90,14 +92,17 @@ def _refuse_if_not_durable(server: Server, where: str) -> None:
         raise StoreNotDurable(
             f"{where}: this server is a replica: what it shows may be old, and it takes no writes.",
             facts=facts,
-            cures=(("several hosts?", "add target_session_attrs=read-write to the URL"), ("use", "the primary's URL")),
+            cures=(
+                Advice("several hosts?", "add target_session_attrs=read-write to the URL"),
+                Advice("use", "the primary's URL"),
+            ),
         )
     for name, value in (("fsync", server.fsync), ("full_page_writes", server.full_page_writes)):
         if value == "off":
             raise StoreNotDurable(
                 f"{where}: the server runs with {name}=off and loses or damages what it acknowledged when it crashes.",
                 facts=facts,
-                cures=((f"set {name} = on", "in postgresql.conf, then pg_ctl reload"),),
+                cures=(Advice(f"set {name} = on", "in postgresql.conf, then pg_ctl reload"),),
             )
 
 
@@ -110,7 +115,7 @@ def meta(connection: Connection, where: str, silence: float) -> Meta:
     if found.format > FORMAT:
         raise SchemaMismatch(
             f"{where}: this store has format {found.format}, this version of surefoot knows up to {FORMAT}.",
-            cures=(("use", "the version of surefoot that made it, or a newer one"),),
+            cures=(NEWER_VERSION,),
         )
     unlogged = [name for (name,) in connection.ask(_UNLOGGED, (), (wire.to_text,), silence=silence)]
     if unlogged:
@@ -118,7 +123,7 @@ def meta(connection: Connection, where: str, silence: float) -> Meta:
             f"{where}: the tables {', '.join(unlogged)} in schema surefoot are unlogged: the server empties them when it "
             "crashes.",
             facts={"unlogged": unlogged},
-            cures=(("mend", f"ALTER TABLE surefoot.{unlogged[0]} SET LOGGED"),),
+            cures=(Advice("mend", f"ALTER TABLE surefoot.{unlogged[0]} SET LOGGED"),),
         )
     return found
 

@@ -12,19 +12,18 @@ our last position has our seal.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from typing import Any, Final
+from functools import cached_property, partial
+from hashlib import sha256
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from surefoot.core.parts import Cut, Part, lacking
-from surefoot.core.seal import Record
+from surefoot.core.parts import Cut, Part
+from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.core.urls import Url
 from surefoot.errors import (
     JournalCorrupt,
@@ -34,8 +33,11 @@ from surefoot.errors import (
     SurefootError,
     UsageError,
 )
+from surefoot.store.anchor import Mark
+from surefoot.store.anchors import Anchors, anchors_folder
+from surefoot.store.channel import Channel, Waits
 from surefoot.store.contract import (
-    NOT_IN_A_CHILD,
+    ANY,
     Append,
     Conflict,
     Head,
@@ -49,18 +51,22 @@ from surefoot.store.contract import (
     Wanted,
     WorkerSeen,
 )
-from surefoot.store.postgres import schema, wire
-from surefoot.store.postgres.anchoring import Anchoring, anchors_folder
-from surefoot.store.postgres.channel import Channel, Waits
-from surefoot.store.postgres.connection import Connection, Decoder, Lost, Rejected, Rows
-from surefoot.store.postgres.failure import explain, unreachable
-from surefoot.store.postgres.host import HostLock
-from surefoot.store.postgres.lease import Lease, ServerClock
-from surefoot.store.postgres.listening import Listening
-from surefoot.store.postgres.place import Place
+from surefoot.store.derived import Derived
+from surefoot.store.failure import Lost, Rejected
+from surefoot.store.host import HostLock
+from surefoot.store.lease import Lease, ServerClock
+from surefoot.store.listener import Listener
+from surefoot.store.pages import NEWEST, Placed, collect, is_filtered
+from surefoot.store.place import Place
+from surefoot.store.postgres import refusals, schema, wire
+from surefoot.store.postgres.connection import Connection, Decoder, Rows
+from surefoot.store.postgres.refusals import explain, unreachable
 from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
+from surefoot.store.postgres.signs import Signs
 from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, text, texts
-from surefoot.store.rules import check_positions, check_records, is_run, matches
+from surefoot.store.rules import check_positions, check_records
+from surefoot.store.sound import Sound
+from surefoot.store.wishes import PlaceTaken, Wish, grant, settled
 
 Announce = Callable[[str], object]
 
@@ -69,8 +75,8 @@ _number, _number_or_none, _words, _bytes, _truth = (
 )  # fmt: skip
 
 _APPEND_ONE: Final = b"SELECT surefoot.append_one_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
-_APPEND: Final = b"SELECT * FROM surefoot.append_1(" + b", ".join(b"$%d" % n for n in range(1, 33)) + b")"
-_REWRITE: Final = b"SELECT * FROM surefoot.rewrite_1(" + b", ".join(b"$%d" % n for n in range(1, 33)) + b")"
+_APPEND: Final = b"SELECT * FROM surefoot.append_1(" + b", ".join(b"$%d" % n for n in range(1, 39)) + b")"
+_REWRITE: Final = b"SELECT * FROM surefoot.rewrite_1(" + b", ".join(b"$%d" % n for n in range(1, 39)) + b")"
 _REWRITTEN: Final = (_truth, _number_or_none, _truth)
 _BEGIN: Final = (
     b"BEGIN",
@@ -112,22 +118,35 @@ _SCAN_BETWEEN: Final = (
     b"WHERE (xid >= $1 OR xid = ANY ($2)) AND xid < $4 AND xid <> ALL ($5) AND pos > $6 ORDER BY pos LIMIT $3"
 )
 _SCANNED: Final = (_number, _words, *_RECORD)
+_KNOWN: Final = b"""
+    SELECT (SELECT seal FROM surefoot.entries WHERE pos = $1) IS NOT DISTINCT FROM $2
+        OR EXISTS (SELECT FROM surefoot.quarantine WHERE pos = $1 AND seal = $2)
+        OR EXISTS (SELECT FROM surefoot.erased WHERE positions @> $1),
+        coalesce((SELECT max(pos) FROM surefoot.entries), 0)"""
+_INSTEAD: Final = b"""
+    SELECT e.run, e.seq, e.epoch, e.at, e.kind, e.schema, e.codec, e.key, e.body, e.seal, b.seal
+    FROM surefoot.entries e LEFT JOIN surefoot.entries b ON b.run = e.run AND b.seq = e.seq - 1 WHERE e.pos = $1"""
 _SNAPSHOT: Final = b"SELECT pg_current_snapshot()::text"
 
-_ROW: Final = b"r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.wake, r.worker, r.reason"
-_LIST: Final = (
-    b"SELECT h.n, h.run, r.run IS NOT NULL, " + _ROW + b" FROM surefoot.heads h "
-    b"LEFT JOIN surefoot.runs r ON r.run = h.run WHERE h.n < $1 AND left(h.run, 1) <> E'\\x1f' "
-    b"AND (r.run IS NULL OR (($2 = '' OR r.status = $2) AND ($3 = '' OR r.workflow = $3))) "
-    b"ORDER BY h.n DESC LIMIT $4"
+_ROW: Final = (
+    b"r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.wake, r.worker, r.reason, r.need, r.address, r.brief, "
+    b"r.until, r.marks"
 )
+_COLUMNS: Final = [name.strip() for name in _ROW.decode().replace("r.", "").split(",")]
+_LIST: Final = (
+    b"SELECT h.n, h.run, r.run IS NOT NULL, " + _ROW + b" FROM surefoot.heads h LEFT JOIN surefoot.runs r "
+    b"ON r.run = h.run WHERE h.n < $1 AND left(h.run, 1) <> E'\\x1f' ORDER BY h.n DESC LIMIT $2"
+)
+_FIND: Final = b"SELECT r.n, r.run, true, " + _ROW + b" FROM surefoot.runs r WHERE r.n < $1"
+_FILTERS: Final = {"need": b"r.need = ", "queue": b"r.queue = ", "workflow": b"r.workflow = ", "status": b"r.status = "}
+_PLACE: Final = b"SELECT n FROM surefoot.heads WHERE run = $1"
 _maybe: Final = lambda value: None if value is None else value.decode()  # noqa: E731 - one of a table of decoders
 _LISTED: Final = (
-    _number, _words, _truth, *[_maybe] * 4, _number_or_none, _number_or_none, _number_or_none, _maybe, _maybe,
+    _number, _words, _truth, *[_maybe] * 4, *[_number_or_none] * 3, *[_maybe] * 5, _number_or_none, _maybe,
 )  # fmt: skip
 _LOST_ROWS: Final = (
-    b"SELECT h.run FROM surefoot.heads h WHERE left(h.run, 1) <> E'\\x1f' "
-    b"AND NOT EXISTS (SELECT FROM surefoot.runs r WHERE r.run = h.run)"
+    b"SELECT h.n, h.run FROM surefoot.heads h WHERE left(h.run, 1) <> E'\\x1f' "
+    b"AND NOT EXISTS (SELECT FROM surefoot.runs r WHERE r.run = h.run) ORDER BY h.n DESC"
 )
 _TALLY: Final = b"SELECT status, reason, count(*) FROM surefoot.runs GROUP BY status, reason"
 
@@ -136,16 +155,16 @@ _ALIVE_UNTIL: Final = (  # after a restart of the server, nobody is dead before 
     b"SELECT (extract(epoch FROM CASE WHEN expires > clock_timestamp() THEN expires "
     b"ELSE pg_postmaster_start_time() + $2 END) * 1000000)::bigint FROM surefoot.workers WHERE worker = $1"
 )
-_WORKERS: Final = (  # by name, so that a store of format 1 has an answer
-    b"SELECT w.worker, w.host, w.pid, (extract(epoch FROM coalesce((to_jsonb(w) ->> 'since')::timestamptz, w.expires - $1)) "
-    b"* 1000000)::bigint AS since, (extract(epoch FROM w.expires - $1) * 1000000)::bigint, to_jsonb(w) ->> 'about' "
+_WORKERS: Final = (
+    b"SELECT w.worker, w.host, w.pid, (extract(epoch FROM w.since) * 1000000)::bigint AS since, "
+    b"(extract(epoch FROM w.expires - $1) * 1000000)::bigint, w.about "
     b"FROM surefoot.workers w WHERE w.worker IN (SELECT surefoot.living_1($1)) ORDER BY since, w.worker"
 )
 _BURY: Final = b"DELETE FROM surefoot.workers WHERE worker = ANY ($1)"
 _LAST_HEARD: Final = (
     b"SELECT (extract(epoch FROM expires - $2) * 1000000)::bigint FROM surefoot.workers WHERE worker = $1"
 )
-_RESERVE: Final = b"SELECT * FROM surefoot.reserve_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+_RESERVE: Final = b"SELECT * FROM surefoot.reserve_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 _NOTE_TIMELINE: Final = b"UPDATE surefoot.meta SET timeline = $1 WHERE timeline <> $1"
 _FOREIGN_XIDS: Final = b"UPDATE surefoot.entries SET xid = '1' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())"
 
@@ -153,7 +172,6 @@ _REGRESSED: Final = "SF001"
 _UNIQUE: Final = "23505"
 _WORKER: Final = re.compile(r"[0-9a-f]{32}\Z")
 _ROWS_PER_LOOK: Final = 512
-_SOUND_LIMIT: Final = 100_000
 _TRIES: Final = 5
 _QUICK_SECONDS: Final = 2
 _NEWEST_FIRST: Final = 2**63 - 1
@@ -161,33 +179,36 @@ _NEWEST_FIRST: Final = 2**63 - 1
 _to_json: Final = msgspec.json.encode
 _labels_of: Final = msgspec.json.Decoder(dict[str, str]).decode
 
+_LISTEN: Final = b"LISTEN surefoot_ready"
+
+T = TypeVar("T")
 log = logging.getLogger("surefoot")
 
 
-class PostgresStore:
+class PostgresStore(Derived):
     """See the module's first lines, and `contract.Store` for what each verb promises."""
 
     def __init__(self, url: Url, waits: Waits) -> None:
         """Use `open`."""
-        self.url = url.shown
+        self.url = self.where = url.shown
         self.id = b""
         self._given = url
-        self._refusal = ""
         self._adopting = False
         self._over = threading.Event()
         self._clock = ServerClock(self.url)
         self._waits = waits
-        self.lease = Lease(self._dial_quickly, self.url, self._clock, waits.lease, lambda: self._host)
-        self._writer = Channel(self._checked, self.url, waits, self._over)
-        self._reader = Channel(self._checked, self.url, waits, self._over)
-        self._listening = Listening(self._dial_quickly)
+        self._lease_length = wire.interval(waits.lease)
+        signs = Signs(self._dial_quickly, self._lease_length)
+        self.lease = Lease(signs, self.url, self._clock, waits.lease, lambda: self._host, refusals)
+        self._writer = Channel(self._checked, self.url, waits, self._over, refusals)
+        self._reader = Channel(self._checked, self.url, waits, self._over, refusals)
+        self._listener = Listener(self._subscribed)
         self._writing = threading.RLock()
-        self._anchors = anchors_folder()
-        self._anchoring: Anchoring | None = None
+        self._folder = anchors_folder()
+        self._anchors: Anchors | None = None
         self._buried: set[str] = set()
         """Workers of this host that are dead, and need not be told of again."""
-        self._sound: set[bytes] = set()
-        self._swept = -1
+        self._sound = Sound()
         self._sightings = Sightings()
         self._looking = threading.Lock()
         self._newest = 0
@@ -220,11 +241,6 @@ class PostgresStore:
         """Up to which record the store is known to have reached."""
         return self._floor() or None
 
-    @property
-    def usable(self) -> bool:
-        """False once closed, or inherited from a parent process: open it again."""
-        return not self._refusal
-
     # --- appending ---------------------------------------------------------------------------------
 
     def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
@@ -236,7 +252,7 @@ class PostgresStore:
         with self._writing, _storable():
             if len(batch) == 1 and len(batch[0].records) == 1 and batch[0].row is None and not batch[0].cuts:
                 return [self._append_one(batch[0])]
-            return self._append_all(batch)
+            return grant(batch, self._send)
 
     def _append_one(self, item: Append) -> Conflict | None:
         head, (record,) = item.head, item.records
@@ -248,7 +264,7 @@ class PostgresStore:
         )  # fmt: skip
         try:
             rows, doubtful = self._write(_APPEND_ONE, params, (_number,))
-        except _PlaceTaken:
+        except PlaceTaken:
             return Conflict(item.run)
         pos = rows[0][0] or (self._position(record) if doubtful else 0)
         if not pos:
@@ -256,27 +272,7 @@ class PostgresStore:
         self._note(pos, record.seal)
         return None
 
-    def _append_all(self, batch: Sequence[Append]) -> list[Conflict | None]:
-        """What continues one run twice is one wish; what contradicts an earlier wish for its run comes after it."""
-        answers: list[Conflict | None] = [None] * len(batch)
-        left = list(range(len(batch)))
-        while left:
-            wishes: dict[str, _Wish] = {}
-            later = [at for at in left if not wishes.setdefault(batch[at].run, _Wish(batch[at])).take(at, batch[at])]
-            for wish, granted in zip(wishes.values(), self._grant(list(wishes.values())), strict=True):
-                for at in () if granted else wish.places:
-                    answers[at] = Conflict(wish.run)
-            left = later
-        return answers
-
-    def _grant(self, wishes: list[_Wish]) -> list[bool]:
-        try:
-            return self._send(wishes)
-        except _PlaceTaken:
-            # There is a record behind a head. The reader of that run will see it; this writer has no place there.
-            return [False] if len(wishes) == 1 else [granted for wish in wishes for granted in self._grant([wish])]
-
-    def _send(self, wishes: list[_Wish]) -> list[bool]:
+    def _send(self, wishes: list[Wish]) -> list[bool]:
         records = [(at, record) for at, wish in enumerate(wishes, 1) for record in wish.records]
         params = [
             texts([wish.run for wish in wishes]),
@@ -291,19 +287,15 @@ class PostgresStore:
         cuts = [cut for wish in wishes for cut in wish.cuts]
         rows, doubtful = self._write_with_parts(_APPEND, params, (wire.to_list, _number_or_none, _truth), cuts)
         refused = {_number(place) for place in rows[0][0]}
-        if doubtful and refused:
-            refused = {at for at in refused if not self._is_written(wishes[at - 1])}
         granted = [at not in refused for at in range(1, len(wishes) + 1)]
+        if doubtful:
+            granted = settled(wishes, granted, self._position)
         written = [
             wish.records[-1] for wish, is_granted in zip(wishes, granted, strict=True) if is_granted and wish.records
         ]
         if written:
             self._note(rows[0][1] or self._position(written[-1]), written[-1].seal)
         return granted
-
-    def _is_written(self, wish: _Wish) -> bool:
-        """Whether a wish that is refused now was granted before: the acknowledgement got lost."""
-        return bool(wish.records) and bool(self._position(wish.records[-1]))
 
     def _position(self, record: Record) -> int:
         """Where exactly this record is; 0: it is not there."""
@@ -314,20 +306,8 @@ class PostgresStore:
     def rewrite(self, item: Rewrite) -> Conflict | None:
         check_records(item.run, item.keep, item.records)
         self._refuse_unless_usable()
-        params = [
-            text(item.run),
-            integer(item.found.seq if item.found else None),
-            raw(item.found.seal if item.found else None),
-            integer(item.keep),
-            boolean(item.archive),
-            boolean(item.forget),
-            *_record_params(item.records),
-            *_row_params([(1, item.row)] if item.row is not None else []),
-        ]
         with self._writing, _storable():
-            rows, doubtful = self._write_with_parts(
-                _REWRITE, params, (_truth, _number_or_none, _truth), item.cuts
-            )  # fmt: skip
+            rows, doubtful = self._write_with_parts(_REWRITE, _rewrite_params(item), _REWRITTEN, item.cuts)
             conflict, pos, _ = rows[0]
             last = item.records[-1]
             if conflict:
@@ -337,30 +317,38 @@ class PostgresStore:
             self._note(pos, last.seal)
         return None
 
-    def rewrite_together(self, items: Sequence[Rewrite]) -> bool:
-        """All of them in one transaction, or none: False if a journal is not as it was found. Positions that anybody
-        may have seen acknowledged count as erased from then on.
-        """
+    def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
+        """As promised; and positions up to far behind `beyond` count as erased from then on."""
+        for item in items:
+            check_records(item.run, item.keep, item.records)
         self._refuse_unless_usable()
         with self._writing, _storable(), self._explained():
             connection = self._dial()
             try:
-                newest = self._rewrite_all(connection, items)
+                newest = self._rewrite_all(connection, items, beyond)
             finally:
                 connection.close()  # what is not committed by then is undone by the server
             if newest:
                 self._note(newest, items[-1].records[-1].seal)
         return newest > 0
 
-    def _rewrite_all(self, connection: Connection, items: Sequence[Rewrite]) -> int:
+    def _rewrite_all(self, connection: Connection, items: Sequence[Rewrite], beyond: int) -> int:
         """The position of the last record; 0: nothing was done."""
         silence = self._waits.slow
         for statement in _BEGIN:
             connection.ask(statement, (), (), silence=silence)
-        connection.ask(_SKIP, (integer(self._floor()),), (_number,), silence=silence)
+        if beyond:
+            connection.ask(_SKIP, (integer(max(beyond, self._floor())),), (_number,), silence=silence)
         pos = 0
         for item in items:
-            params = [*_rewrite_params(item), *_part_params([]), integer(None), integer(self._floor())]
+            # Nobody deletes parts while the table is locked: all of them go along, and the server looks at what it has.
+            parts = {part.id: part for part in Sound().lacking(item.cuts, _none_of)}
+            params = [
+                *_rewrite_params(item),
+                *_part_params(list(parts.values())),
+                integer(None),
+                integer(self._floor()),
+            ]
             ((conflict, pos, _),) = connection.ask(_REWRITE, params, _REWRITTEN, silence=silence)
             if conflict:
                 return 0
@@ -375,46 +363,45 @@ class PostgresStore:
             return self._write(statement, [*params, *_part_params([]), integer(None), integer(self._floor())], decoders)
         doubtful = False
         for _ in range(_TRIES):
-            if self._swept < 0 or len(self._sound) > _SOUND_LIMIT:
-                self._sound.clear()
-                self._swept = int(self._ask(self._writer, _SWEPT, (), (_number,))[0][0])
-            missing = {part.id: part for cut in cuts for part in lacking(cut, self._sound, _none_of)}
+            if self._sound.swept is None:
+                self._sound.under(self._ask(self._writer, _SWEPT, (), (_number,))[0][0])
+            missing = {part.id: part for part in self._sound.lacking(cuts, _none_of)}
             parts = _part_params([missing[name] for name in sorted(missing)])
-            rows, again = self._write(
-                statement, [*params, *parts, integer(self._swept), integer(self._floor())], decoders
-            )  # fmt: skip
+            swept = cast("int", self._sound.swept)
+            rows, again = self._write(statement, [*params, *parts, integer(swept), integer(self._floor())], decoders)
             doubtful = doubtful or again
             if not rows[0][-1]:
-                for cut in cuts:
-                    self._sound.update(cut.leaves, cut.nodes)
+                self._sound.note(cuts)
                 return rows, doubtful
-            self._swept = -1  # another process has deleted parts: what was seen here may be gone
+            self._sound.under(None)  # another process has deleted parts: what was seen here may be gone
         raise StoreUnavailable(
             f"{self.url}: parts of values are being deleted all the time. Wait for it, and try again."
         )
 
     def _write(self, statement: bytes, params: Sequence[Param], decoders: Sequence[Decoder]) -> tuple[Rows, bool]:
         try:
-            return self._writer.ask_twice(statement, params, decoders, silence=self._waits.silence)
+            return self._writer.ask_twice(
+                lambda connection: connection.ask(statement, params, decoders, silence=self._waits.silence)
+            )
         except Rejected as error:
             if error.code == _UNIQUE and error.constraint == "entries_pkey":
-                raise _PlaceTaken from None
+                raise PlaceTaken from None
             if error.code == _REGRESSED or (error.code == _UNIQUE and error.constraint == "entries_pos"):
                 raise self._lost_records(str(error)) from error
             raise explain(error, self.url) from error
 
     def _floor(self) -> int:
-        mark = self._anchoring.newest if self._anchoring is not None else None
+        mark = self._anchors.newest if self._anchors is not None else None
         return mark.pos if mark is not None else 0
 
     def _note(self, pos: int, seal: bytes) -> None:
-        if self._anchoring is not None:
-            self._anchoring.note(pos, seal, adopted=self._adopting)
+        if self._anchors is not None:
+            self._anchors.note(pos, seal, adopted=self._adopting)
 
     def _lost_records(self, said: str) -> SurefootError:
-        if self._anchoring is None:
+        if self._anchors is None:
             return JournalRegressed(f"{self.url}: the store has lost records: {said}.")
-        return self._anchoring.regressed(said)
+        return self._anchors.regressed(said)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -496,23 +483,38 @@ class PostgresStore:
         return bool(rows[0][0])
 
     def runs(self, query: RunQuery) -> list[Listed]:
-        found: list[Listed] = []
-        wanted = query.offset + query.limit
-        before = _NEWEST_FIRST
-        while len(found) < wanted:
-            page = min(wanted - len(found), _ROWS_PER_LOOK) if not query.labels else _ROWS_PER_LOOK
-            with _storable():
-                params = (integer(before), text(query.status or ""), text(query.workflow or ""), integer(page))
-            rows = self._look(_LIST, params, _LISTED)
-            listed = [Listed(row[1], _index_row(row) if row[2] else None) for row in rows]
-            found += [item for item in listed if is_run(item.run) and (item.row is None or matches(query, item.row))]
-            if len(rows) < page:
-                break
-            before = rows[-1][0]
-        return found[query.offset : wanted]
+        with _storable():
+            places = self._look(_PLACE, (text(query.before),), (_number,)) if query.before else [(NEWEST,)]
+            before = places[0][0] if places else 0
+            if not is_filtered(query):
+                return collect(query, before, self._page)
+            return collect(query, before, partial(self._found, query), self._rowless())
+
+    def _page(self, before: int, many: int) -> list[Placed]:
+        return _placed(self._look(_LIST, (integer(before), integer(many)), _LISTED))
+
+    def _found(self, query: RunQuery, before: int, many: int) -> list[Placed]:
+        statement, params = _FIND, [integer(before)]
+        for name, condition in _FILTERS.items():
+            value = getattr(query, name)
+            if (name, value) == ("need", ANY):
+                statement += b" AND r.need > ''"
+            elif value is not None:
+                params.append(text(value))
+                statement += b" AND %s$%d" % (condition, len(params))
+        if query.labels:
+            params.append(text(_labelled(query.labels)))
+            statement += b" AND r.labelled <> '{}' AND r.labelled @> string_to_array($%d, ' ')" % len(params)
+        params.append(integer(many))
+        statement += b" ORDER BY r.n DESC LIMIT $%d" % len(params)
+        return _placed(self._look(statement, params, _LISTED))
+
+    def _rowless(self) -> list[Placed]:
+        rows = self._look(_LOST_ROWS, (), (_number, _words), slow=True)
+        return [Placed(n, Listed(run, None)) for n, run in rows]
 
     def lost_rows(self) -> list[str]:
-        return [run for (run,) in self._look(_LOST_ROWS, (), (_words,), slow=True)]
+        return [one.listed.run for one in self._rowless()]
 
     def tally(self) -> dict[tuple[str, str], int]:
         rows = self._look(_TALLY, (), (_words, _words, _number))
@@ -532,7 +534,7 @@ class PostgresStore:
 
     def _ask(
         self,
-        channel: Channel,
+        channel: Channel[Connection],
         statement: bytes,
         params: Sequence[Param],
         decoders: Sequence[Decoder],
@@ -542,7 +544,7 @@ class PostgresStore:
         self._refuse_unless_usable()
         silence = self._waits.slow if slow else self._waits.silence
         try:
-            return channel.ask(statement, params, decoders, silence=silence)
+            return channel.ask(lambda connection: connection.ask(statement, params, decoders, silence=silence))
         except Rejected as error:
             raise explain(error, self.url) from error
         except UnicodeDecodeError as error:
@@ -561,11 +563,11 @@ class PostgresStore:
             return (
                 False  # no worker of such a store was ever called that; or it is proven dead, whatever its lease says
             )
-        return bool(self._look(_ALIVE, (text(worker), self.lease.length), (_truth,))[0][0])
+        return bool(self._look(_ALIVE, (text(worker), self._lease_length), (_truth,))[0][0])
 
     def alive_until(self, worker: str) -> int | None:
         with _storable():
-            rows = self._look(_ALIVE_UNTIL, (text(worker), self.lease.length), (_number,))
+            rows = self._look(_ALIVE_UNTIL, (text(worker), self._lease_length), (_number,))
         return int(rows[0][0]) if rows else None
 
     def serve(self, serving: Serving | None) -> None:
@@ -574,7 +576,7 @@ class PostgresStore:
             self.lease.say("" if serving is None else msgspec.json.encode(serving).decode())
 
     def workers(self) -> list[WorkerSeen]:
-        rows = self._look(_WORKERS, (self.lease.length,), (_words, _words, _number, _number, _number, _maybe))
+        rows = self._look(_WORKERS, (self._lease_length,), (_words, _words, _number, _number, _number, _maybe))
         return [
             WorkerSeen(name, host, pid, since, heard, _serving(about))
             for name, host, pid, since, heard, about in rows
@@ -596,7 +598,7 @@ class PostgresStore:
 
     def last_heard(self, worker: str) -> int | None:
         with _storable():
-            rows = self._look(_LAST_HEARD, (text(worker), self.lease.length), (_number,))
+            rows = self._look(_LAST_HEARD, (text(worker), self._lease_length), (_number,))
         return int(rows[0][0]) if rows else None
 
     def holds(self) -> bool:
@@ -611,21 +613,22 @@ class PostgresStore:
         with _storable():
             params = (
                 text(wanted.worker), texts(wanted.workflows), texts(wanted.queues), texts(wanted.driven),
-                integer(wanted.limit), wire.number(wanted.seconds), self.lease.length,
+                integer(wanted.limit), wire.number(wanted.seconds), self._lease_length,
                 texts([limit.queue for limit in limits]), integers([limit.concurrency for limit in limits]),
                 integers([limit.starts for limit in limits]),
                 integers([round(limit.seconds * 1_000_000) for limit in limits]),
+                texts(wanted.only), integer(wanted.ready_before),
             )  # fmt: skip
         ((runs, next_wake),) = self._look(_RESERVE, params, (wire.to_list, _number_or_none))
         return Reserved([_words(run) for run in runs], next_wake)
 
     def listen(self, seconds: float) -> None:
         self._refuse_unless_usable()
-        self._listening.wait(seconds)
+        self._listener.wait(seconds)
 
     def nudge(self) -> None:
         self._refuse_unless_usable()
-        self._listening.nudge()
+        self._listener.nudge()
 
     # --- settings, opening, closing ----------------------------------------------------------------
 
@@ -649,26 +652,26 @@ class PostgresStore:
             "wal_level": server.wal_level,
             "wal_sync_method": server.wal_sync_method,
             "lease_seconds": f"{self._waits.lease:g}",
-            "anchor": self._anchoring.path if self._anchoring is not None else "",
+            "anchor": self._anchors.path if self._anchors is not None else "",
         }
 
     def close(self) -> None:
         if not self._refusal:
             self._refusal = f"{self.url}: this store has been closed; open it again."
             self._over.set()
-            self._listening.close()
+            self._listener.close()
             with self._writing:
                 self.lease.leave(in_good_order=True)
                 self._writer.close()
                 self._reader.close()
-                if self._anchoring is not None:
-                    self._anchoring.close()
-            _LIVE.discard(self)
+                if self._anchors is not None:
+                    self._anchors.close()
+            self._note_closed()
 
     def _enter(self, *, create: bool, announce: Announce | None) -> None:
         with self._explained():
             self._reader.connection = self._first(create=create, announce=announce)
-        _LIVE.add(self)
+        self._note_open()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -699,9 +702,9 @@ class PostgresStore:
 
     def _greet(self, connection: Connection) -> tuple[schema.Server, Place]:
         """The server, unless it had a store and has none now."""
-        place = Place(self._anchors, connection.place, self.url)
+        place = Place(self._folder, connection.place, self.url)
         # Noted first, asked then: a store that another process makes in between is not missed.
-        was_here = self._adopting or self._anchoring is not None or place.noted() is not None
+        was_here = self._adopting or self._anchors is not None or place.noted() is not None
         server = schema.greet(connection, self.url, self._waits.silence)
         if was_here and not server.has_store:
             raise place.vanished()
@@ -713,6 +716,15 @@ class PostgresStore:
     def _dial_quickly(self) -> Connection:
         """For the lease, which runs meanwhile, and for listeners, which have other things to do."""
         return Connection(self._given, seconds=min(self._waits.connect, _QUICK_SECONDS))
+
+    def _subscribed(self) -> Connection:
+        connection = self._dial_quickly()
+        try:
+            connection.ask(_LISTEN, (), (), silence=_QUICK_SECONDS)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _checked(self) -> Connection:
         """A new connection, to the same store, which has lost nothing since."""
@@ -737,11 +749,27 @@ class PostgresStore:
         before = self.id or (None if self._adopting else place.noted())
         if before and found.store != before:
             raise place.replaced()
-        if self._anchoring is None:
+        if self._anchors is None:
             self.id = found.store
-            self._anchoring = Anchoring(found.store, self.url, place)
+            self._anchors = Anchors(found.store, self.url, place)
         if not self._adopting:
-            self._anchoring.check(connection, silence=self._waits.silence)
+            self._anchors.check(lambda mark: self._known(connection, mark))
+
+    def _known(self, connection: Connection, mark: Mark) -> tuple[bool, int]:
+        """Whether the server has that record; or a reason not to have it: it was set aside, pruned, or is damaged."""
+        params, silence = (integer(mark.pos), raw(mark.seal)), self._waits.silence
+        ((known, found),) = connection.ask(_KNOWN, params, (_truth, _number), silence=silence)
+        return known or self._is_damage(connection, mark), found
+
+    def _is_damage(self, connection: Connection, mark: Mark) -> bool:
+        """Another history has records that hold. One that does not is damaged, and whoever reads its run is told so."""
+        decoders = (_words, *_RECORD, lambda value: value or GENESIS)
+        rows = connection.ask(_INSTEAD, (integer(mark.pos),), decoders, silence=self._waits.silence)
+        if not rows:
+            return False
+        *fields, before = rows[0]
+        record = Record(*fields)
+        return not Sealer(self.id, record.run).holds(record, before)
 
     def _settle_in(self, connection: Connection) -> None:
         found = schema.timeline(connection, self._waits.silence)
@@ -757,39 +785,6 @@ class PostgresStore:
         # Restored from a dump, transactions have numbers of another server's: they are all long over.
         connection.ask(_FOREIGN_XIDS, (), (), silence=self._waits.slow)
 
-    def _refuse_unless_usable(self) -> None:
-        if self._refusal:
-            raise StoreUnavailable(self._refusal)
-
-
-class _PlaceTaken(Exception):
-    """There is a record already where one was to be put."""
-
-
-class _Wish:
-    """What is to be appended to one run, from one or more items of a batch that continue each other."""
-
-    def __init__(self, item: Append) -> None:
-        self.run = item.run
-        self.head = item.head
-        self.end: Head | None = item.head
-        self.places: list[int] = []
-        self.records: list[Record] = []
-        self.row: IndexRow | None = None
-        self.cuts: list[Cut] = []
-
-    def take(self, place: int, item: Append) -> bool:
-        """Take an item in, if it goes right behind what is here."""
-        if item.head != self.end:
-            return False
-        self.places.append(place)
-        self.records += item.records
-        self.row = item.row or self.row
-        self.cuts += item.cuts
-        if item.records:
-            self.end = Head(item.records[-1].seq, item.records[-1].seal)
-        return True
-
 
 @contextmanager
 def _storable() -> Iterator[None]:
@@ -800,53 +795,47 @@ def _storable() -> Iterator[None]:
         raise UsageError(f"a run id or an index row cannot be stored: {error}") from error
 
 
-_LIVE: Final[weakref.WeakSet[PostgresStore]] = weakref.WeakSet()
-
-
-def _in_child() -> None:
-    # The sockets are the parent's: not even a goodbye may be sent on them.
-    for store in list(_LIVE):
-        store._refusal = (
-            f"{store.url}: opened in another process (this one, {os.getpid()}, is its child). {NOT_IN_A_CHILD}"
-        )
-        _INHERITED.append(store)
-    _LIVE.clear()
-
-
-_INHERITED: Final[list[PostgresStore]] = []
-os.register_at_fork(after_in_child=_in_child)
-
-
 # --- rows --------------------------------------------------------------------------------------------
 
 
+_Make = Callable[[Sequence[Any]], Param]
+_RECORD_FIELDS: Final[dict[str, _Make]] = {
+    "seq": integers, "epoch": integers, "at": integers, "kind": integers, "schema": integers, "codec": integers,
+    "key": integers, "body": raws, "seal": raws,
+}  # fmt: skip
+_ROW_FIELDS: Final[dict[str, _Make]] = {
+    "workflow": texts, "status": texts, "queue": texts,
+    "labels": lambda column: texts([_to_json(labels).decode() for labels in column]),
+    "created": integers, "seq": integers, "wake": integers, "worker": texts, "reason": texts, "need": texts,
+    "address": texts, "brief": texts, "until": integers,
+    "marks": lambda column: texts([",".join(marks) for marks in column]),
+}  # fmt: skip
+_PART_FIELDS: Final[dict[str, _Make]] = {
+    "id": raws, "kind": integers, "codec": integers, "size": integers, "body": raws,
+}  # fmt: skip
+
+
+def _by_column(items: Sequence[object], fields: dict[str, _Make]) -> list[Param]:
+    return [make([getattr(item, name) for item in items]) for name, make in fields.items()]
+
+
 def _record_params(records: Sequence[Record]) -> list[Param]:
-    return [
-        integers([record.seq for record in records]),
-        integers([record.epoch for record in records]),
-        integers([record.at for record in records]),
-        integers([record.kind for record in records]),
-        integers([record.schema for record in records]),
-        integers([record.codec for record in records]),
-        integers([record.key for record in records]),
-        raws([record.body for record in records]),
-        raws([record.seal for record in records]),
-    ]
+    return _by_column(records, _RECORD_FIELDS)
+
+
+def _part_params(parts: Sequence[Part]) -> list[Param]:
+    return _by_column(parts, _PART_FIELDS)
 
 
 def _row_params(rows: Sequence[tuple[int, IndexRow]]) -> list[Param]:
-    return [
-        integers([at for at, _ in rows]),
-        texts([row.workflow for _, row in rows]),
-        texts([row.status for _, row in rows]),
-        texts([row.queue for _, row in rows]),
-        texts([_to_json(row.labels).decode() for _, row in rows]),
-        integers([row.created for _, row in rows]),
-        integers([row.seq for _, row in rows]),
-        integers([row.wake for _, row in rows]),
-        texts([row.worker for _, row in rows]),
-        texts([row.reason for _, row in rows]),
-    ]
+    """Each row with the number of its wish."""
+    labelled = texts([_labelled(row.labels) for _, row in rows])
+    return [integers([at for at, _ in rows]), *_by_column([row for _, row in rows], _ROW_FIELDS), labelled]
+
+
+def _labelled(labels: dict[str, str]) -> str:
+    """A digest of each label, for the index: whatever they hold, a digest can be stored."""
+    return " ".join(sha256(_to_json([name, value])).hexdigest()[:16] for name, value in labels.items())
 
 
 def _rewrite_params(item: Rewrite) -> list[Param]:
@@ -862,16 +851,6 @@ def _rewrite_params(item: Rewrite) -> list[Param]:
     ]
 
 
-def _part_params(parts: Sequence[Part]) -> list[Param]:
-    return [
-        raws([part.id for part in parts]),
-        integers([part.kind for part in parts]),
-        integers([part.codec for part in parts]),
-        integers([part.size for part in parts]),
-        raws([part.body for part in parts]),
-    ]
-
-
 def _stored(run: str, rows: Rows) -> Stored:
     head = None
     if rows and rows[0][1] is None:
@@ -880,10 +859,15 @@ def _stored(run: str, rows: Rows) -> Stored:
     return Stored([Record(run, *row) for row in rows], head)
 
 
+def _placed(rows: Rows) -> list[Placed]:
+    return [Placed(row[0], Listed(row[1], _index_row(row) if row[2] else None)) for row in rows]
+
+
 def _index_row(row: tuple[Any, ...]) -> IndexRow | None:
-    _, run, _, workflow, status, queue, labels, created, seq, wake, worker, reason = row
+    fields = dict(zip(_COLUMNS, row[3:], strict=True))
     try:
-        return IndexRow(run, workflow, status, queue, _labels_of(labels), created, seq, wake, worker, reason)
+        marks = tuple(filter(None, fields.pop("marks").split(",")))
+        return IndexRow(row[1], **(fields | {"labels": _labels_of(fields["labels"]), "marks": marks}))
     except msgspec.MsgspecError:
         return None
 

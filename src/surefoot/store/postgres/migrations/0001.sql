@@ -82,8 +82,23 @@ CREATE TABLE surefoot.runs (
     wake bigint,
     worker text COLLATE "C" NOT NULL,
     reason text COLLATE "C" NOT NULL,
+    need text COLLATE "C" NOT NULL,  -- what of it waits for a person, by kind
+    address text NOT NULL,
+    brief text NOT NULL,
+    until bigint,
+    marks text NOT NULL,
+    labelled text[] NOT NULL,  -- a digest of each label: labels may hold what no other column can
+    n bigint NOT NULL,  -- its place in the list, as in heads
     held bigint
 ) WITH (fillfactor = 70);
+-- Lists for people: what waits for somebody, and the rest by what they ask for.
+CREATE INDEX runs_by_n ON surefoot.runs (n);
+CREATE INDEX runs_by_need ON surefoot.runs (need, n) WHERE need > '';
+CREATE INDEX runs_in_need ON surefoot.runs (n) WHERE need > '';
+CREATE INDEX runs_by_status ON surefoot.runs (status, n);
+CREATE INDEX runs_by_workflow ON surefoot.runs (workflow, n);
+CREATE INDEX runs_by_queue ON surefoot.runs (queue, n) WHERE queue > '';
+CREATE INDEX runs_by_label ON surefoot.runs USING gin (labelled) WHERE labelled <> '{}';
 -- Whoever looks for work meets only runs that could be it, and of each queue only the first few.
 CREATE INDEX runs_by_wake ON surefoot.runs (workflow, queue, wake) WHERE wake IS NOT NULL;
 CREATE INDEX runs_by_worker ON surefoot.runs (worker, queue) WHERE worker > '';
@@ -93,7 +108,9 @@ CREATE TABLE surefoot.workers (
     worker text COLLATE "C" PRIMARY KEY,
     host text NOT NULL,
     pid bigint NOT NULL,
-    expires timestamptz NOT NULL
+    expires timestamptz NOT NULL,
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    about text NOT NULL DEFAULT ''  -- what it says about itself: what it serves
 ) WITH (fillfactor = 50);
 
 CREATE TABLE surefoot.starts (queue text COLLATE "C" NOT NULL, at bigint NOT NULL, run text COLLATE "C" NOT NULL);
@@ -155,7 +172,8 @@ CREATE FUNCTION surefoot.append_1(
     e_item bigint[], e_seq bigint[], e_epoch bigint[], e_at bigint[], e_kind bigint[], e_schema bigint[],
     e_codec bigint[], e_key bigint[], e_body bytea[], e_seal bytea[],
     x_item bigint[], x_workflow text[], x_status text[], x_queue text[], x_labels text[], x_created bigint[],
-    x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[],
+    x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
+    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[],
     p_id bytea[], p_kind bigint[], p_codec bigint[], p_size bigint[], p_body bytea[],
     swept_ bigint, floor_ bigint,
     OUT conflicts bigint[], OUT pos_ bigint, OUT stale boolean
@@ -209,29 +227,37 @@ BEGIN
     END IF;
     IF cardinality(x_item) > 0 THEN
         PERFORM surefoot.index_1(conflicts, runs_, x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq,
-            x_wake, x_worker, x_reason);
+            x_wake, x_worker, x_reason, x_need, x_address, x_brief, x_until, x_marks,
+            x_labelled);
     END IF;
 END $$;
 
 -- Index rows of the runs that were as expected. Whoever writes a row ends its reservation.
 CREATE FUNCTION surefoot.index_1(
     conflicts bigint[], runs_ text[], x_item bigint[], x_workflow text[], x_status text[], x_queue text[],
-    x_labels text[], x_created bigint[], x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[]
+    x_labels text[], x_created bigint[], x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
+    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[]
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     earliest bigint;
 BEGIN
     WITH written AS (
-        INSERT INTO surefoot.runs (run, workflow, status, queue, labels, created, seq, wake, worker, reason, held)
+        INSERT INTO surefoot.runs (run, workflow, status, queue, labels, created, seq, wake, worker, reason, need,
+                address, brief, until, marks, labelled, n, held)
             SELECT runs_[x.item], x.workflow, x.status, x.queue, x.labels, x.created, x.seq, x.wake, x.worker,
-                x.reason, NULL
-            FROM unnest(x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq, x_wake, x_worker, x_reason)
-                AS x (item, workflow, status, queue, labels, created, seq, wake, worker, reason)
+                x.reason, x.need, x.address, x.brief, x.until, x.marks, string_to_array(x.labelled, ' '),
+                (SELECT h.n FROM surefoot.heads h WHERE h.run = runs_[x.item]), NULL
+            FROM unnest(x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq, x_wake, x_worker, x_reason,
+                    x_need, x_address, x_brief, x_until, x_marks, x_labelled)
+                AS x (item, workflow, status, queue, labels, created, seq, wake, worker, reason,
+                    need, address, brief, until, marks, labelled)
             WHERE x.item <> ALL (conflicts)
             ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, status = excluded.status,
                 queue = excluded.queue, labels = excluded.labels, created = excluded.created, seq = excluded.seq,
-                wake = excluded.wake, worker = excluded.worker, reason = excluded.reason, held = NULL
+                wake = excluded.wake, worker = excluded.worker, reason = excluded.reason, need = excluded.need,
+                address = excluded.address, brief = excluded.brief, until = excluded.until, marks = excluded.marks,
+                labelled = excluded.labelled, n = excluded.n, held = NULL
             RETURNING wake
     )
     SELECT min(w.wake) FROM written w INTO earliest;
@@ -245,7 +271,8 @@ CREATE FUNCTION surefoot.rewrite_1(
     e_seq bigint[], e_epoch bigint[], e_at bigint[], e_kind bigint[], e_schema bigint[],
     e_codec bigint[], e_key bigint[], e_body bytea[], e_seal bytea[],
     x_item bigint[], x_workflow text[], x_status text[], x_queue text[], x_labels text[], x_created bigint[],
-    x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[],
+    x_seq bigint[], x_wake bigint[], x_worker text[], x_reason text[], x_need text[],
+    x_address text[], x_brief text[], x_until bigint[], x_marks text[], x_labelled text[],
     p_id bytea[], p_kind bigint[], p_codec bigint[], p_size bigint[], p_body bytea[],
     swept_ bigint, floor_ bigint,
     OUT conflict boolean, OUT pos_ bigint, OUT stale boolean
@@ -311,7 +338,8 @@ BEGIN
     END IF;
     IF cardinality(x_item) > 0 THEN
         PERFORM surefoot.index_1('{}', ARRAY[run_], x_item, x_workflow, x_status, x_queue, x_labels, x_created, x_seq,
-            x_wake, x_worker, x_reason);
+            x_wake, x_worker, x_reason, x_need, x_address, x_brief, x_until, x_marks,
+            x_labelled);
     END IF;
 END $$;
 
@@ -372,26 +400,28 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- The sign of life of a worker; the server's time, before and after. A crash may lose it: it comes again at once.
-CREATE FUNCTION surefoot.renew_1(worker_ text, host_ text, pid_ bigint, lease interval) RETURNS bigint LANGUAGE plpgsql
+CREATE FUNCTION surefoot.renew_1(worker_ text, host_ text, pid_ bigint, lease interval, about_ text)
+RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    INSERT INTO surefoot.workers AS w (worker, host, pid, expires)
-        VALUES (worker_, host_, pid_, clock_timestamp() + lease)
-        ON CONFLICT (worker) DO UPDATE SET expires = excluded.expires;
+    INSERT INTO surefoot.workers AS w (worker, host, pid, expires, about)
+        VALUES (worker_, host_, pid_, clock_timestamp() + lease, about_)
+        ON CONFLICT (worker) DO UPDATE SET expires = excluded.expires, about = excluded.about;
     RETURN surefoot.micros_1();
 END $$;
 
 -- Up to `many` runs for a worker, and when the next one becomes ready by itself. A lane is a queue of one workflow.
 CREATE FUNCTION surefoot.reserve_1(
     worker_ text, workflows text[], queues text[], driven text[], many bigint, seconds double precision, lease interval,
-    l_queue text[], l_concurrency bigint[], l_starts bigint[], l_micros bigint[],
+    l_queue text[], l_concurrency bigint[], l_starts bigint[], l_micros bigint[], only_ text[], ready_before bigint,
     OUT chosen text[], OUT next_wake bigint
 ) LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ bigint := surefoot.micros_1();
+    due_by bigint := least(now_, ready_before - 1);
     living text[] := ARRAY(SELECT surefoot.living_1(lease));
     free bigint[] := '{}';
     opens bigint[] := '{}';
@@ -421,7 +451,7 @@ BEGIN
     END LOOP;
     WITH RECURSIVE lane (workflow, queue) AS (
         SELECT w, (SELECT min(r.queue) FROM surefoot.runs r WHERE r.workflow = w AND r.wake IS NOT NULL)
-            FROM unnest(workflows) w
+            FROM unnest(workflows) w WHERE cardinality(only_) = 0
         UNION ALL
         SELECT l.workflow, (SELECT min(r.queue) FROM surefoot.runs r
                 WHERE r.workflow = l.workflow AND r.queue > l.queue AND r.wake IS NOT NULL)
@@ -430,18 +460,25 @@ BEGIN
         SELECT l.workflow, l.queue, f.free, f.opens FROM lane l
             LEFT JOIN unnest(l_queue, free, opens) f (queue, free, opens) ON f.queue = l.queue
             WHERE l.queue IS NOT NULL AND (cardinality(queues) = 0 OR l.queue = ANY (queues))
+    ), named AS (
+        SELECT r.run, r.queue, r.wake, r.held FROM surefoot.runs r
+            WHERE r.run = ANY (only_) AND r.workflow = ANY (workflows)
+                AND (cardinality(queues) = 0 OR r.queue = ANY (queues))
     ), due AS (
         SELECT d.since, d.run, s.queue FROM served s CROSS JOIN LATERAL (
             SELECT r.wake AS since, r.run FROM surefoot.runs r
-                WHERE r.workflow = s.workflow AND r.queue = s.queue AND r.wake <= now_
+                WHERE r.workflow = s.workflow AND r.queue = s.queue AND r.wake <= due_by
                     AND (r.held IS NULL OR r.held <= now_)
                 ORDER BY r.wake LIMIT many
         ) d
+        UNION ALL
+        SELECT n.wake, n.run, n.queue FROM named n WHERE n.wake <= due_by AND (n.held IS NULL OR n.held <= now_)
     ), left_behind AS (
         SELECT 0::bigint AS since, r.run, r.queue FROM surefoot.runs r
             WHERE r.worker > '' AND (r.held IS NULL OR r.held <= now_)
                 AND r.workflow = ANY (workflows) AND (cardinality(queues) = 0 OR r.queue = ANY (queues))
                 AND CASE WHEN r.worker = worker_ THEN r.run <> ALL (driven) ELSE r.worker <> ALL (living) END
+                AND (cardinality(only_) = 0 OR r.run = ANY (only_))
     ), ready AS (
         SELECT a.since, a.run, a.queue, f.free, f.opens,
                 row_number() OVER (PARTITION BY a.queue ORDER BY a.since, a.run) AS place
@@ -455,8 +492,10 @@ BEGIN
                 SELECT r.since, r.run FROM ready r WHERE r.free IS NULL OR r.place <= r.free
                     ORDER BY r.since, r.run LIMIT many * 2) c),
            (SELECT min(r.opens) FROM ready r WHERE r.place > r.free),
-           (SELECT min((SELECT min(r.wake) FROM surefoot.runs r
-                WHERE r.workflow = s.workflow AND r.queue = s.queue AND r.wake > now_)) FROM served s)
+           (SELECT min(later.wake) FROM (
+                SELECT (SELECT min(r.wake) FROM surefoot.runs r
+                    WHERE r.workflow = s.workflow AND r.queue = s.queue AND r.wake > now_) AS wake FROM served s
+                UNION ALL SELECT n.wake FROM named n WHERE n.wake > now_) later)
         INTO picks, closed, next_wake;
     next_wake := least(next_wake, closed);
     IF cardinality(picks) = 0 THEN

@@ -1,0 +1,29 @@
+"""What comes of wanting to drive a run: a value, since to find the run taken, or there already, is an ordinary event."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Claimed(Struct, frozen=True):
+    """This process drives the run from here on."""
+
+
+class Exists(Struct, frozen=True):
+    """The run was to be created, and is there already."""
+
+    why: str
+
+
+class Lost(Struct, frozen=True):
+    """Another process has claimed the run."""
+
+    why: str
+
+
+class Driven(Struct, frozen=True):
+    """A living process drives the run: this one, in another thread or task, or another one."""
+
+
+Refusal = Exists | Lost
+"""What the journal of a run has against an entry of ours."""

@@ -1,0 +1,20 @@
+"""Recorded stops as the errors that callers get."""
+
+from __future__ import annotations
+
+from surefoot.core.entry import Stop
+from surefoot.errors import STOPS, Stopped
+
+
+def revive(stops: tuple[Stop, ...], run: str, store: str) -> Stopped:
+    """The exception for recorded stops: the first, with all of them in `.stops`. `store`: the URL of the run's store."""
+    revived = tuple(_revived(stop, run, store) for stop in stops)
+    revived[0].stops = revived
+    return revived[0]
+
+
+def _revived(stop: Stop, run: str, store: str) -> Stopped:
+    kind = STOPS[stop.reason]
+    error = kind(str(stop), run_id=run, address=stop.address, facts=stop.facts, cures=stop.cures, drift=stop.drift)
+    error.store = store
+    return error

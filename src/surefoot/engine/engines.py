@@ -1,0 +1,66 @@
+"""Which engine drives the runs of this process: `sf.configure(engine=)`, then SUREFOOT_ENGINE, else embedded workers.
+
+The scheme of a URL says which: that is the table below. It holds names of modules, each with a function `open_engine(url)`:
+engines stand on everything here, and are not loaded before they are needed. The journal stays the record, whoever drives.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from surefoot.errors import UsageError
+from surefoot.store.contract import IndexRow
+
+EMBEDDED: Final = "embedded:"
+_MODULES: Final = {"embedded": "surefoot.engine.worker.embedded"}
+FORMS: Final = f"{EMBEDDED} (surefoot's own workers, the default)"
+
+
+class Bell(Protocol):
+    """What an engine is to those who write into runs. What it is to workers: `worker/protocol.py`."""
+
+    url: str
+    drives: bool
+    """Whether it has runs driven by itself as soon as they can go on. Then nobody else ends or undoes one."""
+
+    def ring(self, row: IndexRow) -> None:
+        """This run can go on, from `row.wake` on. Called after the commit. It takes a bounded time, and may be lost."""
+
+
+_opened: Final[dict[str, Any]] = {}
+_configured: str | None = None
+
+
+def configure(url: str) -> None:
+    """Have this process use that engine."""
+    global _configured  # noqa: PLW0603 - what a process is told once
+    _module(url)
+    _configured = url
+
+
+def url() -> str:
+    return _configured or os.environ.get("SUREFOOT_ENGINE") or EMBEDDED
+
+
+def opened() -> Any:
+    """The engine of this process, a `worker.protocol.Engine`."""
+    where = url()
+    if where not in _opened:
+        _opened[where] = import_module(_module(where)).open_engine(where)
+    return _opened[where]
+
+
+def bell() -> Bell:
+    """The same, for those who only ring."""
+    engine: Bell = opened()
+    return engine
+
+
+def _module(where: str) -> str:
+    scheme = where.partition(":")[0]
+    if scheme not in _MODULES:
+        # Only the scheme is shown: whatever follows it may hold a password.
+        raise UsageError(f"{scheme!r} is no engine that surefoot knows. The forms of an engine URL are: {FORMS}.")
+    return _MODULES[scheme]

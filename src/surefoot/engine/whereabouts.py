@@ -1,0 +1,43 @@
+"""Which store an error is about, so that the commands that help name it.
+
+Errors about stored bytes are raised deep down, where only a record or a file is known. Code that reads a store for others
+says here once which one it is. Code further up, perhaps at work in another store, changes nothing about that.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Concatenate, ParamSpec, TypeVar
+
+from surefoot.errors import Stopped
+from surefoot.store.contract import Journals
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound=Journals)
+
+
+@contextmanager
+def at(where: str) -> Iterator[None]:
+    """What stops here is about the store at this URL."""
+    try:
+        yield
+    except Stopped as error:
+        error.name_store(where)
+        raise
+
+
+def in_its_store(read: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """For functions that work on the store they are given."""
+
+    @functools.wraps(read)
+    def reading(store: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return read(store, *args, **kwargs)
+        except Stopped as error:
+            error.name_store(store.url)
+            raise
+
+    return reading

@@ -1,0 +1,1 @@
+"""Workers: who drives runs, one by one, and who looks for those that can go on."""

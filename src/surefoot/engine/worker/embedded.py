@@ -1,0 +1,32 @@
+"""The engine without a server: workers search the store, which announces by itself what has become ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from surefoot.store.contract import IndexRow
+
+if TYPE_CHECKING:
+    from surefoot.engine.worker.driver import Driver
+    from surefoot.engine.worker.protocol import Engine, Server, Share
+
+
+class Embedded:
+    """Drives nothing unless somebody starts a worker, so whoever is at hand may end or undo a run that nobody drives."""
+
+    drives = False
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def ring(self, row: IndexRow) -> None:
+        """The store has told its listeners already (`Work.listen`)."""
+
+    def serve(self, driver: Driver, share: Share) -> Server:
+        from surefoot.engine.worker.search import Search
+
+        return Search(driver, share)
+
+
+def open_engine(url: str) -> Engine:
+    return Embedded(url)

@@ -1,0 +1,111 @@
+"""What came of a drive, as a value: how it ended, how the run stands now, and when it wants to be driven again."""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surefoot.core.need import NO_NEED, Need
+from surefoot.core.standing import LOOK_AGAIN_SECONDS
+from surefoot.core.state import DRIVEN, RunState
+from surefoot.core.timer import MICROS, remaining
+from surefoot.engine import claimant
+from surefoot.engine.ending import Suspended
+from surefoot.engine.runtime import Runtime
+from surefoot.engine.takeover import Ended, LeftToOthers, PassedBy, Takeover
+from surefoot.errors import Cancelled, Damaged, Fenced, Stopped, StoreUnavailable, UsageError
+
+DONE, FAILED, CANCELLED, STOPPED, SUSPENDED = "done", "failed", "cancelled", "stopped", "suspended"
+PASSED_BY, DAMAGED, TROUBLE = "passed by", "damaged", "trouble"
+QUIET: Final = frozenset({DONE, SUSPENDED, CANCELLED, PASSED_BY})
+"""Ends that need nobody."""
+OVER: Final = frozenset({DONE, CANCELLED, FAILED})
+"""Ends after which a run waits for nothing."""
+UNCERTAIN: Final = frozenset({PASSED_BY, DAMAGED, TROUBLE})
+"""Ends after which others may have written more than this process has read."""
+LEFT_SECONDS: Final = 15.0
+"""So long a run that is left to workers with other code is not looked at again."""
+
+
+class Stand(Struct, frozen=True):
+    """How a run stands, for whoever drives it next."""
+
+    run: str
+    status: str
+    wake: int | None = None
+    """When it wants to be driven again, microseconds since 1970; None: not before the bell rings for it."""
+    reason: str = ""
+    """The first of its stops, by name."""
+    need: Need = NO_NEED
+    """What of it waits for a person."""
+    holder: str = ""
+    """The worker that drives it at this moment, and lives."""
+    busy_until: int | None = None
+    """Until when the holder counts as alive, though it may be dead. None: it lives for certain, or there is none."""
+
+
+class DriveResult(Struct, frozen=True):
+    """What came of one drive."""
+
+    run: str
+    how: str
+    """One of the words above."""
+    stand: Stand | None = None
+    """None: it cannot be read, or the store is away."""
+    error: BaseException | None = None
+    """What the drive ended with, unless the run is done."""
+
+
+def how(end: Takeover) -> str:
+    """In one word, how a drive has ended."""
+    match end:
+        case Ended(error):
+            return DONE if error is None else _how_bad(error)
+        case Suspended():
+            return SUSPENDED
+        case PassedBy() | LeftToOthers():
+            return PASSED_BY
+        case _:
+            assert_never(end)
+
+
+def _how_bad(error: BaseException) -> str:
+    match error:
+        case Cancelled():
+            return CANCELLED
+        case Damaged():
+            return DAMAGED
+        case Stopped():
+            return STOPPED
+        case Fenced() | StoreUnavailable() | UsageError():
+            return TROUBLE
+        case Exception():
+            return FAILED
+        case _:
+            return TROUBLE
+
+
+def of(runtime: Runtime, state: RunState) -> Stand:
+    """As the journal has it."""
+    holder = state.claimant.worker if state.claimant and claimant.is_driven(runtime, state) else ""
+    until = runtime.store.alive_until(holder) if holder else None
+    standing = state.standing
+    return Stand(state.run, state.status, _wake(runtime, state, holder), standing.reason, standing.need, holder, until)
+
+
+def _wake(runtime: Runtime, state: RunState, holder: str) -> int | None:
+    now, due, wake = runtime.clock.read(), state.due, state.standing.wake
+    if state.claimant is not None and state.status in DRIVEN and not holder:
+        return now.wall  # Its process is gone.
+    if due is not None and wake == due.at:
+        return now.wall + round(remaining(due, now) * MICROS)  # The wall clock may have been set since.
+    return wake
+
+
+def rested(found: Stand, end: Takeover, now: int) -> Stand:
+    """Of a run that was looked at in vain: what made it ready has not changed, so it is not looked at again at once."""
+    pause = LEFT_SECONDS if isinstance(end, LeftToOthers) else LOOK_AGAIN_SECONDS
+    is_ready = found.wake is not None and found.wake <= now
+    return replace(found, wake=now + round(pause * MICROS)) if is_ready else found

@@ -1,0 +1,86 @@
+"""What a kind of store answers before one of it is open: a row of the table in `open.py`.
+
+Everything here is asked with a URL, or with the file of a store. Nothing heavy is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from surefoot.errors import UsageError
+from surefoot.store.contract import Store
+
+if TYPE_CHECKING:
+    from surefoot.store.findings import Finding
+
+FORMS: Final = "sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database or memory:"
+
+Announce = Callable[[str], object]
+Watch = Callable[[int, int], object]
+"""Told how many pages are copied, of how many."""
+Verify = Callable[[Store], str]
+"""Looks at the copy as a store; answers with what is wrong, or with nothing."""
+
+
+class Backup(Struct, frozen=True):
+    """A verified copy."""
+
+    path: str
+    bytes: int
+    records: int
+    """Up to which record of the store."""
+    removed: list[str]
+    """Older copies that went."""
+
+
+class Backend:
+    """One kind of store. What is for stores in a file is refused unless a kind says otherwise."""
+
+    schemes: tuple[str, ...]
+    durable = True
+    """Whether what is acknowledged outlives the process."""
+    instead = ""
+    """What helps where something is for stores in a file, and this is none."""
+
+    def place(self, url: str) -> str:
+        """Tells one store of this process from another. `UsageError`, if the URL is none."""
+        raise NotImplementedError
+
+    def open(self, url: str, *, create: bool, announce: Announce | None) -> Store:
+        raise NotImplementedError
+
+    def open_regressed(self, url: str) -> Store:
+        """One that is refused because it is older than it once was, opened all the same, to be adopted."""
+        raise self.no_file(url)
+
+    def shown(self, url: str) -> str:
+        """The URL as people may see it: without its password."""
+        return url
+
+    def file(self, url: str) -> str:
+        """The file that holds the store."""
+        raise self.no_file(url)
+
+    def rebuild(self, file: str, *, accept_incomplete: bool = False) -> str:
+        """Have a database whose pages are damaged built anew from all that can be read. What was done, in words."""
+        raise self.no_file(file)
+
+    def back_up(self, store: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
+        """Copy an open store into a folder (named by time, the newest three are kept) or to a file that is not there."""
+        raise self.no_file(store.url)
+
+    def before_opening(self, url: str) -> list[Finding]:
+        """What has to be looked at before opening a store mends it."""
+        return []
+
+    def examine(self, url: str, store: Store | None, *, now: int) -> Iterator[Finding]:
+        """Everything that can be found out about the place of a store; `store`, if it could be opened."""
+        raise NotImplementedError
+
+    def no_file(self, url: str) -> UsageError:
+        """What is for stores in a file was asked of another one."""
+        return UsageError(f"{self.shown(url)!r}: this is for stores in a SQLite file.{self.instead or f' ({FORMS})'}")

@@ -1,0 +1,26 @@
+"""The two ways in which a server fails: the connection is gone, or the answer is no. No message contains a password."""
+
+from __future__ import annotations
+
+from surefoot.errors import StoreUnavailable
+
+
+class Lost(Exception):
+    """The connection is gone. What was asked may have happened, or may not."""
+
+
+class Rejected(Exception):
+    """The server's answer is no: nothing of what was asked has happened."""
+
+    def __init__(self, code: str, message: str, constraint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.constraint = constraint
+
+
+def unreachable(where: str, why: str, seconds: float) -> StoreUnavailable:
+    tried = f" Tried for {seconds:.0f} s." if seconds >= 1 else ""
+    return StoreUnavailable(
+        f"{where}: the server cannot be reached: {why}.{tried} Nothing that was acknowledged is lost; what was under way "
+        "is found out by reading at the next resume."
+    )

@@ -1,0 +1,180 @@
+"""This process's sign of life on a server: a note that a thread of its own renews, by the server's clock.
+
+A worker is alive as long as its lease runs. The thread has a connection that nobody else uses, and no code of the
+user's can block it. Whether the lease still runs is judged here from when the last renewal that succeeded was *sent*,
+by a clock that also counts sleep: the server cannot have counted from an earlier moment, so whoever is told "it runs"
+is seen as alive by everybody.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from surefoot.errors import SurefootError
+from surefoot.store.channel import Manners
+from surefoot.store.failure import Lost, Rejected
+from surefoot.store.host import HostLock
+from surefoot.store.liveness import remember
+
+CLOCK_SECONDS: Final = 5.0
+"""Clocks that differ by more are worth a warning."""
+
+_MARGIN: Final = 0.1
+"""Of the lease: so much earlier we count it as over than the server does."""
+_PAUSE_SECONDS: Final = 0.2
+
+log = logging.getLogger("surefoot")
+
+
+def boot_seconds() -> float:
+    """Goes on while the machine sleeps, and nobody can set it."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class ServerClock:
+    """The server's time, from when it was last told. Never ahead of it, so that no timer fires early."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._told = (0, 0.0)
+        self._warned = False
+        self.difference = 0.0
+        """By how many seconds this machine's clock is ahead of the server's."""
+
+    def note(self, micros: int) -> None:
+        self._told = (micros, boot_seconds())
+        self.difference = time.time() - micros / 1e6
+        if abs(self.difference) > CLOCK_SECONDS and not self._warned:
+            self._warned = True
+            log.warning(
+                "%s: this machine's clock is %.0f s %s the server's. Timers and leases go by the server's clock; times "
+                "shown may be off.",
+                self._where, abs(self.difference), "ahead of" if self.difference > 0 else "behind",
+            )  # fmt: skip
+
+    def now(self) -> int:
+        micros, at = self._told
+        return micros + int((boot_seconds() - at) * 1e6)
+
+
+class Signs(Protocol):
+    """How a server is told that this process lives. Used by one thread at a time; a lost connection is made again."""
+
+    def connect(self) -> None:
+        """Make a connection, unless there is one."""
+
+    def renew(self, name: str, about: str, silence: float) -> int:
+        """The lease runs anew, from the server's now, which is the answer, in microseconds since 1970."""
+
+    def leave(self, name: str, silence: float) -> None:
+        """Others see this worker as dead at once."""
+
+    def close(self) -> None: ...
+
+
+class Lease:
+    def __init__(
+        self, signs: Signs, where: str, clock: ServerClock, seconds: float, lock: Callable[[], HostLock],
+        manners: Manners,
+    ) -> None:  # fmt: skip
+        self._signs = signs
+        self._where = where
+        self._clock = clock
+        self._seconds = seconds
+        self._lock = lock
+        self._manners = manners
+        self._name = ""
+        self._about = ""
+        self._sent = 0.0
+        self._joining = threading.Lock()
+        self._over = threading.Event()
+        self._hurry = threading.Event()
+        """There is something to tell before the next renewal is due; or it is over."""
+        self._said = threading.Event()
+        """The server knows what others are to read about this worker."""
+        self._thread: threading.Thread | None = None
+        self.renewals = 0
+        self.losses = 0
+        """How often the lease ran out before it was renewed."""
+
+    def join(self) -> str:
+        """The identity of this process. Its first sign is given, and its thread started, at the first call."""
+        if not self._name:
+            with self._joining:
+                if not self._name:
+                    self._enter()
+        return self._name
+
+    def holds(self) -> bool:
+        return boot_seconds() < self._sent + self._seconds * (1 - _MARGIN)
+
+    def say(self, about: str) -> None:
+        """What others read about this worker from here on; if the server is away, as soon as it is back."""
+        self._about = about
+        self._said.clear()
+        self.join()
+        self._hurry.set()
+        self._said.wait(self._silence)
+
+    def leave(self, *, in_good_order: bool) -> None:
+        """Stop renewing; in good order, others see this worker as dead at once."""
+        self._over.set()
+        self._hurry.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout=self._seconds)
+        if self._name:
+            self._lock().leave()
+        if in_good_order and self._name:
+            try:
+                self._signs.leave(self._name, self._silence)
+            except (Lost, Rejected):
+                log.warning("%s: this worker could not sign off; its lease runs out by itself.", self._where)
+        self._signs.close()
+
+    @property
+    def _silence(self) -> float:
+        return max(self._seconds / 3, 0.5)
+
+    def _enter(self) -> None:
+        name = secrets.token_hex(16)
+        self._lock().join(name)
+        try:
+            self._renew(name)
+        except Lost as error:
+            raise self._manners.unreachable(self._where, str(error), 0) from error
+        except Rejected as error:
+            raise self._manners.explain(error, self._where) from error
+        remember(name)
+        self._name = name
+        self._thread = threading.Thread(target=self._beat, name="surefoot-lease", daemon=True)
+        self._thread.start()
+
+    def _renew(self, name: str) -> None:
+        self._signs.connect()
+        sent, about = boot_seconds(), self._about
+        now = self._signs.renew(name, about, self._silence)
+        if self._name and sent > self._sent + self._seconds:
+            self.losses += 1
+        self._sent = sent
+        self.renewals += 1
+        self._clock.note(now)
+        if about == self._about:
+            self._said.set()
+
+    def _beat(self) -> None:
+        pause = self._seconds / 3
+        while not self._over.is_set():
+            if self._hurry.wait(pause):
+                self._hurry.clear()
+            if self._over.is_set():
+                return
+            try:
+                self._renew(self._name)
+                pause = self._seconds / 3
+            except (Lost, Rejected, SurefootError, OSError):
+                pause = _PAUSE_SECONDS  # `holds` tells those who ask; we only try again

@@ -1,0 +1,97 @@
+"""Which store was at an address, kept beside the anchors, so that a store that vanished is not taken for a new one.
+
+An anchor is found by the store's own name, which an emptied server no longer tells. So there is one more small file per
+address, named after its hosts, ports and database (never the user or the password), in the anchor's own format. It is
+read before the server is asked: a store that is noted there was there before, and has to be there now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from contextlib import suppress
+from typing import Final
+
+from surefoot.core.cure import ADOPT, Advice, Cure
+from surefoot.errors import JournalRegressed
+from surefoot.store.anchor import Anchor, Mark, Unreadable
+
+_UNUSUAL: Final = re.compile(r"[^A-Za-z0-9.-]+")
+_NAME_LENGTH: Final = 80
+
+
+class Place:
+    """One database, and what is noted of it."""
+
+    def __init__(self, folder: str, name: str, where: str) -> None:
+        self._where = where
+        self._digest = hashlib.sha256(name.encode()).digest()
+        spelled = _UNUSUAL.sub("_", name)[:_NAME_LENGTH]
+        self.path = os.path.join(folder, f"at-{spelled}-{self._digest[:4].hex()}")
+
+    def noted(self) -> bytes | None:
+        """The store that was here; None: nothing was ever acknowledged from here."""
+        try:
+            anchor = Anchor(self.path, create=False)
+        except FileNotFoundError:
+            return None
+        try:
+            mark = anchor.read()
+        except Unreadable:
+            mark = Mark(b"", 0, b"")
+        finally:
+            anchor.close()
+        if mark is not None and mark.seal != self._digest:
+            raise self._unreadable()
+        return mark.store if mark is not None else None
+
+    def note(self, store: bytes, *, instead: bool) -> None:
+        """This store is here, and something was acknowledged. `instead`: whatever was here before."""
+        anchor = Anchor(self.path, create=True)
+        try:
+            anchor.lock_for_creation(1.0)
+            with suppress(Unreadable):  # such a one is only replaced by a person's word
+                if instead or anchor.read() is None:
+                    anchor.begin(Mark(store, 0, self._digest))
+        finally:
+            anchor.close()
+
+    def vanished(self) -> JournalRegressed:
+        return self._regressed(
+            "the database has no store any more, though records of one were acknowledged to this place. Was the schema "
+            "surefoot dropped, an empty database put back, or is this another server than before? In a new store each "
+            "run would start afresh.",
+            Advice("gone for good?", self._away),
+        )
+
+    def replaced(self) -> JournalRegressed:
+        return self._regressed(
+            "the database holds another store than the one whose records were acknowledged to this place.",
+            ADOPT,
+            Advice("accepted elsewhere?", self._away),
+        )
+
+    @property
+    def _away(self) -> str:
+        return f"mv {shlex.quote(self.path)} {shlex.quote(self.path + '.old')}"
+
+    def _regressed(self, why: str, *cures: Cure) -> JournalRegressed:
+        return JournalRegressed(
+            f"{self._where}: {why} Nothing was changed.",
+            facts={"place": self.path},
+            cures=(
+                Advice("the right server?", "connect to it again"),
+                Advice("have a backup?", "restore it there"),
+                *cures,
+            ),
+        )
+
+    def _unreadable(self) -> JournalRegressed:
+        return JournalRegressed(
+            f"{self.path}: the note of which store is in {self._where} is unreadable, so nobody can say whether it is "
+            "the same one.",
+            facts={"place": self.path},
+            cures=(Advice("it is the same?", self._away),),
+        )

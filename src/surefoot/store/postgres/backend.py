@@ -1,0 +1,53 @@
+"""A store in PostgreSQL, before it is open. As in SQLAlchemy, the driver may be named: `postgresql+psycopg:`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from surefoot.core.urls import Url, parse
+from surefoot.store.backend import Announce, Backend
+from surefoot.store.contract import Store
+from surefoot.store.findings import OK, Finding, clocks, settings, versions
+
+
+class PostgresBackend(Backend):
+    schemes = ("postgresql", "postgres")
+    instead = (
+        " In PostgreSQL, copies are made with pg_dump or a base backup, damage is found with pg_amcheck, and a restored "
+        "copy is accepted with the verb adopt."
+    )
+
+    def place(self, url: str) -> str:
+        return self._parsed(url).given
+
+    def open(self, url: str, *, create: bool, announce: Announce | None) -> Store:
+        from surefoot.store.postgres.store import PostgresStore
+
+        return PostgresStore.open(self._parsed(url), create=create, announce=announce)
+
+    def open_regressed(self, url: str) -> Store:
+        from surefoot.store.postgres.store import PostgresStore
+
+        return PostgresStore.open_regressed(self._parsed(url))
+
+    def shown(self, url: str) -> str:
+        return self._parsed(url).shown
+
+    def examine(self, url: str, store: Store | None, *, now: int) -> Iterator[Finding]:
+        """What the server says; opening the store has refused the settings that lose what was acknowledged."""
+        if store is not None:
+            found = store.durability()
+            yield Finding(OK, "settings", f"{settings(found, leave_out=('backend', 'url', 'anchor'))} (read back)")
+            yield _anchor(found["anchor"])
+            yield clocks(store.vitals()["clock_difference_seconds"])
+        yield versions()
+
+    def _parsed(self, url: str) -> Url:
+        return parse(url, self.schemes)
+
+
+def _anchor(path: str) -> Finding:
+    if os.path.exists(path):
+        return Finding(OK, "anchor", f"{path}: the server has what this place saw acknowledged")
+    return Finding(OK, "anchor", f"{path}: not there: nothing was written from here yet")

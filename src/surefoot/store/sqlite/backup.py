@@ -1,0 +1,240 @@
+"""A copy of a store that is known to be good: taken while others write, read back whole, and only then given its name.
+
+The pages are copied by SQLite's own backup from one and the same state. The copy gets an anchor that is noted from
+the original, so a copy that lost something on the way does not open. What is not complete has a name that ends in
+`.partial`, and older copies are deleted only after the new one was found whole.
+
+A copy has the identity of its store. Put back in its place it is older than the anchor there remembers, and is
+refused (`JournalRegressed`) until a person accepts that (`surefoot adopt`): what was recorded since is gone then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final, cast
+
+import apsw
+
+from surefoot.core.cure import command
+from surefoot.errors import JournalCorrupt, StoreFull, StoreUnavailable, SurefootError, UsageError
+from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable
+from surefoot.store.backend import Backup, Verify, Watch
+from surefoot.store.contract import Store
+from surefoot.store.sqlite.files import anchor_path, connect, disconnect, explain, snapshot
+from surefoot.store.sqlite.store import SqliteStore
+
+KEEP: Final = 3
+
+_PAGES_PER_STEP: Final = 2048
+_PARTIAL: Final = ".partial"
+_SIDES: Final = ("", "-anchor", "-wal", "-shm", "-journal", "-workers")
+_BUSY_SECONDS: Final = 10.0
+
+
+def back_up(opened: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
+    """Copy an open store into a folder (named by time, the newest three are kept) or to a file that is not there."""
+    store = cast("SqliteStore", opened)
+    into_folder = os.path.isdir(path) or path.endswith(os.sep)
+    folder = os.path.realpath(path if into_folder else os.path.dirname(path) or ".")
+    target = os.path.join(folder, _name(store, now) if into_folder else os.path.basename(path))
+    with _explained(target), _locked(folder, create=into_folder):
+        _refuse_if_taken(store, target)
+        _clear_partial(folder, target)
+        pos, size = _write(store, target, verify, watch)
+        removed = _thin_out(store, folder, target) if into_folder else []
+    return Backup(target, size, pos, removed)
+
+
+def _write(store: SqliteStore, target: str, verify: Verify, watch: Watch | None) -> tuple[int, int]:
+    partial = f"{target}.{secrets.token_hex(4)}{_PARTIAL}"
+    try:
+        mark = _copy(store, partial, watch)
+        _check(partial, verify)
+        size = os.stat(partial).st_size
+        # The anchor first: a copy that has its name is one that opens.
+        os.rename(anchor_path(partial), anchor_path(target))
+        os.rename(partial, target)
+        _sync(os.path.dirname(target))
+    except BaseException:
+        _remove(partial)
+        raise
+    return mark.pos, size
+
+
+def _copy(store: SqliteStore, partial: str, watch: Watch | None) -> Mark:
+    """All pages as they were at one moment, synced, and the anchor of that moment."""
+    os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    os.chmod(partial, 0o600)
+    source = connect(store.path, readonly=True, busy_seconds=_BUSY_SECONDS)
+    try:
+        with snapshot(source):
+            mark = _mark(store, source)
+            _copy_pages(source, partial, watch)
+    finally:
+        disconnect(source, checkpoint=False)
+    _sync(partial)
+    anchor = Anchor(anchor_path(partial), create=True)
+    try:
+        anchor.begin(mark)
+    finally:
+        anchor.close()
+    return mark
+
+
+def _mark(store: SqliteStore, source: apsw.Connection) -> Mark:
+    row = source.execute("SELECT pos, seal FROM entries ORDER BY pos DESC LIMIT 1").fetchone()
+    return Mark(store.id, 0, NOTHING_SEAL) if row is None else Mark(store.id, row[0], row[1])
+
+
+def _copy_pages(source: apsw.Connection, partial: str, watch: Watch | None) -> None:
+    copy = apsw.Connection(partial, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+    try:
+        copy.set_busy_timeout(int(_BUSY_SECONDS * 1000))
+        with copy.backup("main", source, "main") as backup:
+            while not backup.done:
+                backup.step(_PAGES_PER_STEP)
+                if watch is not None:
+                    watch(backup.page_count - backup.remaining, backup.page_count)
+    except apsw.IOError as error:
+        raise OSError(copy.system_errno or errno.EIO, str(error)) from error  # only the connection knows the reason
+    finally:
+        copy.close(force=True)
+
+
+def _check(partial: str, verify: Verify) -> None:
+    """Open the copy as what it claims to be, and look at all of it."""
+    copy = SqliteStore.open(partial, create=False, url=f"sqlite:///{partial}")
+    try:
+        wrong = verify(copy)
+    finally:
+        copy.close()
+    if wrong:
+        raise JournalCorrupt(
+            f"the copy is not whole, and was removed: {wrong}. Older copies are still there.",
+            cures=(command("verify", when="is it the original?"),),
+        )
+    for side in ("-wal", "-shm"):  # nobody wrote to it: they are empty, and only this process knew the name
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial + side)
+
+
+# --- names -----------------------------------------------------------------------------------------------
+
+
+def _name(store: SqliteStore, now: datetime) -> str:
+    stem, suffix = os.path.splitext(os.path.basename(store.path))
+    return f"{stem}-{now.astimezone(UTC):%Y%m%dT%H%M%S}Z{suffix or '.db'}"
+
+
+def _pattern(store: SqliteStore) -> re.Pattern[str]:
+    stem, suffix = os.path.splitext(os.path.basename(store.path))
+    return re.compile(rf"{re.escape(stem)}-\d{{8}}T\d{{6}}Z{re.escape(suffix or '.db')}")
+
+
+def _refuse_if_taken(store: SqliteStore, target: str) -> None:
+    if target == store.path or target.startswith(store.path + "-"):
+        raise UsageError(f"{target} is the store itself, or one of its files. Name another place for the copy.")
+    for side in _SIDES:
+        if os.path.lexists(target + side):
+            raise UsageError(
+                f"{target + side} is there already, and is not written over. "
+                "Name another file; or a folder, which keeps the newest three copies."
+            )
+
+
+def _thin_out(store: SqliteStore, folder: str, newest: str) -> list[str]:
+    """Delete all but the newest three copies of this very store. Which is newest, its records say, not a clock."""
+    found = []
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        mark = _mark_of(path) if _pattern(store).fullmatch(name) and path != newest else None
+        if mark is not None and mark.store == store.id:
+            found.append((mark.pos, path))
+    old = [path for _, path in sorted(found, reverse=True)[KEEP - 1 :]]
+    for path in old:
+        _remove(path)
+    if old:
+        _sync(folder)
+    return old
+
+
+def _mark_of(path: str) -> Mark | None:
+    try:
+        anchor = Anchor(anchor_path(path), create=False)
+    except (OSError, SurefootError):
+        return None
+    try:
+        return anchor.read()
+    except (Unreadable, SurefootError):
+        return None  # not ours to judge, so not ours to delete
+    finally:
+        anchor.close()
+
+
+def _clear_partial(folder: str, target: str) -> None:
+    """What a backup to this place left behind that was cut off."""
+    stem = re.sub(r"-\d{8}T\d{6}Z", "", os.path.basename(target))
+    for name in os.listdir(folder):
+        base, found, _ = name.partition(_PARTIAL)
+        made = re.sub(r"-\d{8}T\d{6}Z", "", base)
+        if found and re.fullmatch(re.escape(stem) + r"\.[0-9a-f]{8}", made):
+            _remove(os.path.join(folder, base + _PARTIAL))
+
+
+def _remove(path: str) -> None:
+    """A copy and all that belongs to it, the database first: what is left of it can then not be taken for whole."""
+    for side in _SIDES:
+        with contextlib.suppress(FileNotFoundError):
+            if side == "-workers":
+                shutil.rmtree(path + side)
+            else:
+                os.unlink(path + side)
+
+
+# --- the operating system ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _locked(folder: str, *, create: bool) -> Iterator[None]:
+    """One backup into a folder at a time: what is partial there is then nobody's."""
+    if create:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise StoreUnavailable(
+            f"{folder}: another backup is being written there. Wait for it, and try again."
+        ) from error
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        found = explain(error, path)
+        if isinstance(found, StoreFull):
+            found = StoreFull(
+                f"{path}: there is no room for the copy. Nothing is left of it; older copies are untouched."
+            )
+        raise found from error
+
+
+def _sync(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

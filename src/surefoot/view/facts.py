@@ -1,0 +1,531 @@
+"""Every object that surefoot hands to programs, made here and nowhere else.
+
+`--json` prints these objects; an HTTP API or a tool server can hand out the same ones. Only this file makes a `Facts`,
+and whatever prints JSON takes nothing else: a verb of the command line can choose text or JSON, but it cannot make up a
+field. Nothing is shortened here, values are JSON, and times are ISO 8601 in UTC.
+
+The types of the engine are named for the type checker only. At run time this file imports nothing above it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from surefoot.errors import Stopped
+from surefoot.view import text, trouble
+from surefoot.view.standing import Reason
+from surefoot.view.words import Help, helps
+
+if TYPE_CHECKING:
+    from surefoot.core.entry import Drift, Value
+    from surefoot.core.history import Past
+    from surefoot.engine.adoption import Adoption
+    from surefoot.engine.comparing import Comparison, Pair
+    from surefoot.engine.exporting import Exported
+    from surefoot.engine.fallback import Damage
+    from surefoot.engine.forking import Fork
+    from surefoot.engine.planning import ResumePlan
+    from surefoot.engine.preflight import Finding as Rehearsal
+    from surefoot.engine.pruning import Candidate, Refusal, Swept
+    from surefoot.engine.retrying import Reopening
+    from surefoot.engine.verifying import Flaw, Verdict
+    from surefoot.store.backend import Backup
+    from surefoot.store.contract import IndexRow
+    from surefoot.store.findings import Finding
+    from surefoot.store.inspection import Seen
+    from surefoot.testing.matrix import Report
+    from surefoot.view.listing import Seen as Listed
+    from surefoot.view.page import CallLine, Page
+    from surefoot.view.standing import Asked
+    from surefoot.view.timeline import Entry
+
+
+class Facts(dict[str, Any]):
+    """An object for programs. Other modules pass it on; they do not make one."""
+
+
+VERDICTS: Final = ("damaged", "stranded", "perhaps stranded", "in doubt", "waits", "goes on")
+"""What a preflight says of a run, as the engine calls it, the most pressing first."""
+
+
+# --- errors, stops, cures ----------------------------------------------------------------------------
+
+
+def error(found: BaseException, *, run: str = "", exit_code: int = 1, cures: Iterable[Help] = ()) -> Facts:
+    """What a command ended with."""
+    kind, message = trouble.type_of(found), trouble.message_of(found)
+    told = Facts(type=kind, message=message, run=run, address="", cures=_cures(cures), exit_code=exit_code)
+    if isinstance(found, Stopped):
+        told |= stop_facts(trouble.reason(found))
+        told |= Facts(run=found.run_id or run, stops=[stop_facts(trouble.reason(stop)) for stop in found.stops])
+    path = getattr(found, "path", None)
+    if isinstance(path, str):
+        told["path"] = path
+    return told
+
+
+def failure(what: Facts) -> Facts:
+    """The whole answer of a command that ended with an error."""
+    return Facts(error=what)
+
+
+def stop_facts(stop: Reason) -> Facts:
+    """Why a run stands still, and what helps."""
+    return Facts(
+        type=stop.type,
+        message=stop.message,
+        address=stop.address,
+        cures=_cures(stop.cures),
+        drift=[msgspec.to_builtins(one) for one in stop.drift],
+        facts={name: value if isinstance(value, int | float) else str(value) for name, value in stop.facts.items()},
+    )
+
+
+def _cures(cures: Iterable[Help]) -> list[dict[str, Any]]:
+    return [cure.facts for cure in cures]
+
+
+# --- runs --------------------------------------------------------------------------------------------
+
+
+def runs(listed: Iterable[tuple[Listed, IndexRow | None]]) -> Facts:
+    """The list of runs."""
+    return Facts(runs=[_line(seen, row) for seen, row in listed])
+
+
+def _line(seen: Listed, row: IndexRow | None) -> Facts:
+    return Facts(
+        run=seen.run,
+        workflow=seen.workflow,
+        status=seen.status,
+        stands=seen.stands.status,
+        needs_a_person=seen.stands.needs_a_person,
+        why=seen.stands.brief,
+        left=list(seen.stands.left),
+        created=text.moment(seen.created) if seen.created else None,
+        labels=seen.labels,
+        need=row.need if row else "",
+        until=text.moment(row.until) if row and row.until else None,
+        queue=row.queue if row else "",
+        marks=list(row.marks) if row else [],
+    )
+
+
+def run(seen: Page) -> Facts:
+    """One run, with every call it made."""
+    return Facts(
+        run=seen.run,
+        workflow=seen.workflow,
+        version=seen.version,
+        status=seen.status,
+        stands=seen.stands,
+        needs_a_person=seen.needs_a_person,
+        headline=seen.headline,
+        created=text.moment(seen.created),
+        newest=text.moment(seen.newest),
+        segment=seen.segment,
+        driver=seen.driver,
+        driven=seen.driven,
+        labels=seen.labels,
+        progress=seen.progress,
+        cancel_asked_by=seen.cancelled_by,
+        child_of=seen.child_of,
+        forked_from=seen.forked_from,
+        rewinds=list(seen.rewinds),
+        landed_late=list(seen.landed_late),
+        retries=list(seen.retries),
+        stops=[stop_facts(one) | {"question": _question(one.asked)} for one in seen.reasons],
+        cures=_cures(seen.cures),
+        args=_parsed(seen.args),
+        defaults=_parsed(seen.defaults),
+        result=_parsed(seen.result),
+        left=list(seen.left),
+        error=None if seen.error is None else {"type": seen.error[0], "message": seen.error[1]},
+        published={name: _parsed(value) for name, value in seen.published.items()},
+        calls=[_call(call, seen.processes) for call in seen.calls],
+    )
+
+
+def _call(call: CallLine, processes: Sequence[str]) -> Facts:
+    return Facts(
+        address=call.address,
+        kind=call.kind,
+        status=call.status,
+        in_doubt=call.in_doubt,
+        attempts=call.attempts,
+        started=text.moment(call.started),
+        ended=text.moment(call.ended) if call.ended else None,
+        by=processes[call.process - 1] if call.process else "",
+        args=_parsed(call.raw_args),
+        defaults=_parsed(call.raw_defaults),
+        result=_parsed(call.raw_result),
+        error=call.error,
+        key=call.key,
+        on_crash=call.on_crash,
+        learned_by=call.learned_by,
+        cleared_by=call.cleared_by,
+    )
+
+
+def _question(asked: Asked | None) -> Facts | None:
+    if asked is None:
+        return None
+    return Facts(
+        form=asked.form,
+        question=asked.question,
+        details=_parsed(asked.details),
+        wanted=_parsed(asked.wanted),
+        by=list(asked.by),
+        until=text.moment(asked.due) if asked.due else None,
+        shown=asked.shown,
+    )
+
+
+def entry(one: Entry) -> Facts:
+    """One entry of a journal."""
+    return Facts(seq=one.seq, at=one.at, epoch=one.epoch, kind=one.kind, data=one.data)
+
+
+def plan(found: ResumePlan, seen: Page, cures: Iterable[Help]) -> Facts:
+    """What a resume would do now."""
+    next_ = upcoming(found)
+    return Facts(
+        run=found.run_id,
+        status=found.status,
+        stands=seen.stands,
+        headline=seen.headline,
+        replayed=found.replayed,
+        recorded=found.recorded,
+        in_doubt=[{"address": address, "resume_would": what} for address, what in found.in_doubt],
+        next=None if found.next is None else _kinds(next_),
+        effects=[address for kind, address in next_ if kind == "effect"],
+        stops=found.stops,
+        unasked=found.unasked,
+        drift=found.drift,
+        on_drift=found.on_drift,
+        questions=[{"address": address, "question": question} for address, question in found.questions],
+        cures=_cures(cures),
+    )
+
+
+def upcoming(found: ResumePlan) -> list[tuple[str, str]]:
+    """What would be executed; what is in doubt is listed apart, with what a resume does about it."""
+    doubtful = {address for address, _ in found.in_doubt}
+    return [(kind, address) for kind, address in found.next or [] if address not in doubtful]
+
+
+def comparison(a: str, b: str, found: Comparison) -> Facts:
+    """Two runs, call by call."""
+    counts = Counter(pair.verdict for pair in found.calls)
+    return Facts(
+        a=a,
+        b=b,
+        differs=found.differs,
+        same=counts["same"],
+        different=counts["differs"],
+        only_in_a=counts["only in a"],
+        only_in_b=counts["only in b"],
+        calls=[_pair(pair) for pair in found.calls],
+    )
+
+
+def _pair(pair: Pair) -> Facts:
+    return Facts(address=pair.address, verdict=pair.verdict, differs=pair.differs, a=_side(pair.a), b=_side(pair.b))
+
+
+def _side(past: Past | None) -> Facts | None:
+    if past is None:
+        return None
+    return Facts(
+        kind=past.kind,
+        status=past.state.value,
+        args=_parsed(recorded(past.args)),
+        result=_parsed(recorded(past.value)),
+        error=raised(past),
+    )
+
+
+def recorded(value: Value | None) -> str:
+    """A value as recorded, as JSON; of a large one its size and digest. Empty: there is none."""
+    from surefoot.core.entry import Kept
+
+    if value is None:
+        return ""
+    if isinstance(value, Kept):
+        return f'{{"$large": {value.reference.size}, "sha256": "{value.reference.digest.hex()}"}}'
+    return bytes(value).decode("utf-8", "replace")
+
+
+def raised(past: Past) -> str:
+    from surefoot.core import values
+
+    return "" if past.error is None else ": ".join(values.error_summary(past.error))
+
+
+def _parsed(raw: str) -> Any:
+    return json.loads(raw) if raw else None
+
+
+def _kinds(calls: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"kind": kind, "address": address} for kind, address in calls]
+
+
+# --- what operators said -----------------------------------------------------------------------------
+
+
+def action(what: Facts, seen: Page, *, by: str, note: str, resume: str) -> Facts:
+    """What was recorded on an operator's word, how the run stands now, and the command that resumes it."""
+    still = [{"type": one.type, "address": one.address, "message": one.message} for one in seen.reasons]
+    said = {"run": seen.run, **what, "by": by, "note": note}
+    return Facts(recorded=said, status=seen.status, open=still, resume=resume)
+
+
+def settlement(address: str, *, happened: bool, failed: bool) -> Facts:
+    told = Facts(address=address, happened=happened)
+    if failed:
+        told["failed"] = True
+    return told
+
+
+def answer(question: str, asked: str, value: Any) -> Facts:
+    return Facts(question=question, asked=asked, answer=value)
+
+
+def acceptance(accepted: Iterable[Drift]) -> Facts:
+    return Facts(accepted=[_drift(one) for one in accepted])
+
+
+def _drift(one: Drift) -> Facts:
+    return Facts(witness=one.witness, part=one.part, what=one.what, expected=one.expected, found=one.actual)
+
+
+def match(address: str, how: str) -> Facts:
+    return Facts(address=address, how=how)
+
+
+def matches(runs: list[str], address: str, how: str, *, by: str, note: str) -> Facts:
+    """The same word for many runs."""
+    return Facts(matched=runs, address=address, how=how, by=by, note=note)
+
+
+def cancellation(left_done: list[str], *, ended: bool) -> Facts:
+    return Facts(cancelled=ended, left_done=left_done)
+
+
+def release() -> Facts:
+    return Facts(released=True)
+
+
+def rewind(address: str, in_doubt: list[str]) -> Facts:
+    return Facts(at=address, in_doubt=in_doubt)
+
+
+def fork(made: Fork) -> Facts:
+    return Facts(parent=made.parent, at=made.at, reused=made.reused, would_execute=made.would_execute)
+
+
+def retry(calls: list[str], reopened: Iterable[Reopening]) -> Facts:
+    return Facts(reopened=calls, runs=[_reopening(one) for one in reopened])
+
+
+def retries(reopened: Iterable[Reopening], left: Iterable[tuple[str, str]]) -> Facts:
+    """The same for many runs."""
+    return Facts(reopened=[_reopening(one) for one in reopened], left=_left(left))
+
+
+def _reopening(one: Reopening) -> Facts:
+    return Facts(run=one.run, steps=one.steps, effects=one.effects, in_doubt=one.in_doubt, waits=one.waits)
+
+
+def _left(runs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"run": run, "why": why} for run, why in runs]
+
+
+# --- code about to be deployed, and processes --------------------------------------------------------
+
+
+def preflight(apps: Sequence[str], store: str, rehearsed: Sequence[Mapping[str, Any]], *, exit_code: int) -> Facts:
+    """Which unfinished runs some code would strand."""
+    counts = Counter(one["verdict"] for one in rehearsed)
+    return Facts(
+        app=list(apps),
+        store=store,
+        exit_code=exit_code,
+        counts={verdict: counts[verdict] for verdict in VERDICTS},
+        runs=list(rehearsed),
+    )
+
+
+def rehearsal(one: Rehearsal) -> Facts:
+    """What that code would do with one run."""
+    return Facts(
+        run=one.run,
+        verdict=one.verdict,
+        workflow=one.workflow,
+        version=one.version or None,
+        code_version=one.code_version or None,
+        status=one.status,
+        driven=one.driven,
+        why=[_obstacle(found) for found in one.why],
+        in_doubt=[_obstacle(found) for found in one.in_doubt],
+        next=_kinds(one.next),
+        unclaimed=list(one.unclaimed),
+        kept=[{"address": address, "why": why} for address, why in one.kept],
+        again=list(one.again),
+        filled_in=list(one.filled_in),
+    )
+
+
+def _obstacle(found: BaseException) -> dict[str, Any]:
+    told = error(found)
+    return {name: told[name] for name in ("type", "message", "address", "cures", "drift", "facts") if name in told}
+
+
+def worker(store: str, *, ended: Mapping[str, int], unfinished: Iterable[str]) -> Facts:
+    """What a worker had done when it ended."""
+    return Facts(store=store, ended=dict(ended), unfinished=list(unfinished))
+
+
+def crashtest(report: Report) -> Facts:
+    """What killing a workflow at every point came to."""
+    figures = {"held": report.held, "kills": report.kills, "kills_per_core_second": round(report.rate, 1)}
+    return Facts(**figures, **msgspec.to_builtins(report))
+
+
+def demo(
+    claims: Sequence[tuple[bool, str]], exit_codes: list[int], *, made: int, needed: int, mails: int, files: int,
+    seconds: float,
+) -> Facts:  # fmt: skip
+    """What the demo has observed."""
+    return Facts(
+        held=all(held for held, _ in claims),
+        claims=[{"held": held, "claim": claim} for held, claim in claims],
+        exit_codes=exit_codes,
+        calls_made=made,
+        calls_needed=needed,
+        mails=mails,
+        files=files,
+        seconds=round(seconds, 1),
+    )
+
+
+# --- the store ---------------------------------------------------------------------------------------
+
+
+def verdict(found: Verdict, store: str) -> Facts:
+    """Whether everything is whole."""
+    return Facts(
+        whole=not found.flaws,
+        runs=found.runs,
+        journals=found.journals,
+        entries=found.entries,
+        bytes=found.bytes,
+        parts=found.parts,
+        unneeded_parts=found.unneeded,
+        quarantined=found.quarantined,
+        damaged=[_flaw(one, store) for one in found.flaws],
+    )
+
+
+def _flaw(flaw: Flaw, store: str) -> Facts:
+    return Facts(
+        journal=flaw.journal,
+        entry=flaw.entry or None,
+        entries=flaw.entries if flaw.entries >= 0 else None,
+        valid=flaw.valid,
+        why=flaw.why,
+        message=str(flaw),
+        cures=_cures(helps(cure, store) for cure in flaw.cures),
+    )
+
+
+def health(version: str, store: str, found: Iterable[Finding]) -> Facts:
+    """Whether a place keeps what is promised."""
+    told = [{"verdict": one.level, "what": one.what, "said": one.said, "do": one.do} for one in found]
+    return Facts(surefoot=version, store=store, findings=told)
+
+
+def inspection(seen: Seen) -> Facts:
+    """What is in a file of ours."""
+    from surefoot.store.inspection import AnchorSeen, StoreSeen
+
+    kind = "store" if isinstance(seen, StoreSeen) else "anchor" if isinstance(seen, AnchorSeen) else "checkpoints"
+    return Facts(kind=kind, sound=seen.sound, **msgspec.to_builtins(seen))
+
+
+def inspected_export(path: str, found: Exported) -> Facts:
+    return Facts(kind="export", path=path, sound=found.whole, **export(found))
+
+
+def export(found: Exported) -> Facts:
+    """What an exported file holds."""
+    from msgspec.structs import asdict
+
+    return Facts(asdict(found))
+
+
+def backup(made: Backup) -> Facts:
+    from msgspec.structs import asdict
+
+    return Facts(**asdict(made), verified=True)
+
+
+def pruning(going: Iterable[Candidate], left: Iterable[Refusal], swept: Swept | None, store: str) -> Facts:
+    """What went, or with no sweep: what would go."""
+    told = Facts(
+        done=swept is not None,
+        left=_left((one.run, one.why) for one in left),
+        parts_deleted=swept.deleted if swept else 0,
+        parts_kept_because=swept.why if swept else "",
+        damaged=[_flaw(one, store) for one in swept.flaws] if swept else [],
+    )
+    told["pruned" if swept else "would_prune"] = [_candidate(one) for one in going]
+    return told
+
+
+def _candidate(one: Candidate) -> Facts:
+    return Facts(
+        run=one.run,
+        workflow=one.workflow,
+        status=one.status,
+        entries=one.entries,
+        created=text.moment(one.created),
+        ended=text.moment(one.ended),
+        labels=one.labels,
+    )
+
+
+def adoption(found: Adoption, checkpoints: list[str]) -> Facts:
+    """An older state of the store that was accepted."""
+    return Facts(
+        expected=found.expected,
+        found=found.found,
+        fell_back=found.unfinished,
+        hopeless=found.hopeless,
+        checkpoints=checkpoints,
+    )
+
+
+def giving_up(run: str) -> Facts:
+    return Facts(run=run, given_up=True)
+
+
+def repair(run: str, damage: Damage | None) -> Facts:
+    """What was set aside of a run; no damage: nothing had to be."""
+    if damage is None:
+        return Facts(run=run, repaired=False)
+    return Facts(
+        run=run,
+        repaired=True,
+        after=damage.keep,
+        quarantined=damage.quarantined,
+        lost=None if damage.lost < 0 else damage.lost,
+        in_doubt=list(damage.in_doubt),
+        proven=damage.proven,
+        why=damage.why,
+    )

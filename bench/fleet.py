@@ -28,7 +28,7 @@ from msgspec.structs import replace
 import surefoot as sf
 from bench.work import RUN, RUNS, STEPS_PER_RUN, Figures, async_steps, blocking_step, store_in
 from surefoot.core.seal import GENESIS, Record, Sealer
-from surefoot.engine.meters import meters
+from surefoot.engine.process.meters import meters
 from surefoot.store.contract import Append, IndexRow, RunQuery
 
 W1_STEPS, W1_TURNS = 50, 10

@@ -114,7 +114,7 @@ def record_few(folder: Path) -> Figures:
 
 def verify(folder: Path) -> Figures:
     """Everything `surefoot verify` looks at. The files were written before, so the system has them in its cache."""
-    from surefoot.engine.verifying import verify_store
+    from surefoot.engine.upkeep.verification import verify_store
 
     store = open_store(store_in(folder), create=False)
     on_disk = _size(folder)

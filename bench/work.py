@@ -25,7 +25,7 @@ import apsw
 import msgspec
 
 import surefoot as sf
-from surefoot.engine import gate
+from surefoot.engine.drive import gate
 
 STEPS = 1_000
 MANY_STEPS = 20_000

@@ -33,7 +33,7 @@ def own_folder(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def nothing_on_its_way(monkeypatch):
     """The effects of tests land at once or not at all, and die with their process; those about the wait say otherwise."""
-    from surefoot.engine.config import settings as chosen
+    from surefoot.engine.process.config import settings as chosen
 
     monkeypatch.setattr(chosen, "in_flight_seconds", 0.0)
 

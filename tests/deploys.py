@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import surefoot as sf
-from surefoot.engine.deploying import CODE_STOPS
+from surefoot.engine.drive.deploys import CODE_STOPS
 from surefoot.store.open import close_all
 from tests import deploys_world as world
 from tests.deploys_versions import BASE, DEPLOYS, SDK, Deploy

@@ -15,8 +15,9 @@ from typing import Any
 
 import surefoot as sf
 from surefoot.core.timer import Moment
-from surefoot.engine import deploying, runtime
-from surefoot.engine.clock import SystemClock
+from surefoot.engine.drive import deploys
+from surefoot.engine.process import runtime
+from surefoot.engine.process.clock import SystemClock
 from surefoot.engine.worker import stand
 
 READY = frozenset({"queued", "running"})
@@ -50,7 +51,7 @@ def work(home: str, workflow: str, hours: float, runs: list[str]) -> None:
     clock = WeekClock(hours)
     runtime.default_clock = lambda: clock
     stand.LEFT_SECONDS = 0.2  # What is left to workers with other code is looked at again soon,
-    deploying.PATIENCE_SECONDS = 1.0  # and not for ten minutes.
+    deploys.PATIENCE_SECONDS = 1.0  # and not for ten minutes.
     sys.path[:0] = [home, os.path.join(home, "site-packages")]
     import agent  # the version that is deployed
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import surefoot as sf
 from surefoot import aio
-from surefoot.core import standing
-from surefoot.engine import current, takeover
+from surefoot.core import readiness
+from surefoot.engine.declare import current
+from surefoot.engine.drive import takeover
 from tests.ledger import ask
 
 EFFECTS = 10
@@ -40,7 +41,7 @@ def hurry() -> None:
         takeover.UNWIND_SECONDS = TOLD["unwind"]
     if "lease" in TOLD:
         # A child that is killed right behind its end has not told its parent, who then looks by itself.
-        standing.LOOK_AGAIN_SECONDS = TOLD["lease"] * 3  # type: ignore[misc]
+        readiness.LOOK_AGAIN_SECONDS = TOLD["lease"] * 3  # type: ignore[misc]
         PostgresStore.open.__func__.__kwdefaults__["waits"] = Waits(lease=TOLD["lease"])
 
 

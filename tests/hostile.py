@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from surefoot.core import reviving, values
+from surefoot.core import decoder, values
 from surefoot.core.entry import KINDS, StepDone
 from surefoot.core.parts import Reference, cut
 from surefoot.core.seal import CODEC_JSON, NO_KEY, SCHEMA, Record, from_record, to_body
@@ -27,7 +27,7 @@ FORBIDDEN = (
     "import", "exec", "compile", "open", "os.", "subprocess.", "socket.", "ctypes.", "marshal.", "pickle.",
     "code.__new__", "shutil.", "tempfile.", "glob.", "urllib.", "sqlite3.", "function.__new__",
 )  # fmt: skip
-TAGS = sorted(reviving._REVIVERS)
+TAGS = sorted(decoder._REVIVERS)
 WORDS = (
     "nan", "inf", "0x1", "-0x" + "f" * 20, "AA==", "2024-01-01", "2024-01-01T00:00:00", "12:00:00+01:00", "+01:00", "Europe/Berlin", "1E+5", "NaN",
     "***", "<f8", "|O", "<U99999999999", "|b1", "hostile.Target", "hostile.Colour", "exact.Point", "exact.Pair", "exact.Colour", "RED", "os.system", "builtins", "registered", "surefoot",

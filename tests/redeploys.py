@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import surefoot as sf
-from surefoot.engine.config import runtime
-from surefoot.engine.preflight import Finding, check
+from surefoot.engine.operate.preflight import Finding, check
+from surefoot.engine.process.config import runtime
 
 Body = Callable[[], Any]
 

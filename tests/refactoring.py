@@ -112,7 +112,7 @@ CALLS = """
 import os, signal
 import surefoot as sf
 from surefoot import effects, witness
-from surefoot.engine.ready import files
+from surefoot.engine.effects import files
 
 left = [int(os.environ.get("CALLS", "1000"))]
 

@@ -23,7 +23,7 @@ from tests.ledger import ask
 BLOCKING = """
 import json, os, signal, socket, sys
 import surefoot as sf
-from surefoot.engine import config
+from surefoot.engine.process import config
 
 sf.configure(in_flight="0s")  # what these effects do is done at once, or never
 

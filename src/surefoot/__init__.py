@@ -8,17 +8,14 @@ from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
 from surefoot.engine.checkpoint import Checkpoint, Generation
-from surefoot.engine.children import child
-from surefoot.engine.config import configure
-from surefoot.engine.events import send_event
-from surefoot.engine.handle import JournalEntry, RecordedCall, Run, get_run, runs
-from surefoot.engine.limits import timeout
-from surefoot.engine.people import Decision
-from surefoot.engine.planning import ResumePlan
-from surefoot.engine.removing import removed
-from surefoot.engine.transactions import transaction
-from surefoot.engine.undoing import saga, undo
-from surefoot.engine.verbs import (
+from surefoot.engine.declare.removal import removed
+from surefoot.engine.drive.timeouts import timeout
+from surefoot.engine.effects.transaction import transaction
+from surefoot.engine.operate.handle import JournalEntry, RecordedCall, Run, get_run, runs
+from surefoot.engine.operate.resume_plan import ResumePlan
+from surefoot.engine.process.config import configure
+from surefoot.engine.session.questions import Decision
+from surefoot.engine.verbs.blocking import (
     MapResult,
     approve,
     ask,
@@ -42,6 +39,9 @@ from surefoot.engine.verbs import (
     wait_event,
     watch,
 )
+from surefoot.engine.verbs.child_runs import child
+from surefoot.engine.verbs.events import send_event
+from surefoot.engine.verbs.saga import saga, undo
 from surefoot.engine.worker.queues import Queue
 from surefoot.engine.worker.worker import Worker
 from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow

@@ -9,17 +9,14 @@ from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
 from surefoot.engine.checkpoint import Generation
 from surefoot.engine.checkpoint_async import AsyncCheckpoint as Checkpoint
-from surefoot.engine.children import child_async as child
-from surefoot.engine.config import configure
-from surefoot.engine.handle import JournalEntry, RecordedCall, Run
-from surefoot.engine.limits import timeout
-from surefoot.engine.people import Decision
-from surefoot.engine.planning import ResumePlan
-from surefoot.engine.removing import removed
-from surefoot.engine.transactions import transaction
-from surefoot.engine.undoing import saga
-from surefoot.engine.undoing import undo_async as undo
-from surefoot.engine.verbs import (
+from surefoot.engine.declare.removal import removed
+from surefoot.engine.drive.timeouts import timeout
+from surefoot.engine.effects.transaction import transaction
+from surefoot.engine.operate.handle import JournalEntry, RecordedCall, Run
+from surefoot.engine.operate.resume_plan import ResumePlan
+from surefoot.engine.process.config import configure
+from surefoot.engine.session.questions import Decision
+from surefoot.engine.verbs.blocking import (
     MapResult,
     attempt,
     continue_as_new,
@@ -34,7 +31,10 @@ from surefoot.engine.verbs import (
     scope,
     uuid4,
 )
-from surefoot.engine.verbs_async import (
+from surefoot.engine.verbs.child_runs import child_async as child
+from surefoot.engine.verbs.saga import saga
+from surefoot.engine.verbs.saga import undo_async as undo
+from surefoot.engine.verbs.tasks import (
     AsyncRun,
     approve,
     ask,

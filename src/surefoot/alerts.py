@@ -6,6 +6,6 @@ A function of your own is called with the text, in the process and the thread of
 `.kind`.
 """
 
-from surefoot.engine.alerts import Alert, command, log, webhook
+from surefoot.engine.process.alerts import Alert, command, log, webhook
 
 __all__ = ["Alert", "command", "log", "webhook"]

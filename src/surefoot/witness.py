@@ -12,7 +12,7 @@ from surefoot.world.databases import db_schema, sql
 from surefoot.world.files import file, files
 from surefoot.world.git import git_head
 from surefoot.world.named import env, model, observe, package
-from surefoot.world.observing import observe_all
+from surefoot.world.observation import observe_all
 from surefoot.world.specs import from_spec
 from surefoot.world.web import http_header, http_json
 

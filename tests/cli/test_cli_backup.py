@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
-from surefoot.engine import config
+from surefoot.engine.process import config
 from surefoot.store.open import close_all
 from surefoot.store.sqlite import backup
 

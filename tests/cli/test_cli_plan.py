@@ -117,7 +117,7 @@ def test_only_what_comes_before_the_stop_is_said_to_be_replayed(cli):
 
 def test_without_code_nothing_is_said_to_be_replayed(cli, writing, monkeypatch):
     """Only the code knows what it asks for."""
-    monkeypatch.setattr("surefoot.engine.registry.Registry.known_for", lambda *_: None)
+    monkeypatch.setattr("surefoot.engine.declare.registry.Registry.known_for", lambda *_: None)
 
     ended = cli("runs", "plan", "w-1")
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from surefoot.cli import rehearsing
+from surefoot.cli import rehearsals
 from surefoot.cli.options import Settings
 
 APP = r"""
@@ -55,9 +55,9 @@ def change(folder, workflow, line):
 
 
 def verdicts(monkeypatch):
-    monkeypatch.setattr(rehearsing, "HANGS_SECONDS", 5.0)
-    monkeypatch.setattr(rehearsing, "TELLS_SECONDS", 0.1)
-    found = rehearsing.rehearse(Settings(), ("app",), lambda _done, _of: None)
+    monkeypatch.setattr(rehearsals, "HANGS_SECONDS", 5.0)
+    monkeypatch.setattr(rehearsals, "TELLS_SECONDS", 0.1)
+    found = rehearsals.rehearse(Settings(), ("app",), lambda _done, _of: None)
     return {one.run: one for one in found.runs}
 
 
@@ -113,7 +113,7 @@ def test_process_that_code_forks_says_nothing(folder):
     """It comes back from the same calls: each run would be answered twice."""
     change(folder, "second", "os.fork()")
 
-    found = rehearsing.rehearse(Settings(), ("app",), lambda _done, _of: None)
+    found = rehearsals.rehearse(Settings(), ("app",), lambda _done, _of: None)
 
     assert [("second", "waits"), ("first", "waits")] == [(one.run, one.verdict) for one in found.runs]
 

@@ -11,7 +11,7 @@ import pytest
 
 from surefoot.cli import progress
 from surefoot.cli.options import Settings
-from surefoot.engine.verifying import Progress
+from surefoot.engine.upkeep.verification import Progress
 
 
 def test_a_long_run_shows_how_far_it_is_and_leaves_the_result_alone(child):

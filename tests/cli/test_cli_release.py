@@ -19,7 +19,7 @@ def fragile():
 
 @pytest.fixture
 def quarantined(own_folder, monkeypatch):
-    monkeypatch.setattr("surefoot.core.standing.LONGEST_BACK_OFF", 0)
+    monkeypatch.setattr("surefoot.core.readiness.LONGEST_BACK_OFF", 0)
     READY.clear()
     run = fragile.start("q")
     with sf.Worker(workflows=[fragile]):

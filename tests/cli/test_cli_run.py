@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from surefoot.cli import driving
+from surefoot.cli import execution
 from surefoot.cli.options import Settings
 
 
@@ -260,7 +260,7 @@ def test_who_only_waited_for_another_process_is_told_that_it_goes_on(child, app)
     started = child.start("run", "app:sitting", "--id", "x")
     child.wait_until_it_sits()
 
-    told = driving._after_interrupt(Settings(), "x", "surefoot run …")
+    told = execution._after_interrupt(Settings(), "x", "surefoot run …")
 
     assert told == "stopped waiting: another process drives run x and goes on with it"
     child.let_go()
@@ -268,7 +268,7 @@ def test_who_only_waited_for_another_process_is_told_that_it_goes_on(child, app)
 
 
 def test_who_stops_before_anything_was_recorded_hears_that(cli):
-    assert "before anything was recorded" in driving._after_interrupt(Settings(), "x", "surefoot run …")
+    assert "before anything was recorded" in execution._after_interrupt(Settings(), "x", "surefoot run …")
 
 
 def test_who_cannot_be_told_how_the_run_stands_gets_a_command_that_finds_it(own_folder):
@@ -276,7 +276,7 @@ def test_who_cannot_be_told_how_the_run_stands_gets_a_command_that_finds_it(own_
     store = own_folder / "it's.db"
     store.write_bytes(b"no database")
 
-    told = driving._after_interrupt(Settings(store="sqlite:///it's.db"), "x y", "surefoot run …")
+    told = execution._after_interrupt(Settings(store="sqlite:///it's.db"), "x y", "surefoot run …")
 
     look = told.partition("look again with: ")[2]
     assert shlex.split(look) == ["surefoot", "runs", "show", "x y", "--store", "sqlite:///it's.db"]

@@ -12,9 +12,9 @@ import subprocess
 import pytest
 
 import surefoot as sf
-from surefoot.cli import acting
+from surefoot.cli import operators
 from surefoot.cli.options import Settings
-from surefoot.engine.handle import Run
+from surefoot.engine.operate.handle import Run
 
 RAW = re.compile(r"[^\n -~\u00a0-\uffff]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\x7f-\x9f]")
 """Characters that could act on a terminal or reorder its text."""
@@ -633,6 +633,6 @@ def test_looking_at_a_module_that_starts_runs_at_import_executes_nothing(shell, 
 
 def test_a_command_that_is_suggested_does_not_show_the_password_of_the_store():
     """It would end up in terminals, logs and screenshots."""
-    told = acting.resume_command(Settings(store="postgresql://app:geheim@db/runs"), "r")
+    told = operators.resume_command(Settings(store="postgresql://app:geheim@db/runs"), "r")
 
     assert told == "surefoot runs resume r --app MODULE --store 'postgresql://app:***@db/runs'"

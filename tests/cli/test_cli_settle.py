@@ -281,7 +281,7 @@ def test_an_effect_that_was_cleared_and_then_ran_is_not_said_by_whoever_cleared_
 
 def test_without_code_it_is_said_that_nothing_was_held_against_it(cli, runs, monkeypatch):
     """Whoever is not told believes that the type was looked at."""
-    monkeypatch.setattr("surefoot.engine.fitting.known_effect", lambda _: None)
+    monkeypatch.setattr("surefoot.engine.operate.return_type.known_effect", lambda _: None)
 
     ended = cli("settle", "stopped-1", "charge#1", "--happened", "12")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import Raw
 
-from surefoot.core import changing, values
+from surefoot.core import code_changes, values
 from surefoot.core.history import Past, PastState, no_longer_asked
 from surefoot.core.matching import Asked
 from surefoot.core.stops import revive
@@ -36,7 +36,7 @@ NONE: frozenset[str] = frozenset()
 def test_a_new_effect_that_may_be_a_renamed_one():
     mails = [past(f"send_mail#{n}") for n in (1, 2, 3)]
 
-    stop = changing.new_effect("job-1", asked("notify#1"), mails, alike=3, in_use=NONE, nothing=True)
+    stop = code_changes.new_effect("job-1", asked("notify#1"), mails, alike=3, in_use=NONE, nothing=True)
 
     assert stop.message == (
         "run job-1: the code now asks for the effect notify#1, which is not on record, and has not asked for "
@@ -55,7 +55,7 @@ def test_what_no_loaded_code_has_may_have_been_called_as_a_plain_function():
     """Renamed, and without its decorator: to say that nothing was executed would be a guess."""
     pay = past("pay#1")
 
-    stop = changing.new_effect(
+    stop = code_changes.new_effect(
         "r", asked("notify#1"), [pay], alike=0, in_use=NONE, nothing=True, unknown=frozenset({"pay"})
     )
     ended = no_longer_asked("r", [pay], unknown=frozenset({"pay"}))
@@ -70,7 +70,7 @@ def test_a_child_run_whose_workflow_is_another_one_is_told_of_the_workflow(state
     """`child` is our own verb: nobody can put a decorator on it. One that has not ended needs its own workflow."""
     child = past("child#1", kind="step", state=state)
 
-    stop = changing.other_arguments("r", child, "child#1", "child", b'{"workflow":"sub"}', b'{"workflow":"kid"}')
+    stop = code_changes.other_arguments("r", child, "child#1", "child", b'{"workflow":"sub"}', b'{"workflow":"kid"}')
 
     assert told(stop)[0] == ("the same workflow, renamed?", '@sf.workflow(was="sub") on kid')
     assert ("surefoot match r 'child#1' --keep" in cures(stop)) is keeps
@@ -78,7 +78,7 @@ def test_a_child_run_whose_workflow_is_another_one_is_told_of_the_workflow(state
 
 
 def test_one_that_was_moved_is_told_its_scope():
-    stop = changing.new_effect(
+    stop = code_changes.new_effect(
         "r", asked("[eu]/send#1", "[eu]/", "send"), [past("send#1")], alike=1, in_use=NONE, nothing=True
     )
 
@@ -87,7 +87,7 @@ def test_one_that_was_moved_is_told_its_scope():
 
 
 def test_one_from_another_scope_is_told_its_label():
-    stop = changing.new_effect(
+    stop = code_changes.new_effect(
         "r", asked("send#1", "", "send"), [past("[a]/[b]/send#1")], alike=1, in_use=NONE, nothing=True
     )
 
@@ -107,7 +107,7 @@ def test_of_branches_only_what_their_verb_can_say_is_offered(recorded, now, cure
     path = now.rpartition("/")[0]
     here = asked(now, f"{path}/" if path else "", "send")
 
-    stop = changing.new_effect("r", here, [past(recorded)], alike=1, in_use=NONE, nothing=True)
+    stop = code_changes.new_effect("r", here, [past(recorded)], alike=1, in_use=NONE, nothing=True)
 
     assert [words for why, words in told(stop) if why == "the same, moved?"] == ([cure] if cure else [])
 
@@ -115,7 +115,7 @@ def test_of_branches_only_what_their_verb_can_say_is_offered(recorded, now, cure
 def test_many_are_counted_and_doubt_is_named():
     found = [past("send#1", state=PastState.IN_DOUBT), *(past(f"send#{n}") for n in range(2, 8))]
 
-    stop = changing.new_effect("r", asked("notify#1"), found, alike=0, in_use=NONE, nothing=True)
+    stop = code_changes.new_effect("r", asked("notify#1"), found, alike=0, in_use=NONE, nothing=True)
 
     assert "send#1, send#2, send#3, send#4, send#5 and 2 more, which were executed; send#1 is in doubt." in stop.message
 
@@ -124,7 +124,7 @@ def test_those_with_the_same_arguments_are_named():
     """Only one of them can have been renamed."""
     found = [past("charge#1"), past("mail#1")]
 
-    stop = changing.new_effect("r", asked("notify#1"), found, alike=1, in_use=NONE, nothing=True)
+    stop = code_changes.new_effect("r", asked("notify#1"), found, alike=1, in_use=NONE, nothing=True)
 
     assert "charge#1, mail#1, which were executed, charge#1 with the same arguments. Renamed" in stop.message
 
@@ -133,20 +133,22 @@ def test_one_that_was_taken_out_is_kept_for_this_run():
     """Not the one with the same arguments: that one was renamed or moved. Nor one in doubt."""
     found = [past("charge#1"), past("mail#1"), past("mail#2", state=PastState.IN_DOUBT)]
 
-    stop = changing.new_effect("r", asked("notify#1"), found, alike=1, in_use=NONE, nothing=True)
+    stop = code_changes.new_effect("r", asked("notify#1"), found, alike=1, in_use=NONE, nothing=True)
 
     assert [do for do in cures(stop) if "--keep" in do] == ["surefoot match r 'mail#1' --keep"]
 
 
 def test_what_was_executed_in_this_very_drive_is_not_denied():
-    stop = changing.new_effect("r", asked("notify#1"), [past("send#1")], alike=0, in_use=NONE, nothing=False)
+    stop = code_changes.new_effect("r", asked("notify#1"), [past("send#1")], alike=0, in_use=NONE, nothing=False)
 
     assert stop.message.endswith("notify#1: nothing was executed.")
 
 
 @pytest.mark.parametrize(("new", "old"), [("child", "send"), ("notify", "child"), ("child", "child")])
 def test_a_child_run_is_not_told_what_only_effects_can_say(new, old):
-    stop = changing.new_effect("r", asked(f"{new}#1", name=new), [past(f"{old}#1")], alike=0, in_use=NONE, nothing=True)
+    stop = code_changes.new_effect(
+        "r", asked(f"{new}#1", name=new), [past(f"{old}#1")], alike=0, in_use=NONE, nothing=True
+    )
 
     assert not any('@sf.effect(was="' in cure for cure in cures(stop))
     assert ("@sf.effect(was=None)" in str(cures(stop))) is (new != "child")
@@ -155,7 +157,7 @@ def test_a_child_run_is_not_told_what_only_effects_can_say(new, old):
 
 def test_hostile_run_ids_cannot_act_in_a_shell():
     """Cures are pasted."""
-    stop = changing.new_effect(
+    stop = code_changes.new_effect(
         "r; rm -rf $HOME", asked("notify#1"), [past("send#1")], alike=0, in_use=NONE, nothing=True
     )
 
@@ -166,7 +168,7 @@ def test_other_arguments_are_shown_where_they_differ():
     done = past("send#1", to="a", n=1)
     other, _ = values.encode_args({"to": "b", "n": 1})
 
-    stop = changing.other_arguments("r", done, "send#1", "send", bytes(done.args), other)
+    stop = code_changes.other_arguments("r", done, "send#1", "send", bytes(done.args), other)
 
     assert stop.message == (
         'run r, send#1: asked for with other arguments than it was executed with:\n    to: "a" -> "b"\n'
@@ -181,7 +183,7 @@ def test_other_arguments_are_shown_where_they_differ():
 def test_a_call_under_another_name_today_is_told_by_both():
     done = past("send#1", to="a")
 
-    stop = changing.other_arguments("r", done, "tell#1", "tell", b"{}", b"[]")
+    stop = code_changes.other_arguments("r", done, "tell#1", "tell", b"{}", b"[]")
 
     assert "run r, tell#1 (on record as send#1): asked for" in stop.message
 
@@ -189,7 +191,7 @@ def test_a_call_under_another_name_today_is_told_by_both():
 def test_an_effect_in_doubt_is_settled_before_anything_else():
     open_ = past("send#1", state=PastState.IN_DOUBT, to="a")
 
-    stop = changing.other_arguments("r", open_, "send#1", "send", b"{}", b"[]")
+    stop = code_changes.other_arguments("r", open_, "send#1", "send", b"{}", b"[]")
 
     assert [words for words, _ in told(stop)[:2]] == ["in doubt; it happened?", "it did not?"]
     assert not any("--keep" in cure for cure in cures(stop))
@@ -198,7 +200,7 @@ def test_an_effect_in_doubt_is_settled_before_anything_else():
 def test_a_step_may_run_again():
     step = past("ask#1", "step", q="A")
 
-    stop = changing.other_arguments("r", step, "ask#1", "ask", b'{"q":"A"}', b'{"q":"B"}')
+    stop = code_changes.other_arguments("r", step, "ask#1", "ask", b'{"q":"A"}', b'{"q":"B"}')
 
     assert "than it was recorded with" in stop.message
     assert "surefoot match r 'ask#1' --rerun" in cures(stop)
@@ -206,7 +208,7 @@ def test_a_step_may_run_again():
 
 
 def test_too_many_are_counted_and_the_first_is_shown():
-    stop = changing.too_many("r", 150, 10, past("read#1", "step"), b'{"p":"A"}', b'{"p":"B"}')
+    stop = code_changes.too_many("r", 150, 10, past("read#1", "step"), b'{"p":"A"}', b'{"p":"B"}')
 
     assert stop.message == (
         "run r: 150 recorded steps are asked for with other arguments and would run again (more than 10); the first is "
@@ -221,14 +223,14 @@ def test_equal_notes_are_one_line():
     ]  # fmt: skip
     kept.append((past("other#1", "step"), b'{"x":1}', b'{"x":2}', "on_change"))
 
-    assert changing.kept_notes("r", kept) == [
+    assert code_changes.kept_notes("r", kept) == [
         'run r: call_model#1 … call_model#46: what they gave is kept (effects were executed after them), though their arguments have changed: m: "You are a clerk." -> "You are a careful clerk."',
         "run r: other#1: what it gave is kept (on_change), though its arguments have changed: x: 1 -> 2",
     ]
 
 
 def test_a_function_that_lost_its_decorator_is_told_by_name_and_module():
-    stop = changing.undecorated("r", "send", "app", [past("send#1"), past("send#2")])
+    stop = code_changes.undecorated("r", "send", "app", [past("send#1"), past("send#2")])
 
     assert "send#1, send#2" in stop.message
     assert "send in app is a plain function now: to replay the code would execute it" in stop.message
@@ -237,5 +239,5 @@ def test_a_function_that_lost_its_decorator_is_told_by_name_and_module():
 
 def test_misuse_of_was_names_both():
     assert "tell says was='send', but the code still asks for send by itself" in str(
-        changing.still_in_use("r", "tell", "send")
+        code_changes.still_in_use("r", "tell", "send")
     )

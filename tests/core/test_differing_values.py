@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from surefoot.core.differing import AROUND, MOST_PLACES, changes, hints
+from surefoot.core.differences import AROUND, MOST_PLACES, changes, hints
 
 
 def told(before, now):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from surefoot.core import values
-from surefoot.core.hidden import NoPlace
+from surefoot.core.secret_places import NoPlace
 from surefoot.core.values import Secret
 
 S, T, OTHER = Secret("s"), Secret("t"), Secret("other")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.core import parts
-from surefoot.core.cutting import pieces
+from surefoot.core.cuts import pieces
 from surefoot.core.forms import dump
 from surefoot.core.parts import LEAF, NODE, RAW, ZLIB, Part, Reference, Whole, cut, damaged_parts, expand, lacking
 from surefoot.errors import CodecMissing, JournalCorrupt

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from surefoot.core import members, registry, reshaping, values
+from surefoot.core import members, registry, shapes, values
 from surefoot.errors import SchemaMismatch, UsageError
 
 KINDS = {
@@ -29,8 +29,8 @@ def heard(monkeypatch):
     told: list[str] = []
     for name in ("BY_CLASS", "_by_name", "_contested", "_upcasters"):
         monkeypatch.setattr(registry, name, {})
-    monkeypatch.setattr(reshaping, "_told", set())
-    monkeypatch.setattr(reshaping, "_listeners", [told.append])
+    monkeypatch.setattr(shapes, "_told", set())
+    monkeypatch.setattr(shapes, "_listeners", [told.append])
     return told
 
 

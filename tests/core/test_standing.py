@@ -31,7 +31,7 @@ from surefoot.core.entry import (
     Stop,
 )
 from surefoot.core.need import NO_NEED
-from surefoot.core.standing import HANDED_BACK, Standing
+from surefoot.core.readiness import HANDED_BACK, Standing
 from tests.core.test_state import ADOPTED, CREATED, INTENT, NULL, STEP, STOPPED, folded
 
 QUESTION = QuestionAsked("approve#1", "approve", "?", "shown")

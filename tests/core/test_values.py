@@ -248,7 +248,7 @@ def test_the_same_object_twice_is_no_cycle():
 def test_lists_that_hold_each_other_twice_do_not_unfold_without_end(monkeypatch):
     """Thirty lines of code can hold a value of a billion elements."""
     monkeypatch.setattr(values, "MAX_CONTAINERS", 10_000)
-    monkeypatch.setattr("surefoot.core.tagging.MAX_CONTAINERS", 10_000)
+    monkeypatch.setattr("surefoot.core.encoder.MAX_CONTAINERS", 10_000)
     bomb: list[Any] = []
     for _ in range(100):
         bomb = [bomb, bomb]

@@ -21,7 +21,7 @@ import anyio
 import surefoot as sf
 import surefoot.aio as asf
 from surefoot.core.timer import MICROS
-from surefoot.engine import runtime
+from surefoot.engine.process import runtime
 from tests.crash import looptime, programs
 from tests.crash.flows import Bare, Flow, finish
 from tests.crash.seeing import Eyes, refusals

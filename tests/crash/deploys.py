@@ -25,9 +25,10 @@ from typing import Any, NamedTuple
 
 import surefoot as sf
 from surefoot.core import registry, values
-from surefoot.engine import removing, replaying, spec
-from surefoot.engine.config import settings
-from surefoot.engine.rehearsal import _rehearsed
+from surefoot.engine.declare import call_spec, removal
+from surefoot.engine.declare.rehearsal import _rehearsed
+from surefoot.engine.process.config import settings
+from surefoot.engine.session import turns
 from surefoot.store.memory import MemoryStore
 from surefoot.testing.children import Ended, Tell, in_child
 from tests.crash import broken, edits, simulation, stage
@@ -178,9 +179,9 @@ def _compiled(text: str) -> Any:
 
 def deploy(program: Program) -> Any:
     """The workflow, as a process has it that has loaded this code and no other."""
-    spec._effects.clear()
-    spec._undoable.clear()
-    removing._removed.clear()
+    call_spec._effects.clear()
+    call_spec._undoable.clear()
+    removal._removed.clear()
     for cls in [cls for cls in registry.BY_CLASS if cls.__module__ in ("app", "elsewhere")]:
         registry._by_name.pop(registry.BY_CLASS.pop(cls).name, None)
     calls, _, workflows = source(program).partition(WORKFLOWS)
@@ -335,7 +336,7 @@ def run_simulated(batch: Sequence[Scenario]) -> Iterator[Outcome]:
     def work(tell: Tell) -> None:
         stage.hush([])
         settings.in_flight_seconds = 0.0
-        replaying.PATIENCE_SECONDS = replaying.SLACK_SECONDS = TURN_SECONDS  # type: ignore[misc]
+        turns.PATIENCE_SECONDS = turns.SLACK_SECONDS = TURN_SECONDS  # type: ignore[misc]
         with simulation._simulated():
             known = {flow: moments(flow) for flow in {scenario.flow for scenario in batch}}
             broken.install(batch[0].broken)

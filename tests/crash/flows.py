@@ -26,7 +26,8 @@ import surefoot.aio as asf
 import surefoot.effects as ready
 from surefoot.core import values
 from surefoot.core.seal import GENESIS, Record, Sealer
-from surefoot.engine import adoption, config, pruning
+from surefoot.engine.process import config
+from surefoot.engine.upkeep import adoption, tombstones
 from surefoot.errors import JournalRegressed, NotFound
 from surefoot.store.anchor import Anchor, Mark
 from surefoot.store.open import close_all, open_regressed
@@ -609,10 +610,10 @@ def _prune() -> Any:
         with contextlib.suppress(NotFound):  # pruned in an earlier life
             results[run] = finish(lambda workflow=workflow, run=run: workflow.run(run), run)
     runtime = config.runtime(create=False)
-    for found in list(pruning.candidates(runtime.store, runtime.clock, older_than_seconds=-3600)):
-        if isinstance(found, pruning.Candidate) and found.run in ("a", "b"):
-            pruning.bury(runtime.store, runtime.clock, found, by="ann")
-    swept = pruning.sweep(runtime.store)
+    for found in list(tombstones.candidates(runtime.store, runtime.clock, older_than_seconds=-3600)):
+        if isinstance(found, tombstones.Candidate) and found.run in ("a", "b"):
+            tombstones.bury(runtime.store, runtime.clock, found, by="ann")
+    swept = tombstones.sweep(runtime.store)
     if swept.why:
         stage().declined.append(swept.why)
     gone = []
@@ -645,9 +646,9 @@ def _bury() -> Any:
     with contextlib.suppress(NotFound):
         finish(lambda: probing.run("a"), "a")
     runtime = config.runtime(create=False)
-    for found in list(pruning.candidates(runtime.store, runtime.clock, older_than_seconds=-3600)):
-        if isinstance(found, pruning.Candidate):
-            pruning.bury(runtime.store, runtime.clock, found, by="ann")
+    for found in list(tombstones.candidates(runtime.store, runtime.clock, older_than_seconds=-3600)):
+        if isinstance(found, tombstones.Candidate):
+            tombstones.bury(runtime.store, runtime.clock, found, by="ann")
     try:
         return {"a": probing.run("a")}
     except NotFound as error:
@@ -778,9 +779,9 @@ def _race() -> Any:
         finish(lambda: growing.run("a"), "a")
     runtime = config.runtime(create=False)
     store = runtime.store
-    for found in list(pruning.candidates(store, runtime.clock, older_than_seconds=-3600)):
-        if isinstance(found, pruning.Candidate) and found.run == "a":
-            pruning.bury(store, runtime.clock, found, by="ann")
+    for found in list(tombstones.candidates(store, runtime.clock, older_than_seconds=-3600)):
+        if isinstance(found, tombstones.Candidate) and found.run == "a":
+            tombstones.bury(store, runtime.clock, found, by="ann")
 
     class Raced:
         def __getattr__(self, name: str) -> Any:
@@ -790,7 +791,7 @@ def _race() -> Any:
             finish(lambda: growing.run("b"), "b")
             return bool(store.discard(parts, upto))
 
-    swept = pruning.sweep(Raced())
+    swept = tombstones.sweep(Raced())
     return {"why": swept.why, "b": finish(lambda: growing.run("b"), "b")}
 
 

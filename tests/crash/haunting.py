@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import surefoot as sf
 from surefoot.core.seal import from_record
 from surefoot.core.state import was_in_doubt
-from surefoot.engine import late, runtime
+from surefoot.engine.process import runtime
+from surefoot.engine.session import late
 from surefoot.errors import Fenced, StoreUnavailable, SurefootError
 from surefoot.testing.children import Tell, in_child
 from surefoot.testing.clock import FastClock

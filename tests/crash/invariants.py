@@ -27,7 +27,7 @@ import apsw
 from surefoot.core import values
 from surefoot.core.entry import KIND_OF, KINDS, RunAdopted, RunPruned
 from surefoot.core.seal import Record, from_record
-from surefoot.engine import verifying
+from surefoot.engine.upkeep import verification
 from surefoot.errors import NotFound, SurefootError
 from surefoot.store.contract import RunQuery
 from surefoot.store.sqlite.store import SqliteStore
@@ -282,7 +282,7 @@ def _own_verification(found: Findings, path: Path, stored: Journal, lines: list[
         found.add("I-18", f"{when}: cannot be opened: {type(error).__name__}: {error}")
         return
     try:
-        verdict = verifying.verify_store(store)
+        verdict = verification.verify_store(store)
         for flaw in verdict.flaws:
             found.add("I-15" if VALUE_DAMAGED in flaw.why else "I-18", f"{when}: verification says {flaw}")
         if (

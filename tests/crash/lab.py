@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surefoot.engine import config
+from surefoot.engine.process import config
 from surefoot.errors import Stopped, SurefootError
 from surefoot.store.open import close_all
 from surefoot.testing.children import Ended, Tell, in_child

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import surefoot as sf
 from surefoot.core.timer import MICROS
-from surefoot.engine import config, runtime
+from surefoot.engine.process import config, runtime
 from surefoot.testing.children import die
 from surefoot.testing.clock import FastClock
 from tests.crash import play

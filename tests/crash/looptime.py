@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from surefoot.core.timer import MICROS, Duration, Moment, seconds
-from surefoot.engine import drive_async
+from surefoot.engine.drive import acts_async
 from surefoot.testing.clock import FastClock
 
 THREAD_SECONDS = 5.0
@@ -25,7 +25,7 @@ _owed: set[asyncio.Future[Any]] = set()
 
 def run(body: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """`asyncio.run`, in this time."""
-    drive_async._Durable = _Owed  # type: ignore[misc]
+    acts_async._Durable = _Owed  # type: ignore[misc]
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(body())
 
@@ -70,7 +70,7 @@ class _Loop(asyncio.SelectorEventLoop):
         return future
 
 
-class _Owed(drive_async._Durable):
+class _Owed(acts_async._Durable):
     """What is being written by the committer's thread."""
 
     def __init__(self, *, loop: Any) -> None:

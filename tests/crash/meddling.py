@@ -22,9 +22,9 @@ import surefoot as sf
 import surefoot.effects as ready
 from surefoot import witness
 from surefoot.core import values
-from surefoot.engine import runtime
-from surefoot.engine.attempt import Attempt
-from surefoot.engine.world import World
+from surefoot.engine.process import runtime
+from surefoot.engine.session.attempt import Attempt
+from surefoot.engine.session.world import World
 from surefoot.testing.clock import FastClock
 from tests.crash import play
 from tests.crash.faults import RENAME, UNLINK

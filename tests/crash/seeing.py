@@ -23,8 +23,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
 import surefoot as sf
-from surefoot.engine import current
-from surefoot.engine.signals import RunSignal
+from surefoot.engine.declare import current
+from surefoot.engine.declare.signals import RunSignal
 from tests.crash.stage import stage
 
 MOST_TOLD: Final = 5

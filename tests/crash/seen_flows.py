@@ -16,7 +16,7 @@ from typing import Any
 
 import surefoot as sf
 import surefoot.aio as asf
-from surefoot.engine import current
+from surefoot.engine.declare import current
 from tests.crash import programs
 from tests.crash.flows import Flow, finish
 from tests.crash.programs import ASYNC, Command, Verbs, _at_once, _Blocking, _Player, _segment, _Waiting, written

@@ -24,7 +24,8 @@ import surefoot as sf
 from surefoot.core.entry import RunAdopted, RunCancelled, RunDone, RunFailed, RunReleased, RunStopped
 from surefoot.core.seal import from_record
 from surefoot.core.timer import MICROS
-from surefoot.engine import claimant, config, drive, runtime
+from surefoot.engine.drive import acts, claimant
+from surefoot.engine.process import config, runtime
 from surefoot.errors import Fenced, NotFound, StoreUnavailable, SurefootError, UsageError
 from surefoot.store.memory import MemoryStore
 from surefoot.testing.children import Tell, in_child
@@ -390,7 +391,7 @@ def _golden(flow: str) -> Golden:
 @contextlib.contextmanager
 def _simulated() -> Iterator[None]:
     """Everything that reaches for a store or waits reaches for the process at hand."""
-    kept = config.runtime, drive.nap, claimant.is_ours
+    kept = config.runtime, acts.nap, claimant.is_ours
 
     def at_hand(url: str | None = None, *, create: bool) -> Any:
         process = _current[0]
@@ -410,8 +411,8 @@ def _simulated() -> Iterator[None]:
     def is_ours(worker: str) -> bool:
         return _current[0] is not None and worker == _current[0].store.worker
 
-    config.runtime, drive.nap, claimant.is_ours = at_hand, nap, is_ours
+    config.runtime, acts.nap, claimant.is_ours = at_hand, nap, is_ours
     try:
         yield
     finally:
-        config.runtime, drive.nap, claimant.is_ours = kept
+        config.runtime, acts.nap, claimant.is_ours = kept

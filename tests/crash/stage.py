@@ -14,8 +14,9 @@ from typing import Any
 import surefoot as sf
 from surefoot.core import values
 from surefoot.core.timer import MICROS
-from surefoot.engine import current, runtime
-from surefoot.engine.config import settings
+from surefoot.engine.declare import current
+from surefoot.engine.process import runtime
+from surefoot.engine.process.config import settings
 from surefoot.store.open import close_all
 from surefoot.testing.clock import FastClock
 from tests.crash.faults import WORLD, Shim

@@ -39,7 +39,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.seal import Record
 from surefoot.core.state import RunState
-from surefoot.engine.journal import Journal
+from surefoot.engine.process.journal import Journal
 from surefoot.testing.children import Tell, in_child
 from tests.crash import simulation, stage
 from tests.crash.programs import ANY

@@ -13,7 +13,7 @@ from msgspec import Raw
 from surefoot.core import values
 from surefoot.core.entry import Entry, Kept
 from surefoot.core.seal import from_record
-from surefoot.engine import journal
+from surefoot.engine.process import journal
 from surefoot.errors import Damaged, NotFound, SchemaMismatch, StoreFull, StoreUnavailable
 from surefoot.store.contract import Listed, RunQuery, Store
 from surefoot.store.rules import is_run

@@ -18,7 +18,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.cli.main import main
-from surefoot.engine.config import settings
+from surefoot.engine.process.config import settings
 from surefoot.store.open import close_all
 from tests.damage import agent, stores
 

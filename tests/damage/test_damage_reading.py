@@ -122,7 +122,7 @@ def test_sweep_takes_no_blame_of_the_user_for_an_answer(originals, folder, monke
     def load(*_):
         raise blame("it is your fault")
 
-    monkeypatch.setattr("surefoot.engine.journal.load", load)
+    monkeypatch.setattr("surefoot.engine.process.journal.load", load)
     tally = sweep([stores.Fault("flip", "a bit", original.files)], expected, folder / "damaged")
 
     assert (len(tally.silent), tally.said.total()) == (1, 0)

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 import surefoot as sf
-from surefoot.engine.config import settings
+from surefoot.engine.process.config import settings
 from surefoot.store.open import close_all
 from tests.damage import agent, resuming, stores
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 import surefoot as sf
-from surefoot.engine import alerts
+from surefoot.engine.process import alerts
 from surefoot.store.open import close_all
 
 HOSTILE = "\x1b[31mred\u202e"

@@ -171,7 +171,7 @@ def test_code_that_refuses_a_placeholder_is_not_stopped_for_it(effects, ledger):
 
 def test_new_calls_without_an_end_end_the_look(effects, ledger, monkeypatch):
     """It would never come back from there."""
-    from surefoot.engine import lookahead
+    from surefoot.engine.drive import lookahead
 
     monkeypatch.setattr(lookahead, "MOST_PASSED", 5)
     _, _, audit, _ = effects

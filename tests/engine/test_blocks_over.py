@@ -15,7 +15,7 @@ APP = """
 import asyncio, os, sys, time
 from contextlib import nullcontext
 import surefoot.aio as sf
-from surefoot.engine import drive_async
+from surefoot.engine.drive import acts_async
 from surefoot.testing.clock import FastClock, installed
 
 sf.configure(in_flight="0s")
@@ -28,7 +28,7 @@ async def dies(*_):
     os._exit(9)
 
 if "die" in sys.argv:
-    drive_async.stay = dies  # as soon as it waits
+    acts_async.stay = dies  # as soon as it waits
 
 @sf.effect
 async def pay(n):
@@ -153,7 +153,7 @@ async def asks_twice() -> str:
 
 
 def test_a_worker_goes_on_without_an_answer_that_comes_too_late(monkeypatch):
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     with pytest.raises(sf.WaitingForAnswer):
         asyncio.run(asks_twice.run("r"))
     run = sf.get_run("r")

@@ -542,7 +542,7 @@ def test_a_task_of_an_earlier_segment_cannot_call_into_the_next():
 
 def test_a_lazy_entry_is_never_written_behind_the_end_of_a_run():
     """The ticker writes old lazy entries by itself; it must not come after the last one."""
-    from surefoot.engine import config
+    from surefoot.engine.process import config
 
     @sf.workflow
     def wf(n: int) -> None:

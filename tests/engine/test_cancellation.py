@@ -12,7 +12,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import aio, witness
-from surefoot.engine.attempt import Attempt
+from surefoot.engine.session.attempt import Attempt
 from surefoot.view import page
 
 SOON = sf.Backoff(first=0.05, jitter=False)

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import surefoot as sf
-from surefoot.engine import spec
+from surefoot.engine.declare import call_spec
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_the_likeliest_of_several_is_offered_as_the_one_that_was_renamed(deploy,
 
     stopped(deploy(before, book={}, mail={}))
     sf.send_event("r", "go")
-    monkeypatch.setattr(spec, "_effects", {})  # A new process, which has neither of them.
+    monkeypatch.setattr(call_spec, "_effects", {})  # A new process, which has neither of them.
 
     stop = stopped(deploy(after, notify={}), sf.CodeChanged)
 
@@ -231,7 +231,7 @@ def test_the_likeliest_of_several_is_offered_as_the_one_that_was_renamed(deploy,
 
 
 def test_code_that_ends_without_an_executed_effect_is_told_the_line_that_helps(deploy, monkeypatch):
-    monkeypatch.setattr("surefoot.engine.removing._removed", set())
+    monkeypatch.setattr("surefoot.engine.declare.removal._removed", set())
 
     def before(tools):
         tools["book"]("room")

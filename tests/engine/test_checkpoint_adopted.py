@@ -12,8 +12,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.cli.main import main
-from surefoot.engine import adoption
-from surefoot.engine.clock import SystemClock
+from surefoot.engine.process.clock import SystemClock
+from surefoot.engine.upkeep import adoption
 from surefoot.store import generation_journal
 from surefoot.store.contract import RESERVED
 from surefoot.store.open import close_all, open_regressed

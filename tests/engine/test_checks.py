@@ -13,8 +13,8 @@ import surefoot as sf
 from surefoot import aio
 from surefoot.core.entry import EffectSettled
 from surefoot.core.timer import Moment
-from surefoot.engine import config, journal
-from surefoot.engine.clock import SystemClock
+from surefoot.engine.process import config, journal
+from surefoot.engine.process.clock import SystemClock
 from tests.ledger import ledger_process
 from tests.stories import MOMENTS, Story, tell
 
@@ -459,7 +459,7 @@ def test_while_a_timed_out_call_is_still_running_nobody_checks_in_this_process(w
 
 def test_while_a_timed_out_task_is_still_running_nobody_checks(world, monkeypatch):
     """The async twin: a task that does not let itself be cancelled."""
-    monkeypatch.setattr("surefoot.engine.drive_async.LAST_SECONDS", 0.01)
+    monkeypatch.setattr("surefoot.engine.drive.acts_async.LAST_SECONDS", 0.01)
 
     @aio.effect(timeout=0.01)
     async def pay() -> None:

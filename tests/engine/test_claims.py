@@ -9,9 +9,10 @@ import pytest
 import surefoot as sf
 from surefoot.core.claim import Claimed, Exists
 from surefoot.core.entry import RunReleased
-from surefoot.engine import config, drive, drive_async, journal
-from surefoot.engine.plan import Options, created_entry
-from surefoot.engine.session import Session
+from surefoot.engine.declare.plan import Options, created_entry
+from surefoot.engine.drive import acts, acts_async
+from surefoot.engine.process import config, journal
+from surefoot.engine.session.session import Session
 from tests.working import kinds
 
 
@@ -56,7 +57,7 @@ def test_creating_a_run_that_is_there_gives_exists(troubles, colour):
     session = Session(runtime, journal.RunState("r"), None)
     created = created_entry(asking_claims.definition.plan("r", (), {}), Options())
 
-    claim = asyncio.run(drive_async.claim(session, created)) if colour == "async" else drive.claim(session, created)
+    claim = asyncio.run(acts_async.claim(session, created)) if colour == "async" else acts.claim(session, created)
 
     assert isinstance(claim, Exists)
     assert not session.claim.live
@@ -77,7 +78,7 @@ def test_run_that_another_claims_during_the_replay_is_waited_for(troubles, place
             raise KeyboardInterrupt
         if len(began) == 2:
             other = Session(runtime, *journal.load(runtime.store, "r"))
-            assert isinstance(drive.claim(other), Claimed)
+            assert isinstance(acts.claim(other), Claimed)
             other.journal.append(RunReleased("another process, which lets go of it at once"))
             runtime.discharge(other)
         if place == "at a call":

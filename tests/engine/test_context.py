@@ -26,15 +26,18 @@ from surefoot.core.entry import (
 )
 from surefoot.core.masking import Mask
 from surefoot.core.timer import Due, after
-from surefoot.engine import config, current, moving, verbs
-from surefoot.engine.context import Context
-from surefoot.engine.current import Place
-from surefoot.engine.notices import Notices
-from surefoot.engine.replay import Replay
-from surefoot.engine.scopes import Scopes
-from surefoot.engine.session import Session
-from surefoot.engine.signals import StopSignal
-from surefoot.engine.stops import Stops
+from surefoot.engine.declare import current
+from surefoot.engine.declare.context import Context
+from surefoot.engine.declare.current import Place
+from surefoot.engine.declare.signals import StopSignal
+from surefoot.engine.process import config
+from surefoot.engine.session import moved
+from surefoot.engine.session.notices import Notices
+from surefoot.engine.session.replay import Replay
+from surefoot.engine.session.scopes import Scopes
+from surefoot.engine.session.session import Session
+from surefoot.engine.session.stops import Stops
+from surefoot.engine.verbs import blocking
 from surefoot.testing.clock import FastClock
 from tests.folded import folded
 
@@ -68,7 +71,7 @@ class StandIn:
         return self.decoded(ending.raw)
 
     def recall(self, place: Place, name: str, fits: Any = None) -> Any:
-        return moving.recorded(place, name, fits)
+        return moved.recorded(place, name, fits)
 
     def note(self, place: Place, name: str, make: Any, entry: Any) -> Any:
         address, past = self.recall(place, name)
@@ -137,7 +140,7 @@ def test_a_stand_in_makes_the_call_of_a_step():
 
 def test_a_stand_in_sleeps():
     with inside(engine := StandIn()) as place:
-        engine.perform(verbs.sleeping(place, "sleep", in_an_hour))
+        engine.perform(blocking.sleeping(place, "sleep", in_an_hour))
 
     assert [type(entry) for entry in engine.entries] == [TimerSet, TimerFired]
     assert engine.clock.now() == 3600 * 10**6
@@ -148,7 +151,7 @@ def test_a_stand_in_replays_a_sleep():
     engine = StandIn(TimerSet("sleep#1", Due(5, "fast-forward", 5)), TimerFired("sleep#1"))
 
     with inside(engine) as place:
-        engine.perform(verbs.sleeping(place, "sleep", in_an_hour))
+        engine.perform(blocking.sleeping(place, "sleep", in_an_hour))
 
     assert engine.entries == []
     assert engine.clock.now() == 0
@@ -169,16 +172,16 @@ def test_a_stand_in_takes_an_event():
     sent = EventSent("paid", Raw(b"7"), "id")
 
     with inside(engine := StandIn(sent)) as place:
-        assert engine.perform(verbs.waiting_for_event(place, "paid", None)) == Raw(b"7")
+        assert engine.perform(blocking.waiting_for_event(place, "paid", None)) == Raw(b"7")
 
 
 def test_what_stops_in_a_stand_in_stays_stopped():
     """Also if the code catches what unwinds it."""
     with inside(engine := StandIn()) as place:
         with pytest.raises(StopSignal) as met:
-            engine.perform(verbs.waiting_for_event(place, "paid", None))
+            engine.perform(blocking.waiting_for_event(place, "paid", None))
         with pytest.raises(StopSignal) as again:
-            engine.perform(verbs.sleeping(place, "sleep", in_an_hour))
+            engine.perform(blocking.sleeping(place, "sleep", in_an_hour))
 
     assert again.value is met.value
     assert [stop.reason for stop in engine.stops.found] == ["WaitingForAnswer"]

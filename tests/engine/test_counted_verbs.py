@@ -9,8 +9,10 @@ import pytest
 
 import surefoot as sf
 from surefoot import aio
-from surefoot.engine import config, preflight, start, start_async
-from surefoot.engine.registry import Definition, registry
+from surefoot.engine.declare.registry import Definition, registry
+from surefoot.engine.drive import start, start_async
+from surefoot.engine.operate import preflight
+from surefoot.engine.process import config
 
 
 class Cut(BaseException):

@@ -13,7 +13,7 @@ import pytest
 import surefoot as sf
 from surefoot import aio
 from surefoot.core.entry import EffectDone
-from surefoot.engine import drive, drive_async
+from surefoot.engine.drive import acts, acts_async
 
 APP = """
     import os, signal, sys
@@ -153,8 +153,8 @@ def test_two_processes_starting_one_run_execute_it_once(program, ledger):
 def test_a_claimant_that_lost_its_claim_is_fenced(tmp_path):
     """A writer that was taken over cannot write, and starts no further effect."""
     from surefoot.core.entry import RunAdopted
-    from surefoot.engine import config, journal
-    from surefoot.engine.journal import Journal
+    from surefoot.engine.process import config, journal
+    from surefoot.engine.process.journal import Journal
 
     ran = []
 
@@ -183,8 +183,8 @@ def test_a_visitor_does_not_cost_the_claimant_its_claim(kinds):
 
     @sf.step
     def work(i: int) -> int:
-        from surefoot.engine.config import runtime
-        from surefoot.engine.handle import Run
+        from surefoot.engine.operate.handle import Run
+        from surefoot.engine.process.config import runtime
 
         Run(runtime(create=False), "r").send_event("note", i, id=str(i))
         return i
@@ -373,10 +373,10 @@ def strike(monkeypatch):
                 raise Soft("soft limit")
             await in_tasks(session, *entries)
 
-        monkeypatch.setattr(drive, "append", append)
-        monkeypatch.setattr(drive_async, "append", append_async)
+        monkeypatch.setattr(acts, "append", append)
+        monkeypatch.setattr(acts_async, "append", append_async)
 
-    blocking, in_tasks = drive.append, drive_async.append
+    blocking, in_tasks = acts.append, acts_async.append
     yield arm
     monkeypatch.undo()
 

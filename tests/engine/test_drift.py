@@ -16,8 +16,8 @@ import pytest
 import surefoot as sf
 from surefoot import aio, witness
 from surefoot.core.entry import RunAdopted, RunReleased
-from surefoot.engine import config, journal
-from surefoot.engine.journal import Journal
+from surefoot.engine.process import config, journal
+from surefoot.engine.process.journal import Journal
 from tests.engine.test_checks import SetClock
 from tests.world.test_foreign_changes import CHANGES
 

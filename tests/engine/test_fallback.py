@@ -668,7 +668,7 @@ def test_a_branch_that_comes_late_is_not_freed_by_one_that_came_far(ledger):
 
 def test_a_head_that_is_behind_what_is_there_tells_nothing(ledger):
     """It is damaged itself: how much there was, nobody can say."""
-    from surefoot.engine import fallback
+    from surefoot.engine.drive import fallback
     from surefoot.store.open import open_store
 
     wf = make(ledger, pairs=3)
@@ -684,7 +684,7 @@ def test_a_head_that_is_behind_what_is_there_tells_nothing(ledger):
 
 def test_what_an_earlier_fallback_lost_stays_lost(ledger):
     """A second damage sets the first `FellBack` aside: what it had lost may still have happened."""
-    from surefoot.engine import fallback
+    from surefoot.engine.drive import fallback
     from surefoot.store.open import open_store
 
     wf = make(ledger, pairs=8)
@@ -705,7 +705,7 @@ def test_what_an_earlier_fallback_lost_stays_lost(ledger):
 
 def test_what_a_damaged_fallback_lost_is_known_from_its_copy(ledger):
     """The entry is the only one that tells how much was lost; so it is kept twice."""
-    from surefoot.engine import fallback
+    from surefoot.engine.drive import fallback
     from surefoot.store.open import open_store
 
     wf = make(ledger, pairs=6)
@@ -915,8 +915,8 @@ def test_damage_in_another_store_is_not_taken_for_our_own(ledger, tmp_path):
 
 def test_what_a_person_agreed_to_is_done_only_if_it_is_still_so(ledger):
     """While the person thinks, a cron job mends and finishes the run."""
-    from surefoot.engine import fallback
-    from surefoot.engine.clock import SystemClock
+    from surefoot.engine.drive import fallback
+    from surefoot.engine.process.clock import SystemClock
     from surefoot.store.open import open_store
 
     wf = make(ledger, pairs=3, on_crash="retry")

@@ -9,7 +9,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import witness
-from surefoot.engine import forking
+from surefoot.engine.operate import forks
 
 LARGE = "x" * 5000
 
@@ -709,15 +709,15 @@ def test_a_crash_while_forking_leaves_all_of_it_or_nothing(program, moment):
 
 def test_two_who_fork_at_once_get_the_same_fork(shop, monkeypatch):
     parent = sf.get_run("parent")
-    prepare = forking.prepare
+    prepare = forks.prepare
 
     def slow(*args, **kwargs):
         draft = prepare(*args, **kwargs)
-        monkeypatch.setattr(forking, "prepare", prepare)
+        monkeypatch.setattr(forks, "prepare", prepare)
         parent.fork("fork", at="buy#2", by="bob")
         return draft
 
-    monkeypatch.setattr(forking, "prepare", slow)
+    monkeypatch.setattr(forks, "prepare", slow)
 
     fork = parent.fork("fork", at="buy#2", by="ann")
 
@@ -725,14 +725,14 @@ def test_two_who_fork_at_once_get_the_same_fork(shop, monkeypatch):
 
 
 def test_a_pruned_parent_cannot_be_forked_but_its_forks_stay_whole(shop):
-    from surefoot.engine import pruning
+    from surefoot.engine.upkeep import tombstones
 
     run = sf.get_run("parent")
     fork = run.fork("fork", at="buy#3").run
     store, clock = run.runtime.store, run.runtime.clock
-    for found in pruning.candidates(store, clock, older_than_seconds=0):
-        pruning.bury(store, clock, found)
-    pruning.sweep(store)
+    for found in tombstones.candidates(store, clock, older_than_seconds=0):
+        tombstones.bury(store, clock, found)
+    tombstones.sweep(store)
 
     with pytest.raises(sf.UsageError, match="was pruned"):
         run.fork("other", at="buy#2")

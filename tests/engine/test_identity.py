@@ -12,8 +12,8 @@ from msgspec import Raw
 
 import surefoot as sf
 from surefoot.core.entry import RunCreated
-from surefoot.engine.identity import Identity
-from surefoot.engine.registry import registry
+from surefoot.engine.declare.identity import Identity
+from surefoot.engine.declare.registry import registry
 
 BODY = """
 import surefoot as sf
@@ -134,7 +134,7 @@ def test_script_that_is_started_counts_as_the_module_of_its_file(folder):
 
 def test_run_of_before_modules_were_recorded_is_taken_up_by_its_name(sf_store):
     """Nobody can say whose it was: as it always was, the name decides."""
-    from surefoot.engine import config, journal
+    from surefoot.engine.process import config, journal
 
     @sf.workflow
     def legacy() -> str:
@@ -162,7 +162,7 @@ def _two() -> None: ...
 
 
 def _register() -> None:
-    from surefoot.engine.registry import Definition
+    from surefoot.engine.declare.registry import Definition
 
     for fn in (_one, _two):
         registry.add(Definition(fn, "registered_twice", 1))

@@ -136,7 +136,7 @@ def test_a_word_for_all_calls_shifts_nobody(ledger):
 
 def test_what_is_configured_for_steps_keeps_no_effect(ledger, monkeypatch):
     """What an effect or a child did is never kept for other arguments unless that very effect says so."""
-    from surefoot.engine.config import settings
+    from surefoot.engine.process.config import settings
 
     monkeypatch.setattr(settings, "on_change", "keep")
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 import surefoot as sf
-from surefoot.engine.config import settings
+from surefoot.engine.process.config import settings
 from surefoot.view.page import page
 from tests.working import kinds
 
@@ -323,9 +323,10 @@ def _pipe(path) -> int:
 
 def test_worker_lets_go_of_the_run_meanwhile(post, monkeypatch):
     """Nobody keeps it in memory for the time that it takes."""
-    from surefoot.engine import config, perform
-    from surefoot.engine.ending import Suspended
-    from surefoot.engine.takeover import taking_up
+    from surefoot.engine.drive import perform
+    from surefoot.engine.drive.conclusion import Suspended
+    from surefoot.engine.drive.takeover import taking_up
+    from surefoot.engine.process import config
 
     wf = sending(post, in_flight="1h")
     crashed(wf, post)
@@ -346,7 +347,7 @@ def test_worker_lets_go_of_the_run_meanwhile(post, monkeypatch):
 
 
 def _loaded(runtime):
-    from surefoot.engine import journal
+    from surefoot.engine.process import journal
 
     found = journal.load(runtime.store, "r")
     assert found is not None

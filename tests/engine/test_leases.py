@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 import surefoot as sf
-from surefoot.engine import config, drive, journal
-from surefoot.engine.session import Session
+from surefoot.engine.drive import acts
+from surefoot.engine.process import config, journal
+from surefoot.engine.session.session import Session
 from surefoot.store.open import close_all
 from surefoot.store.sqlite.store import SqliteStore
 
@@ -32,7 +33,7 @@ def nothing() -> None: ...
 def take_over() -> None:
     """Another worker found this one dead."""
     runtime = config.runtime(create=False)
-    drive.go_live(Session(runtime, *journal.load(runtime.store, "r")))
+    acts.go_live(Session(runtime, *journal.load(runtime.store, "r")))
 
 
 def blocking(ledger):
@@ -88,7 +89,7 @@ def test_effect_does_not_begin_if_the_run_was_taken_meanwhile(run, ledger, monke
 
 
 def test_effect_does_not_begin_if_the_lease_cannot_be_renewed(run, ledger, monkeypatch):
-    monkeypatch.setattr("surefoot.engine.claim.REGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.session.claim.REGAIN_SECONDS", 0.0)
     monkeypatch.setattr(SqliteStore, "holds", Lapse(*[nothing] * 10).holds)
 
     with pytest.raises(sf.Fenced, match="could not be renewed"):
@@ -99,7 +100,7 @@ def test_effect_does_not_begin_if_the_lease_cannot_be_renewed(run, ledger, monke
 
 def test_effect_does_not_begin_in_a_process_that_has_given_its_store_up(run, ledger, monkeypatch):
     """Another branch met an I/O error: there is nothing to wait for, and no outcome could be recorded."""
-    monkeypatch.setattr("surefoot.engine.claim.REGAIN_SECONDS", 3600.0)
+    monkeypatch.setattr("surefoot.engine.session.claim.REGAIN_SECONDS", 3600.0)
     monkeypatch.setattr(SqliteStore, "holds", Lapse(close_all, *[nothing] * 10).holds)
 
     with pytest.raises(sf.StoreUnavailable):

@@ -44,7 +44,7 @@ def test_an_effect_that_failed_in_doubt_is_told_when_its_run_is_cancelled(ledger
         trip(ledger).run("r")
     heard.clear()
     if not at_hand:
-        monkeypatch.setattr("surefoot.engine.registry.registry._known", {})
+        monkeypatch.setattr("surefoot.engine.declare.registry.registry._known", {})
     run = sf.get_run("r")
 
     run.cancel()

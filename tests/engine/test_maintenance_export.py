@@ -17,8 +17,9 @@ import pytest
 import surefoot as sf
 from surefoot.core.parts import Part, Reference, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, from_record, references
-from surefoot.engine import config, exporting
-from surefoot.engine.exporting import check_file, export, export_to
+from surefoot.engine.process import config
+from surefoot.engine.upkeep import exports
+from surefoot.engine.upkeep.exports import check_file, export, export_to
 from surefoot.store.open import close_all
 
 DB = Path(".surefoot/runs.db")
@@ -273,14 +274,14 @@ def test_a_pipe_or_a_device_is_not_waited_for(tmp_path):
 
 def test_a_file_that_grows_is_checked_up_to_where_it_ended(exported, monkeypatch):
     """Somebody who keeps on writing must not keep us reading."""
-    take = exporting._Check._take
+    take = exports._Check._take
 
     def growing(self, *args):
         with exported.open("ab") as file:
             file.write(b'{"more":1}\n')
         take(self, *args)
 
-    monkeypatch.setattr(exporting._Check, "_take", growing)
+    monkeypatch.setattr(exports._Check, "_take", growing)
 
     assert check_file(str(exported)).whole
 
@@ -323,7 +324,7 @@ def test_nothing_is_decoded_whose_seal_does_not_hold(exported, monkeypatch):
         decoded.append(record.seq)
         return from_record(record)
 
-    monkeypatch.setattr(exporting, "from_record", counted)
+    monkeypatch.setattr(exports, "from_record", counted)
     export_to(store(), "r", "damaged.jsonl", damaged=True)
     assert decoded == [1, 2, 3, 4, 6, 7, 8, 9], "those beyond the gap hold on the seal before them"
 

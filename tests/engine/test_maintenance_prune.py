@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
-from surefoot.engine import config, pruning
-from surefoot.engine.verifying import verify_store
+from surefoot.engine.process import config
+from surefoot.engine.upkeep import tombstones
+from surefoot.engine.upkeep.verification import verify_store
 from surefoot.store.open import close_all
 
 DB = Path(".surefoot/runs.db")
@@ -51,14 +52,14 @@ def runtime():
 
 def found(runtime, **options):
     options = {"older_than_seconds": 0} | options
-    return list(pruning.candidates(runtime.store, runtime.clock, **options))
+    return list(tombstones.candidates(runtime.store, runtime.clock, **options))
 
 
 def prune(runtime, **options):
     for one in found(runtime, **options):
-        assert isinstance(one, pruning.Candidate)
-        assert pruning.bury(runtime.store, runtime.clock, one, by="ada", note="retention") is None
-    return pruning.sweep(runtime.store)
+        assert isinstance(one, tombstones.Candidate)
+        assert tombstones.bury(runtime.store, runtime.clock, one, by="ada", note="retention") is None
+    return tombstones.sweep(runtime.store)
 
 
 def test_only_runs_that_ended_long_enough_ago_may_go(runtime):
@@ -110,9 +111,9 @@ def test_parts_that_others_need_stay(runtime):
     """Two runs with the same large value share its parts."""
     work.run("twin", "tag 1")
     (twin,) = [one for one in found(runtime) if one.run == "done-1"]
-    pruning.bury(runtime.store, runtime.clock, twin)
+    tombstones.bury(runtime.store, runtime.clock, twin)
 
-    assert pruning.sweep(runtime.store).deleted == 0
+    assert tombstones.sweep(runtime.store).deleted == 0
     assert verify_store(runtime.store).flaws == []
     assert sf.get_run("twin").steps()[0].result
 
@@ -120,9 +121,9 @@ def test_parts_that_others_need_stay(runtime):
 def test_a_run_that_changed_since_it_was_looked_at_is_left_alone(runtime):
     """Compare and rewrite: nobody's entry is deleted unread."""
     (one,) = found(runtime, statuses={"failed"})
-    pruning.bury(runtime.store, runtime.clock, one)
+    tombstones.bury(runtime.store, runtime.clock, one)
 
-    refused = pruning.bury(runtime.store, runtime.clock, one)
+    refused = tombstones.bury(runtime.store, runtime.clock, one)
 
     assert refused is not None
     assert "somebody has written" in refused.why
@@ -138,11 +139,11 @@ def test_a_damaged_run_stays_and_then_no_parts_go(runtime):
     parts = set(runtime.store.part_ids())
 
     going = found(runtime)
-    (left,) = [one for one in going if isinstance(one, pruning.Refusal)]
+    (left,) = [one for one in going if isinstance(one, tombstones.Refusal)]
     for one in going:
-        if isinstance(one, pruning.Candidate):
-            pruning.bury(runtime.store, runtime.clock, one)
-    swept = pruning.sweep(runtime.store)
+        if isinstance(one, tombstones.Candidate):
+            tombstones.bury(runtime.store, runtime.clock, one)
+    swept = tombstones.sweep(runtime.store)
 
     assert left.run == "done-1"
     assert "entry 4" in left.why
@@ -152,7 +153,7 @@ def test_a_damaged_run_stays_and_then_no_parts_go(runtime):
 
 def test_what_was_set_aside_keeps_its_parts_and_goes_with_its_run(runtime):
     """Quarantined entries are evidence: their values must still be there. With the run they go, and so do the parts."""
-    from surefoot.engine.fallback import fall_back
+    from surefoot.engine.drive.fallback import fall_back
 
     close_all()
     with closing(sqlite3.connect(DB)) as connection, connection:
@@ -161,7 +162,7 @@ def test_what_was_set_aside_keeps_its_parts_and_goes_with_its_run(runtime):
     fall_back(runtime.store, runtime.clock, "done-1")
     assert runtime.store.quarantined("done-1")
 
-    assert pruning.sweep(runtime.store).deleted == 0
+    assert tombstones.sweep(runtime.store).deleted == 0
     work.run("done-1", "tag 1")
     prune(runtime)
 
@@ -184,7 +185,7 @@ def test_sweeping_a_store_in_use_deletes_nothing_that_is_needed(runtime):
     thread = threading.Thread(target=drive)
     thread.start()
     while not ended.is_set():
-        pruning.sweep(runtime.store)
+        tombstones.sweep(runtime.store)
     thread.join()
 
     assert verify_store(runtime.store).flaws == []
@@ -193,7 +194,8 @@ def test_sweeping_a_store_in_use_deletes_nothing_that_is_needed(runtime):
 
 PRUNE = """
 import os, signal, sys
-from surefoot.engine import config, pruning
+from surefoot.engine.process import config
+from surefoot.engine.upkeep import tombstones
 runtime = config.runtime(create=False)
 store = runtime.store
 store.durability()  # opens the writer
@@ -208,9 +210,9 @@ if left:
     store._execute = counted
 else:  # committed, and the anchor not told yet
     store._note = lambda newest: os.kill(os.getpid(), signal.SIGKILL)
-for one in list(pruning.candidates(store, runtime.clock, older_than_seconds=0)):
-    pruning.bury(store, runtime.clock, one)
-print(pruning.sweep(store).deleted)
+for one in list(tombstones.candidates(store, runtime.clock, older_than_seconds=0)):
+    tombstones.bury(store, runtime.clock, one)
+print(tombstones.sweep(store).deleted)
 """
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
-from surefoot.engine import config
-from surefoot.engine.verifying import UNKNOWN, verify_run, verify_store
+from surefoot.engine.process import config
+from surefoot.engine.upkeep.verification import UNKNOWN, verify_run, verify_store
 from surefoot.store.open import close_all
 
 DB = Path(".surefoot/runs.db")
@@ -288,7 +288,7 @@ def test_a_store_in_memory_can_be_verified():
 def test_run_that_fell_back_is_whole_again_and_what_was_set_aside_is_counted(runs):
     """Quarantine is where damage ends: it must not be reported for ever."""
     behind_its_back("UPDATE entries SET at = at + 1 WHERE run = 'victim' AND seq = 7")
-    from surefoot.engine.fallback import fall_back
+    from surefoot.engine.drive.fallback import fall_back
 
     runtime = config.runtime(create=False)
     fall_back(runtime.store, runtime.clock, "victim")
@@ -303,8 +303,8 @@ def test_run_that_fell_back_is_whole_again_and_what_was_set_aside_is_counted(run
 def test_what_was_set_aside_is_decoded_only_if_its_seal_holds(runs, monkeypatch):
     """Quarantine is full of bytes that nobody vouches for."""
     from surefoot.core.seal import from_record
-    from surefoot.engine import verifying
-    from surefoot.engine.fallback import fall_back
+    from surefoot.engine.drive.fallback import fall_back
+    from surefoot.engine.upkeep import verification
 
     behind_its_back("UPDATE entries SET at = at + 1 WHERE run = 'victim' AND seq = 7")
     runtime = config.runtime(create=False)
@@ -317,8 +317,8 @@ def test_what_was_set_aside_is_decoded_only_if_its_seal_holds(runs, monkeypatch)
         decoded.append(record.seq)
         return from_record(record)
 
-    monkeypatch.setattr(verifying, "from_record", counted)
-    verifying.aside(config.runtime(create=False).store, ["victim"])
+    monkeypatch.setattr(verification, "from_record", counted)
+    verification.aside(config.runtime(create=False).store, ["victim"])
 
     standing_for = aside.count(7) - 1
     assert standing_for == 1, "a copy of the record that took its place is set aside as well, and that one holds"

@@ -8,8 +8,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.core.urls import parse
-from surefoot.engine.databases.opening import database_of
-from surefoot.engine.databases.postgres import server_place
+from surefoot.engine.effects.databases.opening import database_of
+from surefoot.engine.effects.databases.postgres import server_place
 
 HERE = "sqlite:///app.db"
 

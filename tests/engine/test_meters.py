@@ -11,9 +11,9 @@ import urllib.request
 import pytest
 
 import surefoot as sf
-from surefoot.engine import exposition
-from surefoot.engine.exposition import Exposition, Family
-from surefoot.engine.meters import meters
+from surefoot.engine.process.meters import meters
+from surefoot.engine.worker import prometheus
+from surefoot.engine.worker.prometheus import Exposition, Family
 from surefoot.engine.worker.worker import Worker
 
 LINE = re.compile(
@@ -154,7 +154,7 @@ def test_buckets_are_cumulative_and_end_with_everything():
     by_bits = [0] * 64
     by_bits[1], by_bits[3], by_bits[40] = 2, 3, 1
 
-    found = exposition._buckets(by_bits, {1: 1, 2: 3, 3: 7}, 99.5)
+    found = prometheus._buckets(by_bits, {1: 1, 2: 3, 3: 7}, 99.5)
 
     assert [(more, labels.get("le"), count) for more, labels, count in found] == [
         ("_bucket", "1", 2),
@@ -167,7 +167,7 @@ def test_buckets_are_cumulative_and_end_with_everything():
 
 
 def test_a_label_from_stored_data_cannot_pose_as_another_line():
-    text = exposition.text([Family("runs", "gauge", "Runs.", [("", {"reason": 'a"} 1\nsurefoot_up 1\\'}, 1)])])
+    text = prometheus.text([Family("runs", "gauge", "Runs.", [("", {"reason": 'a"} 1\nsurefoot_up 1\\'}, 1)])])
 
     assert text.splitlines()[2:] == [r'surefoot_runs{reason="a\"} 1\nsurefoot_up 1\\"} 1']
     assert all(LINE.fullmatch(line) for line in text.splitlines())
@@ -210,13 +210,13 @@ def test_a_store_that_hangs_holds_up_no_scrape_and_is_asked_once(exposed, worker
         assert gate.wait(30)
         return {}
 
-    monkeypatch.setattr(exposition, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(prometheus, "PATIENCE_SECONDS", 0.01)
     monkeypatch.setattr(worker.runtime, "store", Store(hang))
 
     assert [numbers(exposed.text())["surefoot_store_up"] for _ in range(3)] == [0, 0, 0]
     assert asked == [1]
 
-    monkeypatch.setattr(exposition, "PATIENCE_SECONDS", 30)
+    monkeypatch.setattr(prometheus, "PATIENCE_SECONDS", 30)
     gate.set()
     assert numbers(exposed.text())["surefoot_store_up"] == 1
 

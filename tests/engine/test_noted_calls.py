@@ -88,7 +88,7 @@ def test_an_effect_that_stands_for_other_noted_values_is_told(mailed, caplog):
 
 @pytest.fixture
 def removed(monkeypatch):
-    monkeypatch.setattr("surefoot.engine.removing._removed", {"mail"})
+    monkeypatch.setattr("surefoot.engine.declare.removal._removed", {"mail"})
 
 
 @pytest.mark.usefixtures("removed")

@@ -10,9 +10,9 @@ import pytest
 import surefoot as sf
 from surefoot.core.command import Raised, Returned
 from surefoot.core.verdict import Happened
-from surefoot.engine import observer
-from surefoot.engine.config import overridden
-from surefoot.engine.observer import AnswerLost, Observer, Observers, observed
+from surefoot.engine.process import observer
+from surefoot.engine.process.config import overridden
+from surefoot.engine.process.observer import AnswerLost, Observer, Observers, observed
 
 TRIES: list[int] = []
 

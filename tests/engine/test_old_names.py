@@ -6,7 +6,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.core.history import Past, PastState
-from surefoot.engine import removing
+from surefoot.engine.declare import removal
 
 
 @pytest.mark.parametrize("decorate", [sf.step, sf.effect, sf.workflow])
@@ -95,16 +95,16 @@ def test_a_removed_effect_has_a_name(name):
 
 
 def test_a_removed_effect_is_known_in_every_scope_and_no_other_is(monkeypatch):
-    monkeypatch.setattr(removing, "_removed", set())
+    monkeypatch.setattr(removal, "_removed", set())
 
     sf.removed("book", "pay a/b")
 
     def is_removed(address):
-        return removing.is_removed(Past(address, "effect", PastState.DONE, 0))
+        return removal.is_removed(Past(address, "effect", PastState.DONE, 0))
 
     assert is_removed("book#1")
     assert is_removed("[eu]/map#1[3]/book#12")
     assert is_removed("book.undo#1"), "an undo belongs to its effect"
     assert not is_removed("rebook#1")
     assert not is_removed("[book]/send#1")
-    assert removing._removed == {"book", removing.escape("pay a/b")}
+    assert removal._removed == {"book", removal.escape("pay a/b")}

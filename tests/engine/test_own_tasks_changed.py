@@ -7,9 +7,9 @@ import pytest
 CODE = """
 import asyncio, os, sys
 import surefoot.aio as sf
-from surefoot.engine import replaying
+from surefoot.engine.session import turns
 
-replaying.PATIENCE_SECONDS = 0.5
+turns.PATIENCE_SECONDS = 0.5
 
 def ledger(line):
     with open("ledger", "a") as file:

@@ -14,7 +14,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import aio
-from surefoot.engine.clock import SystemClock
+from surefoot.engine.process.clock import SystemClock
 from surefoot.store.open import close_all
 
 HOSTILE = "\x1b[31mred\x07\u202eevil\x9b2J"
@@ -122,7 +122,7 @@ def guarded(amount):
         ledger.write(f"pay {amount}\\n")
     return amount
 
-from surefoot.engine import session
+from surefoot.engine.session import session
 if "die-before-effect" in sys.argv:
     before = session.Journal.append
     def append(self, *entries):
@@ -200,7 +200,7 @@ def test_an_answer_behind_the_first_one_in_the_journal_is_nothing():
     from msgspec import Raw
 
     from surefoot.core.entry import AnswerGiven
-    from surefoot.engine import journal
+    from surefoot.engine.process import journal
 
     shown = stopped(lambda: going.run("r")).facts["shown"]
     run = sf.get_run("r")
@@ -326,7 +326,7 @@ def test_an_ask_that_nobody_answers_is_a_time_out(clock):
 
 def test_an_answer_that_is_durable_before_the_expiry_wins_over_it(clock, kinds, monkeypatch):
     """It comes while the expiry is being written: whichever is first in the journal is right, for everybody."""
-    from surefoot.engine.journal import Journal
+    from surefoot.engine.process.journal import Journal
 
     stopped(lambda: going.run("r"))
     append = Journal.append

@@ -18,7 +18,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import effects, witness
-from surefoot.engine.ready import files as ready_files
+from surefoot.engine.effects import files as ready_files
 from tests.refactoring import kill_and_resume_refactor, kill_before_calls
 
 # -- files ------------------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ def test_what_gives_access_is_sent_and_never_recorded(server):
 
 
 def test_a_long_answer_is_kept_in_part_and_says_so(server, monkeypatch):
-    monkeypatch.setattr("surefoot.engine.ready.http.MOST_BYTES", 10)
+    monkeypatch.setattr("surefoot.engine.effects.http.MOST_BYTES", 10)
     server.answers = [(200, {"Content-Type": "application/json"}, b"[1, 2, 3, 4, 5]")]
 
     answer = post.run("r", server.url, {})
@@ -557,7 +557,7 @@ def test_killed_after_the_row_was_put_it_is_put_again(program, shop):
         import os, signal
         import surefoot as sf
         from surefoot import effects
-        from surefoot.engine.databases.sqlite import SqliteWork
+        from surefoot.engine.effects.databases.sqlite import SqliteWork
 
         real = SqliteWork.commit
         def commit(work):
@@ -604,7 +604,7 @@ def test_a_password_in_the_url_is_not_recorded(monkeypatch):
     def broken(self, *, make):
         raise sf.NotDone("no server")
 
-    monkeypatch.setattr("surefoot.engine.databases.postgres.PostgresDatabase.begin", broken)
+    monkeypatch.setattr("surefoot.engine.effects.databases.postgres.PostgresDatabase.begin", broken)
 
     @sf.workflow
     def wf():
@@ -634,13 +634,13 @@ import os, sys
 import surefoot as sf, surefoot.effects as ready
 from surefoot import witness
 from surefoot.core.entry import EffectSettled
-from surefoot.engine import drive
-from surefoot.engine.ready import files
+from surefoot.engine.drive import acts
+from surefoot.engine.effects import files
 
 def dies(*_):
     os._exit(9)
 
-append = drive.append
+append = acts.append
 
 def append_and_die(session, *entries):
     append(session, *entries)
@@ -650,7 +650,7 @@ def append_and_die(session, *entries):
 if "in-doubt" in sys.argv:
     files._sync_folder = dies
 if "found" in sys.argv:
-    drive.append = append_and_die
+    acts.append = append_and_die
 
 @sf.workflow(watch=[witness.file("a.txt")])
 def wf():

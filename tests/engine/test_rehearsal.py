@@ -17,9 +17,10 @@ import pytest
 
 import surefoot as sf
 import surefoot.aio
-from surefoot.engine import config, dry_run, gate, journal, perform, perform_async
-from surefoot.engine.frame import Frame
-from surefoot.engine.session import Session
+from surefoot.engine.drive import dry_run, gate, perform, perform_async
+from surefoot.engine.process import config, journal
+from surefoot.engine.session.frame import Frame
+from surefoot.engine.session.session import Session
 from tests.working import kinds, wait_until
 
 COLOURS = ("blocking", "async")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import surefoot as sf
-from surefoot.engine import removing
+from surefoot.engine.declare import removal
 from tests.redeploys import Cut, foreseen, resumed, started
 
 
 @pytest.fixture(autouse=True)
 def nothing_removed(monkeypatch):
-    monkeypatch.setattr(removing, "_removed", set())
+    monkeypatch.setattr(removal, "_removed", set())
 
 
 @pytest.fixture

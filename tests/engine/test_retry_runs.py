@@ -11,8 +11,8 @@ import pytest
 
 import surefoot as sf
 import surefoot.aio
-from surefoot.engine import config
-from surefoot.engine.pruning import bury, candidates
+from surefoot.engine.process import config
+from surefoot.engine.upkeep.tombstones import bury, candidates
 from tests.working import ended, kinds, wait_until
 
 DRIVERS = ["blocking", "async", "worker"]

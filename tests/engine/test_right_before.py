@@ -17,8 +17,8 @@ import pytest
 
 import surefoot as sf
 from surefoot import aio, effects, witness
-from surefoot.engine.ready import files
-from surefoot.world.hashing import of_content
+from surefoot.engine.effects import files
+from surefoot.world.hashes import of_content
 
 
 def elsewhere(path, text):

@@ -11,8 +11,9 @@ import pytest
 import surefoot as sf
 from surefoot import aio
 from surefoot.core.claim import Lost
-from surefoot.engine import config, drive, journal
-from surefoot.engine.session import Session
+from surefoot.engine.drive import acts
+from surefoot.engine.process import config, journal
+from surefoot.engine.session.session import Session
 
 
 def test_a_finished_run_returns_its_recorded_result_without_running(ledger):
@@ -439,7 +440,7 @@ def test_a_claim_fails_if_the_claimant_before_goes_on():
     def wf() -> int:
         late = Session(runtime, *journal.load(runtime.store, "r"))
         one()
-        claim = drive.claim(late)
+        claim = acts.claim(late)
         assert isinstance(claim, Lost)
         assert "taken over" in claim.why
         return 2
@@ -456,8 +457,8 @@ def test_a_forked_child_does_not_believe_that_it_drives_its_parents_run(program)
         """
         import os, sys
         import surefoot as sf
-        from surefoot.engine.runtime import driven_here
-        from surefoot.engine import config
+        from surefoot.engine.process.runtime import driven_here
+        from surefoot.engine.process import config
 
         @sf.step
         def fork():

@@ -32,18 +32,9 @@ from surefoot.core.matching import Learned
 from surefoot.core.programs.calls import Call
 from surefoot.core.retry import RetryPolicy
 from surefoot.core.timer import after
-from surefoot.engine import claim, config, worldview
-from surefoot.engine.claim import Claim
-from surefoot.engine.current import Place
-from surefoot.engine.fence import Fence
-from surefoot.engine.flight import Flight
-from surefoot.engine.journal import Journal
-from surefoot.engine.lookup import Lookup
-from surefoot.engine.losses import Losses
-from surefoot.engine.notices import Notices
-from surefoot.engine.replay import Replay
-from surefoot.engine.scopes import Scopes
-from surefoot.engine.signals import (
+from surefoot.engine.declare import drifts
+from surefoot.engine.declare.current import Place
+from surefoot.engine.declare.signals import (
     CancelSignal,
     ContinueSignal,
     HaltSignal,
@@ -53,8 +44,19 @@ from surefoot.engine.signals import (
     StopSignal,
     SuspendSignal,
 )
-from surefoot.engine.stops import Stops
-from surefoot.engine.world import World
+from surefoot.engine.process import config
+from surefoot.engine.process.journal import Journal
+from surefoot.engine.session import claim
+from surefoot.engine.session.claim import Claim
+from surefoot.engine.session.fence import Fence
+from surefoot.engine.session.flight import Flight
+from surefoot.engine.session.lookup import Lookup
+from surefoot.engine.session.losses import Losses
+from surefoot.engine.session.notices import Notices
+from surefoot.engine.session.replay import Replay
+from surefoot.engine.session.scopes import Scopes
+from surefoot.engine.session.stops import Stops
+from surefoot.engine.session.world import World
 from surefoot.errors import Fenced, Unavailable, UsageError
 from surefoot.testing.clock import FastClock
 from tests.folded import folded
@@ -444,7 +446,7 @@ def test_drift_is_judged_as_the_workflow_says(on_drift, kind):
     changed = Sight("file:a", {"file:a": "2"}, {})
     drift, _ = world.unlike((changed,))
 
-    found = world.judge(worldview.Findings(drift, (changed,), frozenset({"file:a"})))
+    found = world.judge(drifts.Findings(drift, (changed,), frozenset({"file:a"})))
 
     assert isinstance(found, kind)
 
@@ -464,7 +466,7 @@ def test_an_effect_is_named_in_the_drift_that_holds_it_back():
 def test_what_a_replay_only_passes_is_told_at_the_end(monkeypatch):
     """At every replay would be too often; never, if whoever was here first died before it told."""
     told, live = [], [False]
-    monkeypatch.setattr("surefoot.engine.notices.alert", lambda message, *_, **__: told.append(message))
+    monkeypatch.setattr("surefoot.engine.session.notices.alert", lambda message, *_, **__: told.append(message))
     notices = Notices("r", "memory:", Mask(), FastClock(0), lambda: live[0])
 
     notices.tell("passed", (), kind="saga")

@@ -10,9 +10,9 @@ import pytest
 
 import surefoot as sf
 from surefoot.core.entry import KIND_OF, EffectDone, EffectIntended, StepDone
-from surefoot.engine import config
-from surefoot.engine.commit import Committer, Ticket
-from surefoot.engine.handle import Run
+from surefoot.engine.operate.handle import Run
+from surefoot.engine.process import config
+from surefoot.engine.process.commit import Committer, Ticket
 from surefoot.store.contract import Append
 from surefoot.store.open import close_all
 from surefoot.store.sqlite.store import SqliteStore

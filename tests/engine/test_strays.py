@@ -226,7 +226,8 @@ def test_renamed_parameters_stop_a_run_instead_of_failing_it():
 
     with pytest.raises(KeyboardInterrupt):
         before.run("r", 5)
-    from surefoot.engine import config, start
+    from surefoot.engine.drive import start
+    from surefoot.engine.process import config
 
     plan = later.definition.resume_plan()
     with pytest.raises(sf.CodeChanged, match="recorded as amount"):

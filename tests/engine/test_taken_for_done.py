@@ -8,13 +8,13 @@ import pytest
 
 import surefoot as sf
 from surefoot import aio
-from surefoot.engine import removing
+from surefoot.engine.declare import removal
 from tests.redeploys import Cut, foreseen, resumed, started, stopped
 
 
 @pytest.fixture(autouse=True)
 def nothing_removed(monkeypatch):
-    monkeypatch.setattr(removing, "_removed", set())
+    monkeypatch.setattr(removal, "_removed", set())
 
 
 class Shop:

@@ -299,7 +299,7 @@ async def long_wait(kind: str) -> str:
 @pytest.mark.parametrize("kind", ["sleep", "approve"])
 def test_a_worker_takes_a_run_up_when_the_time_of_its_block_is_over(kind, monkeypatch, kinds):
     """It had let go of it: the wait inside takes an hour, or an answer."""
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     asyncio.run(long_wait.start("r", kind))
     with sf.Worker(workflows=[long_wait]):
         wait_until(ended("r"))

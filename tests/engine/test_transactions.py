@@ -11,14 +11,14 @@ import threading
 import pytest
 
 import surefoot as sf
-from surefoot.engine.databases.sqlite import SqliteWork
+from surefoot.engine.effects.databases.sqlite import SqliteWork
 
 URL = "sqlite:///app.db"
 
 APP = """
     import os, signal, sys
     import surefoot as sf
-    from surefoot.engine.databases.sqlite import SqliteDatabase, SqliteWork
+    from surefoot.engine.effects.databases.sqlite import SqliteDatabase, SqliteWork
 
     def die(at):
         if os.environ.get("DIE") == at:

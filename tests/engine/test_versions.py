@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import surefoot as sf
-from surefoot.engine.handle import Run
+from surefoot.engine.operate.handle import Run
 
 
 @sf.step

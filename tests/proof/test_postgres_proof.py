@@ -49,7 +49,7 @@ def rows(url, query="SELECT x FROM t ORDER BY x"):
 APP = """
     import os, signal, sys
     import surefoot as sf
-    from surefoot.engine.databases import alchemy, postgres
+    from surefoot.engine.effects.databases import alchemy, postgres
 
     def die(at):
         if os.environ.get("DIE") == at:
@@ -118,7 +118,7 @@ def test_a_transaction_of_a_dead_claimant_that_is_still_under_way_is_waited_for(
     """Its process is dead, but the server still has its COMMIT before it: "absent" would be a guess."""
     import psycopg
 
-    from surefoot.engine.databases.opening import database_of
+    from surefoot.engine.effects.databases.opening import database_of
 
     database = database_of(url)
     work = database.begin()
@@ -139,7 +139,7 @@ def test_a_transaction_of_a_dead_claimant_that_is_still_under_way_is_waited_for(
 
 def test_a_backend_killed_in_commit_is_settled_by_the_marker(url, monkeypatch):
     """The connection is gone when COMMIT returns; in truth it went through."""
-    from surefoot.engine.databases import postgres as module
+    from surefoot.engine.effects.databases import postgres as module
 
     real, lost = module.PostgresWork.commit, []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.engine import journal
+from surefoot.engine.process import journal
 from surefoot.errors import JournalCorrupt
 from surefoot.store.contract import Head, Store, Stored
 from surefoot.store.derived import Derived

@@ -16,8 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 import surefoot as sf
-from surefoot.engine import journal
-from surefoot.engine.verifying import verify_store
+from surefoot.engine.process import journal
+from surefoot.engine.upkeep.verification import verify_store
 from surefoot.store import inspection
 from surefoot.store.contract import RunQuery
 from surefoot.store.open import close_all

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.core.matching import Matcher
-from surefoot.engine.session import Session
+from surefoot.engine.session.session import Session
 from surefoot.errors import UsageError
 from surefoot.testing import NotHeld, World, crash_matrix, matrix, probe, scenarios, verdicts, worlds
 from tests.testing import blamed, mistakes

@@ -16,7 +16,7 @@ import surefoot as sf
 from surefoot.core.command import Look
 from surefoot.core.programs import calls
 from surefoot.core.programs.landing import Landing
-from surefoot.engine import worldview
+from surefoot.engine.declare import drifts
 from surefoot.testing import NotHeld, crash_matrix, mishaps, probe, scenarios, verdicts
 from surefoot.testing.acting import Eyes
 from surefoot.testing.children import in_child
@@ -414,7 +414,7 @@ def believed(error, not_done, *, guarded=False):
 @pytest.mark.usefixtures("page")
 def test_an_engine_that_accepts_what_it_should_stop_at_is_caught(monkeypatch):
     """Somebody else's change is gone, and nobody was told."""
-    monkeypatch.setattr(worldview, "verdict", lambda *_: worldview.ACCEPT)
+    monkeypatch.setattr(drifts, "verdict", lambda *_: drifts.ACCEPT)
 
     at = "after:write:QuestionAsked approve#1+edited"
     assert found(mistakes.stops_before_it_overwrites, at=at) == [(verdicts.OVERWRITTEN, "rewrite_page#1")]

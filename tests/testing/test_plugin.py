@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
-from surefoot.engine import runtime
-from surefoot.engine.clock import SystemClock
+from surefoot.engine.process import runtime
+from surefoot.engine.process.clock import SystemClock
 from surefoot.errors import Damaged, JournalRegressed, UsageError
 from surefoot.testing import crash_matrix
 from surefoot.testing.clock import FastClock, installed

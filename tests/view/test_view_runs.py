@@ -13,7 +13,7 @@ from surefoot.core import values
 from surefoot.core.cure import JSON, command
 from surefoot.core.entry import KINDS, CancelRequested, Due, Progressed, RunAdopted, RunCreated, Stop
 from surefoot.core.history import Past, PastState
-from surefoot.core.standing import Standing
+from surefoot.core.readiness import Standing
 from surefoot.core.state import RunState
 from surefoot.view import facts, listing, page, standing, timeline, trouble
 from surefoot.view.standing import Stands, Wait

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.engine.registry import registry
+from surefoot.engine.declare.registry import registry
 from surefoot.store.open import close_all
 from tests.postgres import postgres
 

@@ -19,7 +19,9 @@ from surefoot.core.entry import EffectIntended, RunAdopted
 from surefoot.core.key import idempotency_key
 from surefoot.core.seal import GENESIS, Sealer, checked_body
 from surefoot.core.timer import after
-from surefoot.engine import code, config, journal, start
+from surefoot.engine.declare import code
+from surefoot.engine.drive import start
+from surefoot.engine.process import config, journal
 from surefoot.store.contract import Append, Serving
 from surefoot.view.page import page
 from tests.working import ended, wait_until

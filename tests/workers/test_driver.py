@@ -15,7 +15,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.core.timer import MICROS
-from surefoot.engine import config
+from surefoot.engine.process import config
 from surefoot.engine.worker.driver import Driver
 from surefoot.store.open import close_all
 from tests.working import kinds, wait_until

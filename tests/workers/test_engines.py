@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
-from surefoot.engine import config, engines, journal
+from surefoot.engine.process import config, engines, journal
 from tests.working import ended, kinds, wait_until
 
 SRC = Path(engines.__file__).parents[1]
@@ -73,7 +73,7 @@ def hand(store, monkeypatch):
     monkeypatch.setitem(engines._MODULES, "hand", "hand_engine")
     monkeypatch.setattr(engines, "_opened", {})
     monkeypatch.setattr(engines, "_configured", None)
-    monkeypatch.setattr("surefoot.core.standing.LONGEST_BACK_OFF", 0)
+    monkeypatch.setattr("surefoot.core.readiness.LONGEST_BACK_OFF", 0)
     sf.configure(engine="hand:")
     monkeypatch.setattr(config.runtime(create=True).store, "reserve", None)
     return engines.opened()
@@ -244,7 +244,7 @@ def renting():
 
 def test_engine_that_only_hears_the_bell_drives_every_run_to_its_end(hand, monkeypatch):
     """Starts, delays, sleeps, answers, events and children: no wake-up is lost, though nobody searches the store."""
-    monkeypatch.setattr("surefoot.engine.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.start.UNWIND_SECONDS", 0.0)
     with sf.Worker():
         doubling.start("first", 1)
         doubling.using(delay="0.2s").start("later", 2)

@@ -10,11 +10,12 @@ import pytest
 
 import surefoot as sf
 from surefoot.core.entry import RunCreated
-from surefoot.engine import config, drive, journal, perform, start
-from surefoot.engine.ending import Suspended
-from surefoot.engine.registry import Definition, registry
-from surefoot.engine.session import Session
-from surefoot.engine.takeover import Ended, LeftToOthers, PassedBy, Takeover, taking_up
+from surefoot.engine.declare.registry import Definition, registry
+from surefoot.engine.drive import acts, perform, start
+from surefoot.engine.drive.conclusion import Suspended
+from surefoot.engine.drive.takeover import Ended, LeftToOthers, PassedBy, Takeover, taking_up
+from surefoot.engine.process import config, journal
+from surefoot.engine.session.session import Session
 from surefoot.store.contract import Serving, WorkerSeen
 from tests.working import ended, kinds, wait_until
 
@@ -142,14 +143,14 @@ def other_worker(monkeypatch, **serving) -> None:
 
 def taken_up_in_vain(monkeypatch, digest: str) -> None:
     """A worker with that code has claimed it, and died before anything was recorded."""
-    monkeypatch.setattr("surefoot.engine.code.digest", lambda: digest)
+    monkeypatch.setattr("surefoot.engine.declare.code.digest", lambda: digest)
     runtime = config.runtime(create=False)
     found = journal.load(runtime.store, "r")
     assert found is not None
     dying = Session(runtime, *found)
-    drive.claim(dying)
+    acts.claim(dying)
     runtime.discharge(dying)
-    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
+    monkeypatch.setattr("surefoot.engine.declare.code.digest", lambda: "ours")
 
 
 @pytest.mark.parametrize("is_taken_up", [False, True], ids=["handed out", "taken up in vain"])
@@ -182,7 +183,7 @@ def test_run_that_may_kill_its_workers_leaves_a_trace_before_its_code_runs(store
     if case != "nobody else":
         other_worker(monkeypatch)
     if case == "long ago":
-        monkeypatch.setattr("surefoot.engine.deploying.PATIENCE_SECONDS", 0.0)
+        monkeypatch.setattr("surefoot.engine.drive.deploys.PATIENCE_SECONDS", 0.0)
     seen = []
 
     def deadly() -> None:
@@ -198,12 +199,12 @@ def test_run_that_may_kill_its_workers_leaves_a_trace_before_its_code_runs(store
 @pytest.mark.parametrize("case", ["just ready", "ready for a while", "for a while, and other code serves it"])
 def test_run_that_may_have_been_handed_out_before_is_claimed_before_it_is_rehearsed(store, monkeypatch, case):
     """Whoever had it may have died in the rehearsal, of which nothing is known: from now on it is counted."""
-    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "other")
+    monkeypatch.setattr("surefoot.engine.declare.code.digest", lambda: "other")
     old, _ = versions(Book())
     half_done(old)
-    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
+    monkeypatch.setattr("surefoot.engine.declare.code.digest", lambda: "ours")
     if case != "just ready":
-        monkeypatch.setattr("surefoot.engine.takeover.HELD_SECONDS", 0.0)
+        monkeypatch.setattr("surefoot.engine.drive.takeover.HELD_SECONDS", 0.0)
     if "other code" in case:
         other_worker(monkeypatch)
     seen = []
@@ -222,15 +223,15 @@ def test_run_that_may_have_been_handed_out_before_is_claimed_before_it_is_rehear
 
 def test_run_that_was_claimed_to_be_rehearsed_is_handed_back_to_workers_with_other_code(store, monkeypatch):
     """A backlog of more than ten minutes, in the middle of a deploy."""
-    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "other")
+    monkeypatch.setattr("surefoot.engine.declare.code.digest", lambda: "other")
     old, new = versions(Book())
     half_done(old)
-    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "ours")
+    monkeypatch.setattr("surefoot.engine.declare.code.digest", lambda: "ours")
     other_worker(monkeypatch)
     before = kinds("r")
     with monkeypatch.context() as late:
-        late.setattr("surefoot.engine.takeover.HELD_SECONDS", 0.0)
-        late.setattr("surefoot.engine.deploying.tries_first", lambda *_: False)
+        late.setattr("surefoot.engine.drive.takeover.HELD_SECONDS", 0.0)
+        late.setattr("surefoot.engine.drive.deploys.tries_first", lambda *_: False)
         assert isinstance(take_up(new), LeftToOthers)
     assert kinds("r") == [*before, "RunAdopted", "RunReleased"]
 
@@ -246,7 +247,7 @@ def test_run_that_was_claimed_to_be_rehearsed_is_handed_back_to_workers_with_oth
     ids=["same code", "workflow", "queue"],
 )
 def test_run_that_nobody_else_can_go_on_with_is_stopped(store, monkeypatch, serving):
-    monkeypatch.setattr("surefoot.engine.code.digest", lambda: "")
+    monkeypatch.setattr("surefoot.engine.declare.code.digest", lambda: "")
     old, new = versions(Book())
     half_done(old)
     other_worker(monkeypatch, **serving)
@@ -263,7 +264,7 @@ def test_run_that_nobody_took_up_within_ten_minutes_is_stopped(store, monkeypatc
     half_done(old)
     other_worker(monkeypatch)
     passed = [1000.0]
-    monkeypatch.setattr("surefoot.engine.deploying.time", SimpleNamespace(monotonic=lambda: passed[0]))
+    monkeypatch.setattr("surefoot.engine.drive.deploys.time", SimpleNamespace(monotonic=lambda: passed[0]))
     before = kinds("r")
     for moment in (1000.0, 1300.0, 1599.0):
         passed[0] = moment

@@ -14,7 +14,7 @@ import pytest
 import surefoot as sf
 import surefoot.aio
 from surefoot.core.entry import CancelRequested
-from surefoot.engine import config, journal
+from surefoot.engine.process import config, journal
 from surefoot.engine.worker import queues, search
 from surefoot.store.contract import Append
 from tests.working import ended, kinds, wait_until
@@ -101,7 +101,7 @@ def short_sleep(seconds):
 
 def test_sleeping_run_goes_on_when_its_time_has_come(store, monkeypatch):
     """Not before, and only once; the worker may have been away meanwhile."""
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     short_sleep.start("sleeper", 0.5)
     with sf.Worker():
         assert sf.get_run("sleeper").result(timeout=30) == "awake"
@@ -262,7 +262,7 @@ def broken():
 
 def test_run_that_gets_nowhere_is_quarantined_and_released_by_a_person(store, monkeypatch):
     """A run that cannot go on must not keep workers busy for ever, nor be forgotten."""
-    monkeypatch.setattr("surefoot.core.standing.LONGEST_BACK_OFF", 0)
+    monkeypatch.setattr("surefoot.core.readiness.LONGEST_BACK_OFF", 0)
     run = broken.start("broken")
     with sf.Worker() as worker:
         wait_until(lambda: run.status == "stopped")
@@ -372,7 +372,7 @@ def mixed():
 
 
 def test_branch_that_sleeps_goes_on_while_another_waits_for_a_person(store, monkeypatch):
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     run = mixed.start("mixed")
     with sf.Worker():
         wait_until(lambda: "TimerFired" in kinds("mixed"))
@@ -412,7 +412,7 @@ def beside_a_child():
 
 def test_timer_beside_a_child_is_not_put_off(store, monkeypatch):
     """The parent looks for its child every few minutes; its other branches have times of their own."""
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     run = beside_a_child.start("beside-parent")
     with sf.Worker():
         wait_until(lambda: "StepDone" in kinds("beside-parent"))
@@ -471,7 +471,7 @@ def sending():
 
 def test_effect_in_doubt_is_tried_again_once_its_back_off_is_over(store, monkeypatch):
     """The worker lets go of the run meanwhile; the wait is on record and does not begin anew."""
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     _sent.clear()
     run = sending.start("sending")
     with sf.Worker():
@@ -504,7 +504,7 @@ def looking():
 
 def test_back_off_after_a_check_is_on_record_and_not_cut_short(store, monkeypatch):
     """It did not happen, so it is tried again; not at once, whoever takes the run up meanwhile."""
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     _looked_for.clear()
     looking.start("looking")
     with sf.Worker():
@@ -538,7 +538,7 @@ def seeking():
 
 def test_each_failure_counts_once_however_often_the_run_is_let_go_of(store, monkeypatch):
     """It is on record as doubtful, then as not happened, then as failed: that is one failure, not two."""
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     _sought_in_vain.clear()
     seeking.start("seeking")
     with sf.Worker():
@@ -572,7 +572,7 @@ def renting():
 
 def test_cancelled_run_waits_out_the_back_off_of_its_undo(store, monkeypatch):
     """It lets go of the run meanwhile, like any other wait, and is not taken up at full speed."""
-    monkeypatch.setattr("surefoot.engine.takeover.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     _undone.clear()
     run = renting.start("renting")
     worker = sf.Worker()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import surefoot as sf
-from surefoot.engine.exposition import Exposition
+from surefoot.engine.worker.prometheus import Exposition
 from tests.working import wait_until
 
 

@@ -21,7 +21,7 @@ from surefoot.errors import UsageError
 from surefoot.store.anchor import _FILE_BYTES
 from surefoot.store.open import close_all, open_store
 from surefoot.store.sqlite import files as sqlite_file
-from surefoot.world import globbing, hashing, stores
+from surefoot.world import globs, hashes, stores
 from surefoot.world.base import NotObservable, Pulse
 from surefoot.world.paths import as_written, file_part, shown, unshown
 
@@ -34,7 +34,7 @@ def test_hash_is_the_content_and_says_its_size():
     Path("a").write_text("test")
 
     assert seen("a") == f"{sha256(b'test').hexdigest()} (4 bytes)"
-    assert seen("a") == hashing.of_content(b"test")
+    assert seen("a") == hashes.of_content(b"test")
 
 
 def test_effect_can_tell_the_hash_of_a_file_before_it_makes_it():
@@ -42,7 +42,7 @@ def test_effect_can_tell_the_hash_of_a_file_before_it_makes_it():
     Path("a").write_bytes(b"x" * 3_000_001)
     os.chmod("a", 0o750)
 
-    assert seen("a") == hashing.of_content(b"x" * 3_000_001, mode=0o750)
+    assert seen("a") == hashes.of_content(b"x" * 3_000_001, mode=0o750)
     assert "executable" in seen("a")
 
 
@@ -91,10 +91,10 @@ def test_files_that_are_not_utf8_have_parts_of_their_own():
     parts = witness.files("*").fingerprint()
 
     assert parts == {
-        r"file:\xff": hashing.of_content(b"\xff"),
-        r"file:\\xff": hashing.of_content(rb"\xff"),
-        r"file:\\": hashing.of_content(b"\\"),
-        "file:plain": hashing.of_content(b"plain"),
+        r"file:\xff": hashes.of_content(b"\xff"),
+        r"file:\\xff": hashes.of_content(rb"\xff"),
+        r"file:\\": hashes.of_content(b"\\"),
+        "file:plain": hashes.of_content(b"plain"),
     }
     for path in os.listdir():
         rebuilt = witness.from_spec(witness.file(path).spec)
@@ -141,7 +141,7 @@ def test_link_shows_content_and_where_it_leads():
     Path("round").symlink_to("round")
     Path("folder").symlink_to("/")
 
-    assert seen("to") == f"{hashing.of_content(b'x')}, link to a"
+    assert seen("to") == f"{hashes.of_content(b'x')}, link to a"
     assert seen("dangling") == "nothing, link to nowhere"
     assert seen("round") == "nothing, link to round"
     assert seen("folder") == "directory, link to /"
@@ -201,7 +201,7 @@ def test_name_that_may_not_be_looked_at_is_not_taken_for_missing(monkeypatch):
 def test_endless_file_of_unknown_size_is_given_up(monkeypatch):
     """Some files in /proc say they are empty and go on for ever."""
     Path("a").write_bytes(b"")
-    monkeypatch.setattr(hashing, "_UNSIZED", 10)
+    monkeypatch.setattr(hashes, "_UNSIZED", 10)
     monkeypatch.setattr(os, "pread", lambda *_: b"more")
 
     with pytest.raises(NotObservable, match="changes while it is being read"):
@@ -209,7 +209,7 @@ def test_endless_file_of_unknown_size_is_given_up(monkeypatch):
 
 
 def test_files_in_proc_are_read():
-    assert seen("/proc/version") == hashing.of_content(Path("/proc/version").read_bytes(), mode=0o444)
+    assert seen("/proc/version") == hashes.of_content(Path("/proc/version").read_bytes(), mode=0o444)
 
 
 # --- change while reading ---------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_a_borrowed_number_that_became_a_folder_meanwhile_is_read_anew(monkeypat
 
     monkeypatch.setattr(os, "pread", pread)
 
-    assert seen("a") == hashing.of_content(b"x")
+    assert seen("a") == hashes.of_content(b"x")
 
 
 def change_while_reading(monkeypatch, times, change):
@@ -251,7 +251,7 @@ def test_file_that_changes_while_it_is_read_is_read_again(monkeypatch):
     Path("a").write_text("before")
     count = change_while_reading(monkeypatch, 2, lambda n: Path("a").write_text(f"after {n}"))
 
-    assert seen("a") == hashing.of_content(b"after 2")
+    assert seen("a") == hashes.of_content(b"after 2")
     assert count == [2]
 
 
@@ -265,7 +265,7 @@ def test_file_that_is_replaced_while_it_is_read_is_read_again(monkeypatch):
     Path("a").write_text("old")
     change_while_reading(monkeypatch, 1, replace)
 
-    assert seen("a") == hashing.of_content(b"new 1")
+    assert seen("a") == hashes.of_content(b"new 1")
 
 
 def test_folder_that_is_replaced_while_a_file_in_it_is_read_is_noticed(monkeypatch):
@@ -280,7 +280,7 @@ def test_folder_that_is_replaced_while_a_file_in_it_is_read_is_noticed(monkeypat
         Path(folder, "a").write_text(folder)
     change_while_reading(monkeypatch, 1, replace)
 
-    assert seen("d/a") == hashing.of_content(b"new")
+    assert seen("d/a") == hashes.of_content(b"new")
 
 
 def test_file_that_is_removed_while_it_is_read_is_absent(monkeypatch):
@@ -317,7 +317,7 @@ def test_looking_drops_no_lock_of_this_process(look):
         fcntl.lockf(held, fcntl.LOCK_EX)
         assert not others_can_lock("held")
 
-        assert look().fingerprint() == {"file:held": hashing.of_content(b"x")}
+        assert look().fingerprint() == {"file:held": hashes.of_content(b"x")}
 
         assert not others_can_lock("held")
         assert held.tell() == 0
@@ -389,21 +389,21 @@ def tree():
     ],
 )
 def test_patterns_mean_what_a_shell_means(tree, pattern, found):
-    assert globbing.expand(pattern, Pulse()) == found
+    assert globs.expand(pattern, Pulse()) == found
 
 
 def test_absolute_patterns_work_as_well(tree, tmp_path):
-    assert globbing.expand(f"{tmp_path}/*.txt", Pulse()) == [f"{tmp_path}/b.txt"]
+    assert globs.expand(f"{tmp_path}/*.txt", Pulse()) == [f"{tmp_path}/b.txt"]
 
 
 def test_files_has_a_value_by_path(tree):
-    assert witness.files("src/*.py").value() == {"src/c.py": hashing.of_content(b"src/c.py")}
+    assert witness.files("src/*.py").value() == {"src/c.py": hashes.of_content(b"src/c.py")}
     assert witness.file("nothing").value() is None
 
 
 def test_too_many_files_are_refused_not_cut_off(tree, monkeypatch):
     """A list that ends somewhere would never see the rest change."""
-    monkeypatch.setattr(globbing, "MOST", 3)
+    monkeypatch.setattr(globs, "MOST", 3)
 
     assert "more than 3 files" in witness.observe_all([witness.files("**")])["files(**)"].why
 
@@ -415,7 +415,7 @@ def test_many_files_are_each_seen_as_if_alone(monkeypatch):
 
     parts = witness.files("*.txt").fingerprint()
 
-    assert parts == {f"file:{number}.txt": hashing.of_content(str(number).encode()) for number in range(300)}
+    assert parts == {f"file:{number}.txt": hashes.of_content(str(number).encode()) for number in range(300)}
     assert list(parts) == sorted(parts)
-    monkeypatch.setattr(hashing, "_CHUNK", -1)
+    monkeypatch.setattr(hashes, "_CHUNK", -1)
     assert isinstance(witness.observe_all([witness.files("*.txt")])["files(*.txt)"], Unseen)

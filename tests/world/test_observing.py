@@ -18,7 +18,7 @@ from surefoot import witness
 from surefoot.core.entry import ABSENT
 from surefoot.core.expectation import Unseen
 from surefoot.errors import UsageError
-from surefoot.world.observing import AT_ONCE, look
+from surefoot.world.observation import AT_ONCE, look
 
 mark = ContextVar("mark", default="none")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, asking, output
+from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.core.expectation import UNSEEN
 from surefoot.errors import UsageError
@@ -14,14 +14,14 @@ from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.core.entry import Drift
-    from surefoot.engine.handle import Run
+    from surefoot.engine.operate.handle import Run
 
 
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.argument("witness", metavar="[WITNESS]", required=False)
 @app_option
-@asking.yes_option
+@confirmation.yes_option
 @operator
 @common
 @click.pass_obj
@@ -36,21 +36,21 @@ def accept(
     A WITNESS that cannot be observed has to be named. To accept that means that the run no longer watches it; this is
     asked first.
     """
-    from surefoot.cli import code, driving
-    from surefoot.engine.handle import whoami
+    from surefoot.cli import code, execution
+    from surefoot.engine.operate.handle import whoami
 
-    with driving.answers_only():
+    with execution.answers_only():
         code.load_app(app)
-        run = acting.open_run(settings, run_id)
+        run = operators.open_run(settings, run_id)
         who = by or whoami()
         unseen = [found for found in run.drift() if found.what == UNSEEN]
         _require_code(run_id, unseen, witness, app)
     named = [found for found in unseen if found.witness == witness]
     if named:
         output.tell(*(text.visible(line) for line in _outlook(run_id, named[0])))
-        if not asking.agreed("no longer watch it?", yes=yes):
-            return asking.DECLINED
-    with driving.answers_only():
+        if not confirmation.agreed("no longer watch it?", yes=yes):
+            return confirmation.DECLINED
+    with execution.answers_only():
         accepted = run.take_as_found(witness, by=who, note=note)
     _report(settings, run, accepted, who, note, app)
     if witness is None:
@@ -67,7 +67,7 @@ def _outlook(run_id: str, unseen: Drift) -> tuple[str, ...]:
 
 def _require_code(run_id: str, unseen: list[Drift], witness: str | None, app: str | None) -> None:
     """A look that only lacks the code is no reason to stop looking."""
-    from surefoot.engine.worldview import CODE_NEEDED
+    from surefoot.engine.declare.drifts import CODE_NEEDED
 
     for found in unseen:
         if app is None and found.actual == CODE_NEEDED and witness in (None, found.witness):
@@ -82,4 +82,4 @@ def _report(settings: Settings, run: Run, accepted: list[Drift], who: str, note:
     unwatched = any(one.what == UNSEEN for one in accepted)
     how = f"no longer watches {names}" if unwatched else f"takes {names} as found"
     sentence = f"recorded: run {run.id} {how}, said by {who}"
-    acting.report(settings, run, facts.acceptance(accepted), sentence, by=who, note=note, app=app)
+    operators.report(settings, run, facts.acceptance(accepted), sentence, by=who, note=note, app=app)

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import asking, output
+from surefoot.cli import confirmation, output
 from surefoot.cli.options import Settings, common
 from surefoot.errors import JournalRegressed, UsageError
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.adoption import Adoption
+    from surefoot.engine.upkeep.adoption import Adoption
 
 
 @click.command()
 @click.option("--reason", metavar="TEXT", required=True, help="Why the older state is accepted; kept in the store.")
 @click.option("--by", metavar="NAME", help="Who says so. Default: the operating-system user.")
-@asking.yes_option
+@confirmation.yes_option
 @common
 @click.pass_obj
 def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
@@ -26,9 +26,10 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
 
     Runs that had not ended go on from where the older state stands, and every effect without a record is in doubt.
     """
-    from surefoot.engine import adoption, config
-    from surefoot.engine.clock import SystemClock
-    from surefoot.engine.handle import whoami
+    from surefoot.engine.operate.handle import whoami
+    from surefoot.engine.process import config
+    from surefoot.engine.process.clock import SystemClock
+    from surefoot.engine.upkeep import adoption
     from surefoot.store.generation_journal import checkpoints
     from surefoot.store.open import open_regressed, shown
 
@@ -46,8 +47,8 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
         found = adoption.look(store)
         kept = checkpoints(store.names())
         output.tell(*lines(found, kept))
-        if not asking.agreed("accept it?", yes=yes):
-            return asking.DECLINED
+        if not confirmation.agreed("accept it?", yes=yes):
+            return confirmation.DECLINED
         adoption.adopt(store, SystemClock(), reason=reason, by=by or whoami())
     finally:
         store.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from surefoot.cli.answering import give, shown_option
 from surefoot.cli.options import Settings, common, operator, told_app_option
+from surefoot.cli.questions import give, shown_option
 from surefoot.errors import UsageError
 
 

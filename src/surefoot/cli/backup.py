@@ -29,7 +29,7 @@ def backup(settings: Settings, path: str) -> None:
     To restore: stop what uses the store, put the copy in the place of the database (delete its -wal and -shm, leave
     its -anchor), and run surefoot adopt: surefoot notices by itself that the copy is older, and refuses it till then.
     """
-    from surefoot.engine import config
+    from surefoot.engine.process import config
     from surefoot.store.open import backend_of
 
     store = config.runtime(settings.store, create=False).store
@@ -47,7 +47,7 @@ def backup(settings: Settings, path: str) -> None:
 
 
 def _wrong(copy: Store) -> str:
-    from surefoot.engine.verifying import verify_store
+    from surefoot.engine.upkeep.verification import verify_store
 
     flaws = verify_store(copy).flaws
     more = f" (and {len(flaws) - 1} more)" if len(flaws) > 1 else ""

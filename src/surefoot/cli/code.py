@@ -41,7 +41,7 @@ def load_module(name: str) -> ModuleType:
         raise UsageError(
             f"{name!r} is not the name of a module. Write app:workflow, without .py and without slashes.{_meant(name)}"
         )
-    from surefoot.engine.config import settings
+    from surefoot.engine.process.config import settings
 
     settings.loading = name
     try:
@@ -97,7 +97,7 @@ def load_workflow(target: str) -> Any:
 
 
 def is_workflow(found: object) -> bool:
-    from surefoot.engine.registry import Definition
+    from surefoot.engine.declare.registry import Definition
 
     return isinstance(getattr(found, "definition", None), Definition)
 

@@ -27,7 +27,7 @@ def doctor(settings: Settings) -> int:
     another question: surefoot verify. Exit code: 0, or 4 if something is bad.
     """
     from surefoot import __version__
-    from surefoot.engine import config
+    from surefoot.engine.process import config
     from surefoot.store.findings import BAD
     from surefoot.store.open import shown
 
@@ -43,7 +43,7 @@ def doctor(settings: Settings) -> int:
 
 
 def _examined(url: str) -> list[Finding]:
-    from surefoot.engine import config
+    from surefoot.engine.process import config
     from surefoot.store.findings import BAD, OK, WARN, Finding
     from surefoot.store.open import backend_of
 

@@ -14,7 +14,7 @@ from surefoot.errors import UsageError
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.exporting import Exported
+    from surefoot.engine.upkeep.exports import Exported
 
 
 @click.command()
@@ -32,17 +32,18 @@ def export(settings: Settings, run_id: str | None, path: str | None, damaged: bo
     The file holds data only. It proves by itself that it is whole: surefoot export --check FILE. A run that is
     damaged is refused (exit code 4), unless --damaged says that the damage is what is wanted.
     """
-    from surefoot.engine import config, exporting
+    from surefoot.engine.process import config
+    from surefoot.engine.upkeep import exports
 
     if (run_id is None) == (checked is None) or (checked is not None and (path is not None or damaged)):
         raise UsageError("say either the ID of a run to export, or --check FILE.")
     if checked is not None:
-        return _report(settings, exporting.check_file(checked), f"{checked} is")
+        return _report(settings, exports.check_file(checked), f"{checked} is")
     store = config.runtime(settings.store, create=False).store
     if path is not None:
-        made = exporting.export_to(store, str(run_id), path, damaged=damaged)
+        made = exports.export_to(store, str(run_id), path, damaged=damaged)
         return _report(settings, made, f"{path} has", complain=False)
-    exporting.export(store, str(run_id), sys.stdout.buffer.write, damaged=damaged)
+    exports.export(store, str(run_id), sys.stdout.buffer.write, damaged=damaged)
     sys.stdout.buffer.flush()
     return 0
 

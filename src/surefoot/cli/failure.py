@@ -1,7 +1,7 @@
 """How a failed workflow is shown: where in the user's own code it happened, without surefoot's frames.
 
 A failure comes back as a copy of the exception that user code raised, with its lines while they are known
-(`engine/originals.py`): the workflow's first, then those of the call that raised.
+(`engine/session/originals.py`): the workflow's first, then those of the call that raised.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from msgspec import Struct
 from surefoot.view import facts, text, trouble
 
 if TYPE_CHECKING:
-    from surefoot.engine.preflight import Finding
+    from surefoot.engine.operate.preflight import Finding
 
 MOST_NAMES: Final = 10
 
@@ -47,7 +47,7 @@ def ended(run: str, exit_code: int) -> Told:
 
 
 def _cut_short(run: str, verdict: str, what: str) -> Told:
-    from surefoot.engine.preflight import Finding
+    from surefoot.engine.operate.preflight import Finding
     from surefoot.errors import UsageError
 
     return told(Finding(run, verdict, why=(UsageError(f"run {run}: its code {what} Nothing was executed."),)))

@@ -8,7 +8,7 @@ from surefoot.errors import Damaged
 from surefoot.view import text, words
 
 if TYPE_CHECKING:
-    from surefoot.engine.verifying import Flaw
+    from surefoot.engine.upkeep.verification import Flaw
 
 DAMAGED = Damaged.exit_code
 

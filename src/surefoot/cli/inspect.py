@@ -53,7 +53,7 @@ def inspect(settings: Settings, place: str | None) -> int:
 
 def _path(settings: Settings, place: str | None) -> str:
     """The file that is meant: a path, the file of a URL, or that of the store in force."""
-    from surefoot.engine.config import store_url
+    from surefoot.engine.process.config import store_url
     from surefoot.store.generation_files import folder_of
     from surefoot.store.open import backend_of
 
@@ -74,7 +74,7 @@ def _let_go() -> None:
 
 
 def _export(settings: Settings, path: str) -> int:
-    from surefoot.engine.exporting import check_file
+    from surefoot.engine.upkeep.exports import check_file
 
     found = check_file(path)
     if settings.json:
@@ -128,7 +128,7 @@ def _anchor(seen: AnchorSeen) -> Iterator[str]:
 
 
 def _journal(seen: JournalSeen) -> Iterator[str]:
-    from surefoot.engine.verifying import called
+    from surefoot.engine.upkeep.verification import called
 
     of = f" of {seen.head}" if seen.head is not None and seen.head != seen.entries else ""
     hold = "all hold" if seen.valid == seen.entries else f"{seen.valid} hold"

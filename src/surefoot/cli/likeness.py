@@ -1,6 +1,6 @@
 """Whether a value that a person gives for an effect looks like what the same effect gave before in this run.
 
-Where the code is at hand, its annotation decides (`engine/fitting.py`). Without it the journal is the only witness:
+Where the code is at hand, its annotation decides (`engine/operate/return_type.py`). Without it the journal is the only witness:
 it cannot prove that a value is right, but a text where there were always objects is most likely a slip of the hand, and
 the workflow would find that only after the answer is on record.
 """
@@ -16,7 +16,7 @@ from surefoot.core.entry import NOTHING
 from surefoot.core.history import Past, PastState
 
 if TYPE_CHECKING:
-    from surefoot.engine.handle import Run
+    from surefoot.engine.operate.handle import Run
 
 _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
 

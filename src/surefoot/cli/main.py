@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _name_store(settings: Settings, error: SurefootError) -> None:
     """The commands that help go to the store that this one looked in."""
     if isinstance(error, Stopped) and not error.store:
-        from surefoot.engine.config import store_url
+        from surefoot.engine.process.config import store_url
         from surefoot.store.open import shown
 
         error.name_store(shown(store_url(settings.store)))

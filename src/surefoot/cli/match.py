@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import acting, output
+from surefoot.cli import operators, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.errors import UsageError
 from surefoot.view import facts
 
 if TYPE_CHECKING:
-    from surefoot.engine.handle import Run
+    from surefoot.engine.operate.handle import Run
 
 
 @click.command()
@@ -50,7 +50,7 @@ def match(
     characters. With --all --workflow W
     there is no ID: surefoot match --all --workflow W ADDR --is OLD. Recorded with your name and note; nothing is executed.
     """
-    from surefoot.engine.handle import whoami
+    from surefoot.engine.operate.handle import whoami
 
     if every:
         address, run_id = address or run_id, None
@@ -60,10 +60,10 @@ def match(
     said = {"is_": is_, "new": new, "keep": keep, "rerun": rerun, "by": who, "note": note}
     how = f"is {is_}" if is_ is not None else "is new" if new else "is kept" if keep else "runs again"
     if run_id is not None:
-        run = acting.open_run(settings, run_id)
+        run = operators.open_run(settings, run_id)
         run.match(address, **said)  # type: ignore[arg-type]
         sentence = f"recorded: run {run_id}, {address} {how}, said by {who}"
-        acting.report(settings, run, facts.match(address, how), sentence, by=who, note=note, app=app)
+        operators.report(settings, run, facts.match(address, how), sentence, by=who, note=note, app=app)
         return
     matched = _match_all(_standing(settings, workflow or ""), workflow or "", address, said)
     if settings.json:
@@ -76,7 +76,7 @@ def match(
 
 def _standing(settings: Settings, workflow: str) -> list[Run]:
     """The runs of that workflow that stand at changed code."""
-    from surefoot.engine.handle import runs
+    from surefoot.engine.operate.handle import runs
 
     found: list[Run] = []
     before = ""

@@ -14,7 +14,7 @@ from surefoot.view import facts, text
 
 if TYPE_CHECKING:
     from surefoot.cli.findings import Told
-    from surefoot.cli.rehearsing import Refused, Rehearsed
+    from surefoot.cli.rehearsals import Refused, Rehearsed
 
 STRANDED_EXIT, DAMAGED_EXIT = 3, 4
 WORTH_A_BAR = 20
@@ -47,13 +47,13 @@ def preflight(settings: Settings, apps: tuple[str, ...], strict: bool) -> int:
 
     A run whose code hangs is given up after 60 seconds, and the others go on.
     """
-    from surefoot.cli import rehearsing
-    from surefoot.cli.driving import Signals
+    from surefoot.cli import rehearsals
+    from surefoot.cli.execution import Signals
 
     try:
         with Signals(), progress.bar(settings) as show:
-            found = rehearsing.rehearse(settings, apps, lambda done, of: _show(show, done, of))
-    except rehearsing.Refused as refused:
+            found = rehearsals.rehearse(settings, apps, lambda done, of: _show(show, done, of))
+    except rehearsals.Refused as refused:
         return _refuse(settings, refused)
     found.runs.sort(key=lambda one: facts.VERDICTS.index(one.verdict))
     code = exit_code(found.runs, strict=strict)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from surefoot.core.state import RunState
-    from surefoot.engine import verifying
+    from surefoot.engine.upkeep import verification
 
 FIRST_LOOK_SECONDS = 1.0
 """What is quicker than this gets no line: it would only flicker."""
@@ -66,7 +66,7 @@ class _Watcher(threading.Thread):
             self._bar.stop()
 
     def _look(self) -> RunState | None:
-        from surefoot.engine.handle import get_run
+        from surefoot.engine.operate.handle import get_run
 
         try:
             return get_run(self._run_id, store=self._store).state()
@@ -103,7 +103,7 @@ def bar(settings: Settings, *, wanted: bool = True) -> Iterator[Callable[[str, i
 
 
 @contextlib.contextmanager
-def journals(settings: Settings, doing: str) -> Iterator[Callable[[verifying.Progress], None]]:
+def journals(settings: Settings, doing: str) -> Iterator[Callable[[verification.Progress], None]]:
     """A bar for whoever reads every journal of the store."""
     with bar(settings) as show:
         yield lambda now: show(

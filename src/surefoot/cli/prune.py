@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, flaws, output, paint, progress
+from surefoot.cli import flaws, operators, output, paint, progress
 from surefoot.cli.flaws import many
 from surefoot.cli.options import Settings, common, operator
 from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED
@@ -16,7 +16,7 @@ from surefoot.errors import UsageError
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.pruning import Candidate, Refusal, Swept
+    from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
 
 
 @click.command()
@@ -32,28 +32,29 @@ def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by
     Each run leaves a sealed tombstone: its id stays taken, and asking for it says that it was pruned. Runs that
     have not ended are never touched. What is damaged is left as it is, and then no parts are deleted.
     """
-    from surefoot.engine import config, pruning
-    from surefoot.engine.handle import whoami
+    from surefoot.engine.operate.handle import whoami
+    from surefoot.engine.process import config
+    from surefoot.engine.upkeep import tombstones
 
     wanted = _statuses(status)
     age = seconds(older_than)
     runtime = config.runtime(settings.store, create=False)
     store, clock = runtime.store, runtime.clock
-    found = list(pruning.candidates(store, clock, older_than_seconds=age, statuses=wanted))
-    going = [one for one in found if isinstance(one, pruning.Candidate)]
-    left = [one for one in found if isinstance(one, pruning.Refusal)]
+    found = list(tombstones.candidates(store, clock, older_than_seconds=age, statuses=wanted))
+    going = [one for one in found if isinstance(one, tombstones.Candidate)]
+    left = [one for one in found if isinstance(one, tombstones.Refusal)]
     damaged = bool(left)
     swept = None
     if yes:
         who = by or whoami()
-        refused = [pruning.bury(store, clock, one, by=who, note=note) for one in going]
+        refused = [tombstones.bury(store, clock, one, by=who, note=note) for one in going]
         left += [refusal for refusal in refused if refusal is not None]
         going = [one for one, refusal in zip(going, refused, strict=True) if refusal is None]
         with progress.journals(settings, "looking for parts that nobody needs") as watch:
-            swept = pruning.sweep(store, watch=watch)
+            swept = tombstones.sweep(store, watch=watch)
         damaged = damaged or bool(swept.flaws)
     if settings.json:
-        output.say_json(facts.pruning(going, left, swept, acting.where(settings)))
+        output.say_json(facts.pruning(going, left, swept, operators.where(settings)))
     else:
         _tell(settings, going, left, swept)
     return flaws.DAMAGED if damaged else 0
@@ -87,4 +88,4 @@ def _tell(settings: Settings, going: list[Candidate], left: list[Refusal], swept
     if swept.why:
         output.tell(f"no parts were deleted: {swept.why}")
     for flaw in swept.flaws:
-        output.tell(flaws.told(flaw, acting.where(settings)))
+        output.tell(flaws.told(flaw, operators.where(settings)))

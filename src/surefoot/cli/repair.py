@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, asking, output
+from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, common, operator
 from surefoot.errors import JournalCorrupt, NotFound
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.fallback import Damage
-    from surefoot.engine.runtime import Runtime
+    from surefoot.engine.drive.fallback import Damage
+    from surefoot.engine.process.runtime import Runtime
 
 
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.option("--give-up", is_flag=True, help="Nothing of it is valid: end it, on record. What is left is kept.")
 @click.option("--accept-loss", is_flag=True, help="Go on even if other runs may have vanished with the damaged pages.")
-@asking.yes_option
+@confirmation.yes_option
 @operator
 @common
 @click.pass_obj
@@ -34,32 +34,32 @@ def repair(
     proves what came of them. If the database itself is damaged, it is built anew from all that can be read, and the
     damaged files are kept beside it.
     """
-    from surefoot.engine import fallback
-    from surefoot.engine.handle import whoami
+    from surefoot.engine.drive import fallback
+    from surefoot.engine.operate.handle import whoami
 
     runtime = _sound_store(settings, run_id, yes=yes, accept_loss=accept_loss)
     if runtime is None:
-        return asking.DECLINED
+        return confirmation.DECLINED
     if give_up:
         return _given_up(settings, runtime, run_id, yes=yes, by=by or whoami(), note=note)
     damage = fallback.diagnose(runtime.store, run_id)
     if damage is None:
         fallback.renew_row(runtime.store, run_id)
-        acting.open_run(settings, run_id)  # NotFound, if it is not there at all
+        operators.open_run(settings, run_id)  # NotFound, if it is not there at all
         return _told(settings, run_id, None)
     output.tell(text.visible(damage.outlook()))
-    if not asking.agreed("go on before the damage?", yes=yes):
-        return asking.DECLINED
+    if not confirmation.agreed("go on before the damage?", yes=yes):
+        return confirmation.DECLINED
     done = fallback.fall_back(runtime.store, runtime.clock, run_id, seen=damage, by=by or whoami(), note=note)
     return _told(settings, run_id, done)
 
 
 def _given_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, by: str, note: str) -> int:
-    from surefoot.engine import fallback
+    from surefoot.engine.drive import fallback
 
     output.tell(text.visible(f"run {run_id} would end as failed; what is left of it is kept for inspection."))
-    if not asking.agreed("give it up?", yes=yes):
-        return asking.DECLINED
+    if not confirmation.agreed("give it up?", yes=yes):
+        return confirmation.DECLINED
     fallback.give_up(runtime.store, runtime.clock, run_id, by=by, note=note)
     if settings.json:
         output.say_json(facts.giving_up(run_id))
@@ -70,7 +70,8 @@ def _given_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, b
 
 def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: bool) -> Runtime | None:
     """The store, built anew if its pages are damaged. None: the person does not want that."""
-    from surefoot.engine import config, fallback
+    from surefoot.engine.drive import fallback
+    from surefoot.engine.process import config
     from surefoot.store.open import backend_of, close_all
 
     try:
@@ -83,7 +84,7 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
     if why:
         output.tell(text.visible(why))
         output.tell("the database has to be built anew from all that can be read; the damaged files are kept.")
-        if not asking.agreed("build it anew?", yes=yes):
+        if not confirmation.agreed("build it anew?", yes=yes):
             return None
         close_all()
         url = config.store_url(settings.store)
@@ -97,7 +98,7 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
 
 def _structure(runtime: Runtime, run_id: str) -> str:
     """What is wrong with the pages of the database, whoever's they are."""
-    from surefoot.engine import fallback
+    from surefoot.engine.drive import fallback
 
     with suppress(NotFound):
         try:
@@ -115,5 +116,5 @@ def _told(settings: Settings, run_id: str, damage: Damage | None) -> int:
         output.say(text.visible(f"run {run_id} is sound: nothing to repair."))
     else:
         output.say(text.visible(f"repaired: run {run_id} goes on after entry {damage.keep}."))
-        output.say(text.visible(f"go on with: {acting.resume_command(settings, run_id)}"))
+        output.say(text.visible(f"go on with: {operators.resume_command(settings, run_id)}"))
     return 0

@@ -36,12 +36,12 @@ def run(
     The result is printed as JSON on standard output; everything else, also what the workflow prints, goes to
     standard error. Exit code: 0 done, 1 failed, 2 wrong use, 3 needs a person, 4 store damaged.
     """
-    from surefoot.cli import code, driving
-    from surefoot.engine.config import configure
+    from surefoot.cli import code, execution
+    from surefoot.engine.process.config import configure
 
     if settings.store is not None:
         configure(store=settings.store)  # For what the workflow itself asks of surefoot.
-    with driving.answers_only():
+    with execution.answers_only():
         workflow = code.load_workflow(target)
     positional, named = code.arguments(workflow, args)
     options: dict[str, Any] = {"store": settings.store, "wait": wait, "labels": pairs(labels, "--label")}
@@ -54,4 +54,4 @@ def run(
 
         return asyncio.run(bound.run(run_id, *positional, **named))
 
-    return driving.drive(settings, run_id, work, show_progress=progress)
+    return execution.drive(settings, run_id, work, show_progress=progress)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import asking, output
+from surefoot.cli import confirmation, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.errors import Stopped, UsageError
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.handle import Run
+    from surefoot.engine.operate.handle import Run
 
 
 @click.command()
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--not-happened", is_flag=True, help="It did not happen: it may run again, with the same key.")
 @click.option("--failed", is_flag=True, help="It did not happen, and the call fails with the exception it raised.")
 @app_option
-@asking.yes_option
+@confirmation.yes_option
 @operator
 @common
 @click.pass_obj
@@ -48,24 +48,24 @@ def settle(
     With --failed the workflow meets the exception that the call ended with, so that its `except` and its sagas go on; a
     call that was cut off fails with sf.NotDone. The answer is recorded with your name and note, and nothing is executed.
     """
-    from surefoot.cli import acting
-    from surefoot.engine.handle import whoami
+    from surefoot.cli import operators
+    from surefoot.engine.operate.handle import whoami
 
     if (happened is not None) + not_happened + failed != 1:
         raise UsageError("say one of --happened JSON, --not-happened and --failed.")
-    run = acting.open_run(settings, run_id)
+    run = operators.open_run(settings, run_id)
     who = by or whoami()
     if happened is None:
         run.settle(address, not_happened=not_happened, failed=failed, by=who, note=note)
     else:
         value = _value(happened, app)
         if not _agreed(run, address, value, app, yes=yes):
-            return asking.DECLINED
+            return confirmation.DECLINED
         run.settle(address, happened=value, by=who, note=note)
     said = "happened" if happened is not None else "did not happen, and fails" if failed else "did not happen"
     sentence = f"recorded: run {run_id}, {address} {said}, said by {who}"
     what = facts.settlement(address, happened=happened is not None, failed=failed)
-    acting.report(settings, run, what, sentence, by=who, note=note, app=app)
+    operators.report(settings, run, what, sentence, by=who, note=note, app=app)
     return 0
 
 
@@ -73,10 +73,10 @@ def _agreed(run: Run, address: str, value: Any, app: str | None, *, yes: bool) -
     """A value that no code was held against: said so, and asked about if it looks unlike what the effect gave before."""
     from surefoot.cli import likeness
     from surefoot.core.address import as_recorded
-    from surefoot.engine import fitting
+    from surefoot.engine.operate import return_type
 
     address = as_recorded(address)
-    if fitting.is_held(address):
+    if return_type.is_held(address):
         return True
     why = "name it with --app MODULE" if app is None else f"{app} does not say what {address} returns"
     output.tell(text.visible(f"warning: run {run.id}, {address}: the value is not held against the code; {why}."))
@@ -84,18 +84,18 @@ def _agreed(run: Run, address: str, value: Any, app: str | None, *, yes: bool) -
     if not unlike:
         return True
     output.tell(text.visible(f"  {unlike}."))
-    return asking.agreed("record it all the same?", yes=yes)
+    return confirmation.agreed("record it all the same?", yes=yes)
 
 
 def _value(given: str, app: str | None) -> Any:
     """Also JSON with tags, as the journal shows it; a class of the user's needs its module."""
-    from surefoot.cli import code, driving
+    from surefoot.cli import code, execution
     from surefoot.core import registry, values
 
     is_json, plain = code.parse_word(given)
     if not is_json:
         raise UsageError(f"--happened {given[:40]!r} is not JSON. A string needs its quotes: --happened '\"…\"'.")
-    with driving.answers_only():
+    with execution.answers_only():
         code.load_app(app)
     if '"$' not in given:
         return plain

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, flaws, output, progress
+from surefoot.cli import flaws, operators, output, progress
 from surefoot.cli.flaws import many
 from surefoot.cli.options import Settings, common
 from surefoot.view import facts
 
 if TYPE_CHECKING:
-    from surefoot.engine.verifying import Verdict
+    from surefoot.engine.upkeep.verification import Verdict
 
 
 @click.command()
@@ -26,10 +26,10 @@ def verify(settings: Settings, run_id: str | None) -> int:
 
     One line for each run that is damaged: which entry, why, and what is safe. Exit code: 0 whole, 4 damaged.
     """
-    from surefoot.engine import config
-    from surefoot.engine.outcome import not_found
-    from surefoot.engine.plan import check_id
-    from surefoot.engine.verifying import verify_store
+    from surefoot.engine.declare.plan import check_id
+    from surefoot.engine.drive.outcome import not_found
+    from surefoot.engine.process import config
+    from surefoot.engine.upkeep.verification import verify_store
 
     store = config.runtime(settings.store, create=False).store
     if run_id is not None:
@@ -41,9 +41,9 @@ def verify(settings: Settings, run_id: str | None) -> int:
         verdict = verify_store(store, None if run_id is None else [run_id], watch=watch)
     seconds = time.perf_counter() - started
     if settings.json:
-        output.say_json(facts.verdict(verdict, acting.where(settings)))
+        output.say_json(facts.verdict(verdict, operators.where(settings)))
     else:
-        for line in lines(verdict, acting.where(settings)):
+        for line in lines(verdict, operators.where(settings)):
             output.say(line)
         output.tell(f"{verdict.bytes / 1e6 / max(seconds, 1e-9):,.0f} MB/s, {seconds:.2f} s")
     return flaws.DAMAGED if verdict.flaws else 0

@@ -65,13 +65,13 @@ def worker(
 
     Exit code: 0 stopped in good order, 1 calls were cut off or the store is not available, 2 wrong use, 4 store damaged.
     """
-    from surefoot.cli import driving
-    from surefoot.engine.config import configure
+    from surefoot.cli import execution
+    from surefoot.engine.process.config import configure
 
     where = None if metrics is None else _place(metrics)
     if settings.store is not None:
         configure(store=settings.store)  # For what the workflows themselves ask of surefoot.
-    with driving.answers_only():
+    with execution.answers_only():
         working = _worker(settings, app, concurrency, queues, grace)
         with _exposed(working, where):
             failure = _serve(working)
@@ -84,7 +84,7 @@ def worker(
 
 def _worker(settings: Settings, app: str, concurrency: int, queues: tuple[str, ...], grace: str) -> Worker:
     from surefoot.cli import code
-    from surefoot.engine.registry import registry
+    from surefoot.engine.declare.registry import registry
     from surefoot.engine.worker.worker import Worker
 
     if ":" in app:
@@ -107,7 +107,7 @@ def _exposed(working: Worker, where: tuple[str, int] | None) -> Any:
     if where is None:
         yield
         return
-    from surefoot.engine.exposition import Exposition
+    from surefoot.engine.worker.prometheus import Exposition
 
     host, port = where
     with Exposition(working, host, port) as exposition:
@@ -170,7 +170,7 @@ def _finishing(working: Worker) -> str:
 
 
 def _serves(working: Worker) -> list[str]:
-    from surefoot.engine.registry import registry
+    from surefoot.engine.declare.registry import registry
 
     queues = ", ".join(queue or "(none)" for queue in working.queues) or "all"
     return [
@@ -208,7 +208,7 @@ def _lost(unfinished: tuple[str, ...]) -> str:
 
 def _leave(code: int) -> None:
     """End the process with calls still in flight: waiting for their threads could take for ever."""
-    from surefoot.engine import alerts
+    from surefoot.engine.process import alerts
 
     alerts.finish()
     logging.shutdown()

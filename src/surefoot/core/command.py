@@ -121,7 +121,7 @@ class Invoke(Struct, frozen=True):
 
 
 class Within(Struct, frozen=True):
-    """Perform this program for that frame (`engine/frame.py`). Answer: what it returns."""
+    """Perform this program for that frame (`engine/session/frame.py`). Answer: what it returns."""
 
     frame: Any
     program: Generator[Any, Any, Any]

@@ -1,6 +1,6 @@
 """What both directions of the value codec share: its limits, and the one text each value is written as.
 
-The way in (`tagging.py`) writes these forms; the way out (`reviving.py`) reads them and writes them again
+The way in (`encoder.py`) writes these forms; the way out (`decoder.py`) reads them and writes them again
 to see that it read what was written: one value has one form.
 """
 

@@ -19,7 +19,7 @@ from msgspec import Raw, Struct
 from surefoot.core import values
 from surefoot.core.entry import NOTHING, CallCancelled, CodeMatched, Value
 from surefoot.core.history import Past, PastState
-from surefoot.core.holding import Group, Holdings
+from surefoot.core.holdings import Group, Holdings
 from surefoot.core.members import changed_members
 
 AUTO: Final = "auto"
@@ -548,7 +548,7 @@ class Matcher:
     def _as_meant(self, asked: Asked, found: Answer) -> Answer:
         """Whichever way its record was found: with a member that has another value now, other arguments are asked for.
 
-        One that has no outcome is not judged here: a person is asked, or it is not tried again (`engine/repeating.py`).
+        One that has no outcome is not judged here: a person is asked, or it is not tried again (`engine/session/repetition.py`).
         """
         if not isinstance(found, Same) or found.past.state not in (PastState.DONE, PastState.FAILED):
             return found

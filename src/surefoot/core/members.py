@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from surefoot.core import registry
+from surefoot.core.encoder import Refused, Walk
 from surefoot.core.forms import MAX_DEPTH, load
-from surefoot.core.tagging import Refused, Walk
 
 
 def changed_members(raw: bytes | msgspec.Raw, *, without: Collection[str] = ()) -> list[str]:

@@ -1,6 +1,6 @@
 r"""Large and growing values by parts: what is new is stored, what was there before is named.
 
-The canonical bytes of a value are cut (`cutting.py`); pieces become *leaves*, and a *recipe* says how they
+The canonical bytes of a value are cut (`cuts.py`); pieces become *leaves*, and a *recipe* says how they
 follow each other. Stretches of a recipe become *nodes*, so that a value which grows changes few of them. The
 entry keeps a `Reference`: size, SHA-256 of the whole, and the root recipe, all under the entry's seal. The
 digest of a value knows nothing of parts, and nothing inside a value marks one: data cannot forge a reference.
@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from surefoot.core.cure import NEWER_VERSION
-from surefoot.core.cutting import pieces
+from surefoot.core.cuts import pieces
 from surefoot.core.forms import MAX_BYTES
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt
 

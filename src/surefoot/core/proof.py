@@ -19,10 +19,10 @@ NotDoneTypes = tuple[type[BaseException], ...] | None
 """What `not_done=` names; None: not given."""
 _WAYS_OUT: Final = frozenset(
     {
-        ("surefoot.engine.perform", "call"),
-        ("surefoot.engine.perform_async", "call"),
-        ("surefoot.engine.outcome", "answer"),
-        ("surefoot.engine.outcome", "recorded_end"),
+        ("surefoot.engine.drive.perform", "call"),
+        ("surefoot.engine.drive.perform_async", "call"),
+        ("surefoot.engine.drive.outcome", "answer"),
+        ("surefoot.engine.drive.outcome", "recorded_end"),
     }
 )
 """Module and function through which an exception leaves a step, an effect outside of the run, or another run."""

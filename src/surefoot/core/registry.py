@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
-from surefoot.core import reshaping
+from surefoot.core import shapes
 from surefoot.core.cure import Advice, Edit
 from surefoot.errors import SchemaMismatch, UsageError
 
@@ -362,7 +362,7 @@ def _brought_up(known: Registered, parts: Any, version: int) -> Any:
     for step in range(version, known.version):
         function = _upcasters.get((known.name, step))
         if function is None and known.added is not None:
-            parts = reshaping.added(known.added, parts)
+            parts = shapes.added(known.added, parts)
             continue
         if function is None:
             raise SchemaMismatch(
@@ -550,11 +550,11 @@ def _model_shape(cls: Any) -> Shape:
         was_set = set(about.get("set", [*(about.get("older") or parts), *extra]))
         gone = set(private) - set(cls.__private_attributes__)
         if (extra and not open_ended) or gone:
-            if not reshaping.is_installed(cls):
+            if not shapes.is_installed(cls):
                 raise SchemaMismatch(
                     f"a recorded {default_name(cls)} has attributes that {full_name(cls)} no longer has."
                 )
-            reshaping.told_of_dropped(cls, sorted({*extra, *gone} if not open_ended else gone))
+            shapes.told_of_dropped(cls, sorted({*extra, *gone} if not open_ended else gone))
             private = {name: item for name, item in private.items() if name not in gone}
             extra = extra if open_ended else {}
         parts = simple.fitted(known, parts, about, extra=extra if open_ended else None)
@@ -583,12 +583,12 @@ class _Simple:
     @property
     def found(self) -> dict[str, str]:
         if self._found is None:
-            self._found = reshaping.simple_fields(_field_hints(self._cls), fields_of(self._cls))
+            self._found = shapes.simple_fields(_field_hints(self._cls), fields_of(self._cls))
         return self._found
 
     def noted(self, fields: dict[str, object]) -> Parts:
         """The fields, and which of them are not what is declared."""
-        loose = reshaping.loose(self.found, fields)
+        loose = shapes.loose(self.found, fields)
         return fields, {"loose": loose} if loose else {}
 
     def fitted(
@@ -596,12 +596,12 @@ class _Simple:
     ) -> dict[str, Any]:
         fields = parts
         if type(parts) is not dict or parts.keys() != known:
-            fields = reshaping.fitted(self._cls, known, parts, extra=extra, **self._as_registered())
+            fields = shapes.fitted(self._cls, known, parts, extra=extra, **self._as_registered())
         if "older" in about:
             return fields  # type: ignore[no-any-return] # what an upcaster gives is what the user wants
-        odd = [name for name in reshaping.loose(self.found, fields) if name not in about.get("loose", ())]
+        odd = [name for name in shapes.loose(self.found, fields) if name not in about.get("loose", ())]
         if odd:
-            raise reshaping.retyped(self._cls, odd[0], fields[odd[0]], self.found[odd[0]], **self._as_registered())
+            raise shapes.retyped(self._cls, odd[0], fields[odd[0]], self.found[odd[0]], **self._as_registered())
         return fields  # type: ignore[no-any-return]
 
     def _as_registered(self) -> dict[str, Any]:

@@ -75,8 +75,8 @@ from surefoot.core.entry import (
 from surefoot.core.expectation import ACCEPTED, Expectation
 from surefoot.core.history import Past, PastState
 from surefoot.core.need import of_stops
+from surefoot.core.readiness import HANDED_BACK, NOBODY, Standing, moved, ready
 from surefoot.core.seal import Record, from_record
-from surefoot.core.standing import HANDED_BACK, NOBODY, Standing, moved, ready
 from surefoot.errors import JournalCorrupt, NotDone
 
 _UNDO: Final = ".undo"

@@ -18,7 +18,9 @@ from typing import Any, Final
 
 import msgspec
 
-from surefoot.core import failures, forms, hidden
+from surefoot.core import failures, forms, secret_places
+from surefoot.core.decoder import revive
+from surefoot.core.encoder import Refused, Walk, describe_error
 from surefoot.core.forms import (
     INT_HIGH,
     INT_LOW,
@@ -33,8 +35,6 @@ from surefoot.core.forms import (
 )
 from surefoot.core.masking import Mask
 from surefoot.core.registry import register, register_annotations, upcast
-from surefoot.core.reviving import revive
-from surefoot.core.tagging import Refused, Walk, describe_error
 from surefoot.errors import JournalCorrupt, SchemaMismatch, ValueRejected
 
 __all__ = [
@@ -253,8 +253,8 @@ def with_secrets(raw: bytes | msgspec.Raw, now: object) -> Any:
     try:
         tree = _tagged(now, Walk(secrets=secrets))
     except ValueRejected as error:
-        raise hidden.NoPlace from error
-    return revive(hidden.filled(load(bytes(raw)), tree, secrets))
+        raise secret_places.NoPlace from error
+    return revive(secret_places.filled(load(bytes(raw)), tree, secrets))
 
 
 def _refuse_size(data: bytes, tree: Any) -> None:

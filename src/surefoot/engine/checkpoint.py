@@ -25,12 +25,12 @@ from surefoot.core.entry import Drift, Sight
 from surefoot.core.expectation import UNSEEN, Expectation
 from surefoot.core.generation import FEWEST, Saved, Seen, Shelved, Watch, retained
 from surefoot.core.parts import Whole
-from surefoot.engine import rehearsal, worldview
-from surefoot.engine.clock import SystemClock
-from surefoot.engine.config import loud, runtime, store_url
-from surefoot.engine.handle import whoami
-from surefoot.engine.plan import check_id
-from surefoot.engine.worldview import OnDrift
+from surefoot.engine.declare import drifts, rehearsal
+from surefoot.engine.declare.drifts import OnDrift
+from surefoot.engine.declare.plan import check_id
+from surefoot.engine.operate.handle import whoami
+from surefoot.engine.process.clock import SystemClock
+from surefoot.engine.process.config import loud, runtime, store_url
 from surefoot.errors import (
     CodecMissing,
     CorruptCheckpoint,
@@ -144,7 +144,7 @@ class Checkpoint:
         self.schema = schema
         self.keep = keep
         self._store = store
-        self._on_drift = worldview.checked_on_drift(on_drift)
+        self._on_drift = drifts.checked_on_drift(on_drift)
         self._witnesses: dict[str, Any] = {}
         """Those this object was given, by name: some can be looked at by their own code only."""
         self._migrations: dict[int, Callable[[Any], Any]] = {}
@@ -228,33 +228,33 @@ class Checkpoint:
     def _know(self, witnesses: Iterable[Witness]) -> None:
         self._witnesses.update((witness.name, witness) for witness in checked_witnesses(self.name, witnesses))
 
-    def _findings(self, one: Seen) -> worldview.Findings:
+    def _findings(self, one: Seen) -> drifts.Findings:
         """What the witnesses of a generation see now."""
         expected = Expectation()
         sights = [Sight(name, parts, one.specs.get(name, {})) for name, parts in one.watch.items()]
         expected.see(sights, f"generation {one.number}", 0)
-        return worldview.look(expected, [known for name, known in self._witnesses.items() if name in one.watch])
+        return drifts.look(expected, [known for name, known in self._witnesses.items() if name in one.watch])
 
     def _verify(self, one: Seen) -> None:
         """Whether the world is as it was when this state was saved, or may be otherwise."""
         drift = self._findings(one).drift if one.watch else []
         if not drift:
             return
-        verdict = worldview.verdict(drift, self._on_drift)
-        told = "\n  ".join(found.line() for found in drift[: worldview.SHOWN])
+        verdict = drifts.verdict(drift, self._on_drift)
+        told = "\n  ".join(found.line() for found in drift[: drifts.SHOWN])
         message = (
             f"checkpoint {self.name}: the world is not as it was when generation {one.number} was saved.\n  {told}"
         )
-        if verdict == worldview.STOP:
+        if verdict == drifts.STOP:
             raise Drifted(
                 message,
-                drift=worldview.found_here(drift),
+                drift=drifts.found_here(drift),
                 cures=(
                     Advice("it is all right?", 'ckpt.accept_drift(note="why"), then load() again'),
                     Advice("it is not?", "put it back as it was, then load() again"),
                 ),
             )
-        if verdict == worldview.WARN:
+        if verdict == drifts.WARN:
             self._loud(message.partition(": ")[2])
 
     def accept_drift(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[str]:

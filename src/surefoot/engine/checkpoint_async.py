@@ -8,7 +8,7 @@ from typing import Any
 
 from surefoot.core.generation import FEWEST
 from surefoot.engine.checkpoint import Checkpoint, Generation, Migration, Witness, checked_witnesses
-from surefoot.engine.worldview import OnDrift
+from surefoot.engine.declare.drifts import OnDrift
 
 
 class AsyncCheckpoint:

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, ov
 from surefoot.core.choice import Approval, OnChange, OnCorruption, OnCrash, OnFailure, one_of
 from surefoot.core.retry import Backoff
 from surefoot.core.timer import Duration, after, seconds
-from surefoot.engine import config, current, drive, journal, perform, rehearsal, start
-from surefoot.engine.handle import Run
-from surefoot.engine.plan import Options, Plan, created_entry, require_same
-from surefoot.engine.registry import Definition, is_async, registry
-from surefoot.engine.runtime import Runtime
-from surefoot.engine.spec import CallSpec
-from surefoot.engine.worldview import OnDrift
+from surefoot.engine.declare import current, rehearsal
+from surefoot.engine.declare.call_spec import CallSpec
+from surefoot.engine.declare.drifts import OnDrift
+from surefoot.engine.declare.plan import Options, Plan, created_entry, require_same
+from surefoot.engine.declare.registry import Definition, is_async, registry
+from surefoot.engine.drive import acts, perform, start
+from surefoot.engine.operate.handle import Run
+from surefoot.engine.process import config, journal
+from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import UsageError
 
 if TYPE_CHECKING:
-    from surefoot.engine.verbs_async import AsyncRun
+    from surefoot.engine.verbs.tasks import AsyncRun
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -226,7 +228,7 @@ def _effect(spec: CallSpec) -> Callable[..., Any]:
 
 def _wrap(spec: CallSpec) -> Callable[..., Any]:
     if is_async(spec.fn):
-        from surefoot.engine import perform_async
+        from surefoot.engine.drive import perform_async
 
         call_async = perform_async.call
 
@@ -331,13 +333,13 @@ class _Starter(Generic[P, R]):
 class BlockingStarter(_Starter[P, R]):
     def run(self, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
         """Start, or resume, or return the recorded result; waits if a living process drives the run."""
-        drive.write_down(current.get())
+        acts.write_down(current.get())
         plan, runtime = self._opened(run_id, args, kwargs)
         return start.run_blocking(runtime, plan, run_id, self._options)
 
     def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> Run:
         """Queue the run for a worker, or for whoever resumes it."""
-        drive.write_down(current.get())
+        acts.write_down(current.get())
         return self._queue(run_id, args, kwargs)
 
 
@@ -345,21 +347,22 @@ class AsyncStarter(_Starter[P, R]):
     async def run(self, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
         """Start, or resume, or return the recorded result; waits if a living process drives the run."""
         current.require_asyncio(f"{self._definition.name}.run")
-        from surefoot.engine import drive_async, start_async
+        from surefoot.engine.drive import acts_async, start_async
 
         if (place := current.get()) is not None:
-            await drive_async.hop(drive.write_down, place)
+            await acts_async.hop(acts.write_down, place)
         plan, runtime = self._opened(run_id, args, kwargs)
         return await start_async.run_async(runtime, plan, run_id, self._options)
 
     async def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> AsyncRun:
         """Queue the run for a worker, or for whoever resumes it. Gives the handle of async code."""
         current.require_asyncio(f"{self._definition.name}.start")
-        from surefoot.engine import drive_async, verbs_async
+        from surefoot.engine.drive import acts_async
+        from surefoot.engine.verbs import tasks
 
         rehearsal.would_do("run", run_id)  # here, where the context is the caller's
-        await drive_async.hop(drive.write_down, current.get())
-        return verbs_async.AsyncRun(await drive_async.hop(self._queue, run_id, args, kwargs))
+        await acts_async.hop(acts.write_down, current.get())
+        return tasks.AsyncRun(await acts_async.hop(self._queue, run_id, args, kwargs))
 
 
 @overload

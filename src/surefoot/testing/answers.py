@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from surefoot.engine.handle import Run, get_run
+from surefoot.engine.operate.handle import Run, get_run
 from surefoot.errors import Stopped, UsageError, WaitingForAnswer
 
 BY = "surefoot.testing"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from surefoot.core.timer import MICROS, Duration, Moment, seconds
-from surefoot.engine import current
-from surefoot.engine.runtime import clocked
+from surefoot.engine.declare import current
+from surefoot.engine.process.runtime import clocked
 
 
 class FastClock:

@@ -75,12 +75,12 @@ def crashtest(
     """
     if settings.store is not None:
         output.tell("crashtest makes a store of its own for every scenario: --store is not used.")
-    from surefoot.cli import code, driving
+    from surefoot.cli import code, execution
     from surefoot.testing.matrix import explore
     from surefoot.testing.scenarios import Task
     from surefoot.testing.worlds import observed
 
-    with driving.answers_only():
+    with execution.answers_only():
         workflow = code.load_workflow(target)
     positional, named = code.arguments(workflow, args)
     task = Task(workflow, tuple(positional), named, observed(None, exclude), _answers(given), seconds=seconds)
@@ -91,7 +91,7 @@ def crashtest(
     def again(at: str) -> str:
         return shlex.join(["surefoot", "crashtest", target, *options, "--at", at, *(["--", *args] if args else [])])
 
-    signals = driving.Signals()
+    signals = execution.Signals()
     try:
         with signals:
             report = explore(task, damage=damage, at=at, again=again, progress=_progress())

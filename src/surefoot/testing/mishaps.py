@@ -15,8 +15,8 @@ from typing import Final
 
 from surefoot.core.clients import Known, known
 from surefoot.core.proof import NotDoneTypes
-from surefoot.engine.config import settings
-from surefoot.engine.spec import CallSpec
+from surefoot.engine.declare.call_spec import CallSpec
+from surefoot.engine.process.config import settings
 from surefoot.errors import Fatal, NotDone
 
 LOST: Final = "lost"

@@ -43,10 +43,10 @@ from surefoot.core.entry import (
 )
 from surefoot.core.proof import proves_not_done
 from surefoot.core.verdict import Happened, NotHappened, Partial, Verdict
-from surefoot.engine import current
-from surefoot.engine.alerts import Alert
-from surefoot.engine.observer import AnswerLost, Observer
-from surefoot.engine.observer import Call as Made
+from surefoot.engine.declare import current
+from surefoot.engine.process.alerts import Alert
+from surefoot.engine.process.observer import AnswerLost, Observer
+from surefoot.engine.process.observer import Call as Made
 from surefoot.errors import STOPS
 from surefoot.store.contract import Append, Conflict, Store
 from surefoot.testing import mishaps

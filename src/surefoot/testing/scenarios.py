@@ -27,10 +27,10 @@ import msgspec
 from msgspec import Struct
 
 from surefoot.core import values
-from surefoot.engine.config import overridden
-from surefoot.engine.handle import Run, get_run
-from surefoot.engine.observer import observed
-from surefoot.engine.runtime import clocked
+from surefoot.engine.operate.handle import Run, get_run
+from surefoot.engine.process.config import overridden
+from surefoot.engine.process.observer import observed
+from surefoot.engine.process.runtime import clocked
 from surefoot.errors import Damaged, InDoubt, Stopped, SurefootError, UsageError, WaitingForAnswer
 from surefoot.store.open import close_all, open_store, wrapped
 from surefoot.testing import answers as people
@@ -181,7 +181,7 @@ class Stage:
         if made.code != 0:
             raise RuntimeError(f"no store could be made to test with: {made.trouble or made}")
         if task.workflow.definition.is_async:
-            import surefoot.engine.start_async  # noqa: F401 - here, and not once in every child
+            import surefoot.engine.drive.start_async  # noqa: F401 - here, and not once in every child
         gc.freeze()  # Else the first collection in a child copies every page that we share with it.
 
     def uninterrupted(self, name: str, *, eyes: bool = False) -> Seen:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from surefoot.engine.config import overridden
+from surefoot.engine.process.config import overridden
 from surefoot.store.open import close_all
 from surefoot.testing.damaging import damage
 

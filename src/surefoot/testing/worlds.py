@@ -23,7 +23,7 @@ import apsw
 
 from surefoot.core import values
 from surefoot.core.visible import shorten
-from surefoot.engine.databases.contract import TABLE
+from surefoot.engine.effects.databases.contract import TABLE
 from surefoot.errors import UsageError
 from surefoot.testing.acting import SEEN_BY_USER
 

@@ -24,16 +24,16 @@ from surefoot.view.words import Help, helps
 if TYPE_CHECKING:
     from surefoot.core.entry import Drift, Value
     from surefoot.core.history import Past
-    from surefoot.engine.adoption import Adoption
-    from surefoot.engine.comparing import Comparison, Pair
-    from surefoot.engine.exporting import Exported
-    from surefoot.engine.fallback import Damage
-    from surefoot.engine.forking import Fork
-    from surefoot.engine.planning import ResumePlan
-    from surefoot.engine.preflight import Finding as Rehearsal
-    from surefoot.engine.pruning import Candidate, Refusal, Swept
-    from surefoot.engine.retrying import Reopening
-    from surefoot.engine.verifying import Flaw, Verdict
+    from surefoot.engine.drive.fallback import Damage
+    from surefoot.engine.operate.comparison import Comparison, Pair
+    from surefoot.engine.operate.forks import Fork
+    from surefoot.engine.operate.preflight import Finding as Rehearsal
+    from surefoot.engine.operate.resume_plan import ResumePlan
+    from surefoot.engine.operate.retries import Reopening
+    from surefoot.engine.upkeep.adoption import Adoption
+    from surefoot.engine.upkeep.exports import Exported
+    from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
+    from surefoot.engine.upkeep.verification import Flaw, Verdict
     from surefoot.store.backend import Backup
     from surefoot.store.contract import IndexRow
     from surefoot.store.findings import Finding

@@ -12,8 +12,8 @@ from os import PathLike
 from surefoot.core.entry import ABSENT
 from surefoot.errors import UsageError
 from surefoot.world.base import Look, NotObservable, Pulse, Witness
-from surefoot.world.globbing import expand, has_magic
-from surefoot.world.hashing import DIRECTORY, of_file, of_files
+from surefoot.world.globs import expand, has_magic
+from surefoot.world.hashes import DIRECTORY, of_file, of_files
 from surefoot.world.paths import as_written, file_part, is_temporary, shown
 from surefoot.world.stores import refuse_store, refuse_stores
 

@@ -28,7 +28,7 @@ from urllib.parse import quote, unquote
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError
 from surefoot.world.base import NotObservable, Pulse
-from surefoot.world.hashing import first_bytes
+from surefoot.world.hashes import first_bytes
 from surefoot.world.paths import as_written, shown
 from surefoot.world.stores import APPLICATION_ID, is_a_store, refuse_store
 

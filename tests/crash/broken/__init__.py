@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.engine.claim import Claim
+from surefoot.engine.session.claim import Claim
 from tests.crash.broken import code, seeing, world
 from tests.crash.broken.engines import ENGINES
 

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from surefoot.core.matching import Changed, Kept, Matcher, New, Same, split
-from surefoot.engine import ending, fence, gate, lookup, replay, session, spec
-from surefoot.engine.config import settings
-from surefoot.engine.fence import Fence
+from surefoot.engine.declare import call_spec
+from surefoot.engine.drive import conclusion, gate
+from surefoot.engine.process.config import settings
+from surefoot.engine.session import fence, lookup, replay, session
+from surefoot.engine.session.fence import Fence
 from tests.crash.broken.engines import ENGINES
 
 CODE: list[str] = []
@@ -32,14 +34,14 @@ def no_rehearsal() -> None:
 def no_fence() -> None:
     """A new name is a new effect."""
     Matcher.blocked = lambda *_, **__: []
-    ending._unsettled = lambda *_: ()
+    conclusion._unsettled = lambda *_: ()
 
 
 @engine
 def fence_by_scope_only() -> None:
     """An effect on record counts only where the new one is."""
     Matcher._may_be = lambda self, past, asked, may_still: split(past.address)[0] == asked.path
-    ending._unsettled = lambda *_: ()
+    conclusion._unsettled = lambda *_: ()
 
 
 @engine
@@ -106,7 +108,7 @@ def rerun_limit_ignored() -> None:
 
 @engine
 def new_default_on_a_retry() -> None:
-    spec.Binder.with_defaults = lambda self, args, kwargs, recorded: (args, kwargs)
+    call_spec.Binder.with_defaults = lambda self, args, kwargs, recorded: (args, kwargs)
 
 
 @engine
@@ -136,7 +138,7 @@ def unproven_answer_kept() -> None:
 def effect_becomes_a_step() -> None:
     """Only an effect at the very same place is missed."""
     Matcher._was_effect = lambda self, asked: None
-    ending._unsettled = lambda *_: ()
+    conclusion._unsettled = lambda *_: ()
 
 
 @engine

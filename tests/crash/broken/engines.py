@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
-from surefoot.core import blindness, matching, seal, state, tagging, values
+from surefoot.core import encoder, lost, matching, seal, state, values
 from surefoot.core.command import Append
 from surefoot.core.entry import (
     EffectDone,
@@ -35,26 +35,14 @@ from surefoot.core.history import PastState
 from surefoot.core.key import idempotency_key
 from surefoot.core.programs import calls
 from surefoot.core.verdict import Happened, NotHappened, Partial, Unknown
-from surefoot.engine import (
-    adoption,
-    checkpoint,
-    claimant,
-    commit,
-    config,
-    drive,
-    ending,
-    fallback,
-    handle,
-    journal,
-    losses,
-    people,
-    pruning,
-    replay,
-    session,
-    start,
-    undoing,
-)
-from surefoot.engine.databases import sqlite as user_sqlite
+from surefoot.engine import checkpoint
+from surefoot.engine.drive import acts, claimant, conclusion, fallback, start
+from surefoot.engine.effects.databases import sqlite as user_sqlite
+from surefoot.engine.operate import handle
+from surefoot.engine.process import commit, config, journal
+from surefoot.engine.session import losses, questions, replay, session
+from surefoot.engine.upkeep import adoption, tombstones
+from surefoot.engine.verbs import saga
 from surefoot.errors import StoreUnavailable
 from surefoot.store.contract import Head, Stored
 from surefoot.store.generation_files import _NOTE, FileShelf
@@ -75,7 +63,7 @@ def engine(break_: Callable[[], None]) -> Callable[[], None]:
 
 def _instead(kinds: tuple[type, ...], act: Callable[[Any, Any], None]) -> None:
     """Entries of these kinds are not appended; `act` is done instead."""
-    real = drive.append
+    real = acts.append
 
     def append(this: Any, *entries: Any) -> None:
         rest = tuple(entry for entry in entries if not isinstance(entry, kinds))
@@ -85,7 +73,7 @@ def _instead(kinds: tuple[type, ...], act: Callable[[Any, Any], None]) -> None:
         if rest:
             real(this, *rest)
 
-    drive.append = append
+    acts.append = append
 
 
 @engine
@@ -110,14 +98,14 @@ def step_not_durable() -> None:
 
 @engine
 def outcome_before_effect() -> None:
-    real = drive.execute
+    real = acts.execute
 
     def execute(attempt: Any, number: int) -> Any:
         if attempt.spec.kind == "effect":
-            drive.append(attempt.session, EffectDone(attempt.call.address, Raw(b"null"), number))
+            acts.append(attempt.session, EffectDone(attempt.call.address, Raw(b"null"), number))
         return real(attempt, number)
 
-    drive.execute = execute
+    acts.execute = execute
 
 
 @engine
@@ -260,7 +248,7 @@ def prune_without_tombstone() -> None:
 
         store._commit(write)
 
-    pruning.bury = bury
+    tombstones.bury = bury
 
 
 @engine
@@ -289,7 +277,7 @@ def half_a_prune() -> None:
         store._commit(clear)
         store._commit(put)
 
-    pruning.bury = bury
+    tombstones.bury = bury
 
 
 # --- seals, codecs, values -------------------------------------------------------------------------------------------------
@@ -350,7 +338,7 @@ def duplicate_keys_accepted() -> None:
 
 @engine
 def secrets_recorded() -> None:
-    tagging._TAGGERS[Secret] = lambda walk, value, room: value.reveal()
+    encoder._TAGGERS[Secret] = lambda walk, value, room: value.reveal()
 
 
 @engine
@@ -442,8 +430,8 @@ def fork_shares_keys() -> None:
 
 
 def _seen_as(wrong: Callable[[Any], Any]) -> None:
-    real = drive.look
-    drive.look = lambda attempt: wrong(real(attempt))
+    real = acts.look
+    acts.look = lambda attempt: wrong(real(attempt))
 
 
 @engine
@@ -522,7 +510,7 @@ def timer_armed_again() -> None:
 
 @engine
 def approval_not_bound() -> None:
-    real = people._answer
+    real = questions._answer
 
     def answer(place: Any, address: str, asked: Any, wanted: Any) -> Any:
         past = place.session.state.calls.get(address)
@@ -530,7 +518,7 @@ def approval_not_bound() -> None:
             place.session.state.calls[address] = replace(past, shown=asked.shown)
         return (yield from real(place, address, asked, wanted))
 
-    people._answer = answer
+    questions._answer = answer
 
 
 @engine
@@ -561,12 +549,12 @@ def approval_reusable() -> None:
 
 @engine
 def no_approval_after_a_crash() -> None:
-    real = people.supervises
+    real = questions.supervises
 
     def supervises(this: Any, spec: Any, address: str) -> bool:
         return bool(real(this, spec, address)) and this.state.epoch < 2
 
-    people.supervises = supervises
+    questions.supervises = supervises
 
 
 @engine
@@ -576,12 +564,12 @@ def rewind_forgets_effects() -> None:
 
 @engine
 def cancel_without_undo() -> None:
-    undoing._compensates = lambda error: False
+    saga._compensates = lambda error: False
 
 
 @engine
 def blind_stretch_ignored() -> None:
-    blindness.Blindness.covers = lambda self, address, recorded: False
+    lost.Blindness.covers = lambda self, address, recorded: False
     losses.suspected = lambda call, attempt: None
 
 
@@ -764,7 +752,7 @@ def other_arguments_accepted() -> None:
 
 @engine
 def dropped_effect_ignored() -> None:
-    ending._unsettled = lambda *_: ()
+    conclusion._unsettled = lambda *_: ()
 
 
 @engine

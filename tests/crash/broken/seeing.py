@@ -15,7 +15,10 @@ from msgspec import Raw
 from surefoot.core import likeness
 from surefoot.core.command import Done
 from surefoot.core.entry import CallCancelled, TimerFired
-from surefoot.engine import attempt, cancellations, drive_async, journal, lines, replaying, session
+from surefoot.engine.declare import lines
+from surefoot.engine.drive import acts_async, cancellations
+from surefoot.engine.process import journal
+from surefoot.engine.session import attempt, session, turns
 from tests.crash.broken.engines import engine
 from tests.crash.stage import stage
 
@@ -113,20 +116,20 @@ def tasks_in_the_order_of_luck() -> None:
     async def at_once(*_: Any, **__: Any) -> None:
         return None
 
-    replaying.in_turn = at_once
+    turns.in_turn = at_once
 
 
 @engine
 def outcomes_overtake_each_other() -> None:
     """Who has asked for an outcome counts as having got it, and whoever is cancelled there goes on with less in its hands."""
-    replaying.Backlog.has_owed = False
+    turns.Backlog.has_owed = False
     cancellations.cut_off_in_turn = lambda place, address: None
     session.Session.require_same = lambda *_: None
 
 
 @engine
 def cancellation_that_was_dealt_with_forgotten() -> None:
-    drive_async.WorkflowTask = lambda body: asyncio.get_running_loop().create_task(body)
+    acts_async.WorkflowTask = lambda body: asyncio.get_running_loop().create_task(body)
 
 
 @engine

@@ -16,8 +16,9 @@ from surefoot.core.entry import NOTHING
 from surefoot.core.programs import calls, landing
 from surefoot.core.programs.landing import GONE, Landing
 from surefoot.core.verdict import NotHappened, Partial
-from surefoot.engine import attempt, deeds, journal, late, people, session
-from surefoot.engine.attempt import Attempt
+from surefoot.engine.process import journal
+from surefoot.engine.session import attempt, effects_done, late, questions, session
+from surefoot.engine.session.attempt import Attempt
 from surefoot.errors import Fatal, NotDone
 from tests.crash.broken.engines import engine
 
@@ -163,7 +164,7 @@ def group_is_as_good_as_its_best() -> None:
 
 @engine
 def saga_forgets_what_failed_in_doubt() -> None:
-    deeds.was_in_doubt = lambda raw: False
+    effects_done.was_in_doubt = lambda raw: False
 
 
 # --- executed = recorded = shown = undone -------------------------------------------------------------------------------------
@@ -176,19 +177,19 @@ def defaults_of_today_used_on_retry() -> None:
 
 @engine
 def undo_with_defaults_of_today() -> None:
-    real = deeds._recorded
-    deeds._recorded = lambda this, address, ending: (real(this, address, ending)[0], NOTHING)
+    real = effects_done._recorded
+    effects_done._recorded = lambda this, address, ending: (real(this, address, ending)[0], NOTHING)
 
 
 @engine
 def approval_not_looked_at_again() -> None:
-    real = people.consent
+    real = questions.consent
 
     def consent(*args: Any) -> Any:
         ending, _ = yield from real(*args)
         return ending, False
 
-    people.consent = consent
+    questions.consent = consent
 
 
 # --- who wrote a file -----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def demo(settings: Settings, keep: Path | None) -> int:
     and brought home. Every number that is printed was observed. Exit code 0 only if everything held.
     """
     from surefoot.cli.demo.stage import play
-    from surefoot.cli.driving import Signals
+    from surefoot.cli.execution import Signals
 
     if settings.store is not None:
         raise UsageError("the demo has a store of its own, in a folder of its own: leave --store out.")

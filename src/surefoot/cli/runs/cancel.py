@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from surefoot.cli import acting, asking, output
+from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, app_option, common, operator
 from surefoot.core.cure import APP, command
 from surefoot.core.state import CANCELLED
@@ -15,7 +15,7 @@ from surefoot.view.words import command_text
 @click.command()
 @click.argument("run_id", metavar="ID")
 @app_option
-@asking.yes_option
+@confirmation.yes_option
 @operator
 @common
 @click.pass_obj
@@ -25,24 +25,24 @@ def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str 
     With the code (--app) what its sagas did is undone first. Without it nothing is: if effects are done, they are
     listed, and you are asked. Effects that are in doubt stay on record as such; look at them outside.
     """
-    from surefoot.cli import code, driving
-    from surefoot.engine.handle import whoami
+    from surefoot.cli import code, execution
+    from surefoot.engine.operate.handle import whoami
 
-    with driving.answers_only():
+    with execution.answers_only():
         code.load_app(app)
-        run = acting.open_run(settings, run_id)
+        run = operators.open_run(settings, run_id)
     who = by or whoami()
     left = run.left_done_by_cancel()
     if left:
-        output.tell(*(text.visible(line) for line in _outlook(run_id, left, acting.where(settings))))
-        if not asking.agreed("cancel it, and undo nothing?", yes=yes):
-            return asking.DECLINED
-    with driving.answers_only():
+        output.tell(*(text.visible(line) for line in _outlook(run_id, left, operators.where(settings))))
+        if not confirmation.agreed("cancel it, and undo nothing?", yes=yes):
+            return confirmation.DECLINED
+    with execution.answers_only():
         run.cancel(by=who, note=note)
     ended = run.status == CANCELLED
     how = "cancelled" if ended else "asked to cancel; its process ends it at the next call"
     sentence = f"recorded: run {run_id} {how}, said by {who}"
-    acting.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=who, note=note, app=app)
+    operators.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=who, note=note, app=app)
     return 0
 
 

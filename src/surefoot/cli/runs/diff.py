@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, output, paint
+from surefoot.cli import operators, output, paint
 from surefoot.cli.options import Settings, common, told_app_option
 from surefoot.core.history import Past
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.comparing import Comparison, Pair
+    from surefoot.engine.operate.comparison import Comparison, Pair
 
 WIDTH = 60
 HEADINGS = ("CALL", "KIND", "VERDICT", "A", "B")
@@ -30,9 +30,9 @@ def diff(settings: Settings, a: str, b: str, everything: bool, app: str | None) 
 
     Calls are matched by address. Times, attempts, processes and keys are not compared. The exit code is 0 either way.
     """
-    from surefoot.engine.comparing import compare
+    from surefoot.engine.operate.comparison import compare
 
-    ours, theirs = acting.open_run(settings, a), acting.open_run(settings, b)
+    ours, theirs = operators.open_run(settings, a), operators.open_run(settings, b)
     found = compare(ours.state(), theirs.state())
     if settings.json:
         output.say_json(facts.comparison(a, b, found))
@@ -41,7 +41,7 @@ def diff(settings: Settings, a: str, b: str, everything: bool, app: str | None) 
 
 
 def draw(a: str, b: str, found: Comparison, *, everything: bool) -> None:
-    from surefoot.engine.comparing import DIFFERS, ONLY_A, ONLY_B, SAME
+    from surefoot.engine.operate.comparison import DIFFERS, ONLY_A, ONLY_B, SAME
 
     runs = f"the runs differ in {', '.join(found.differs)}" if found.differs else "same workflow, arguments and outcome"
     output.say(text.visible(f"A = {a}, B = {b}: {runs}"))

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, asking, output
+from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.forking import Draft
+    from surefoot.engine.operate.forks import Draft
 
 
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.option("--at", "address", metavar="ADDR", required=True, help="The call before which the fork begins.")
 @click.option("--id", "new_id", metavar="NEW", required=True, help="The id of the new run.")
-@asking.yes_option
+@confirmation.yes_option
 @told_app_option
 @operator
 @common
@@ -31,19 +31,19 @@ def fork(
     The run itself is only read. Effects from that call on are executed again by the fork, with keys of its own: they
     are listed, and you are asked. Nothing is executed before the fork is resumed.
     """
-    from surefoot.engine import forking
-    from surefoot.engine.handle import whoami
+    from surefoot.engine.operate import forks
+    from surefoot.engine.operate.handle import whoami
 
-    run, who = acting.open_run(settings, run_id), by or whoami()
-    found = forking.existing(run, new_id, at=address)
+    run, who = operators.open_run(settings, run_id), by or whoami()
+    found = forks.existing(run, new_id, at=address)
     if found is None:
-        draft = forking.prepare(run, new_id, at=address, by=who, note=note)
+        draft = forks.prepare(run, new_id, at=address, by=who, note=note)
         output.tell(*lines(run_id, new_id, draft))
-        if not asking.agreed("make this fork?", yes=yes):
-            return asking.DECLINED
+        if not confirmation.agreed("make this fork?", yes=yes):
+            return confirmation.DECLINED
         found = run.fork(new_id, at=address, by=who, note=note)
     said = f"recorded: run {new_id}, forked from {run_id} before {found.at}"
-    acting.report(settings, found.run, facts.fork(found), said, by=who, note=note, app=app)
+    operators.report(settings, found.run, facts.fork(found), said, by=who, note=note, app=app)
     return 0
 
 

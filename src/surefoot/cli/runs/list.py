@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import acting, output, paint
+from surefoot.cli import operators, output, paint
 from surefoot.cli.options import Settings, common, pairs
 from surefoot.core.need import KINDS
-from surefoot.core.standing import LEFT_BEHIND
+from surefoot.core.readiness import LEFT_BEHIND
 from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
 from surefoot.errors import Damaged
 from surefoot.view import facts, listing, standing, text
 from surefoot.view.standing import Stands
 
 if TYPE_CHECKING:
-    from surefoot.engine.handle import Run
+    from surefoot.engine.operate.handle import Run
 
 ANY = "*"
 MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
@@ -65,7 +65,7 @@ def list_(
     now = time.time_ns() // 1000
     lines = listing.lines(seen, now)
     if not lines:
-        from surefoot.engine.config import store_url
+        from surefoot.engine.process.config import store_url
         from surefoot.store.open import shown
 
         output.tell(text.visible(f"no such runs in {shown(store_url(settings.store))}"))
@@ -75,7 +75,7 @@ def list_(
 
 
 def _all(statuses: list[str | None], query: dict[str, Any]) -> dict[str, Run]:
-    from surefoot.engine.handle import runs
+    from surefoot.engine.operate.handle import runs
 
     found: dict[str, Run] = {}
     for status in statuses:
@@ -91,7 +91,7 @@ def _seen(run: Run) -> listing.Seen:
     if row is not None and over and row.seq > TOMBSTONE:
         return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels, Stands(row.status))
     try:
-        state, driven = acting.look(run)
+        state, driven = operators.look(run)
     except Damaged as error:
         known = (row.workflow, row.status, row.created, row.labels) if row is not None else ("", "", 0, {})
         damage = f"{type(error).__name__}: {error.summary}"

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, output
+from surefoot.cli import operators, output
 from surefoot.cli.options import Settings, app_option, common
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.engine.planning import ResumePlan
+    from surefoot.engine.operate.resume_plan import ResumePlan
 
 
 @click.command()
@@ -24,13 +24,13 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
 
     Nothing is executed. What would run next is known only with the code at hand (--app).
     """
-    from surefoot.cli import code, driving
+    from surefoot.cli import code, execution
 
-    with driving.answers_only():
+    with execution.answers_only():
         code.load_app(app)
-        run = acting.open_run(settings, run_id)
+        run = operators.open_run(settings, run_id)
         found = run.plan()
-    cures, seen = acting.after_failure(settings, run), acting.page_of(settings, run, app)
+    cures, seen = operators.after_failure(settings, run), operators.page_of(settings, run, app)
     if settings.json:
         output.say_json(facts.plan(found, seen, cures))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from surefoot.cli import acting
+from surefoot.cli import operators
 from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.view import facts
 
@@ -21,10 +21,10 @@ def release(settings: Settings, run_id: str, app: str | None, by: str | None, no
 
     Find out why first (`surefoot runs show ID`). Recorded with your name and note; nothing is executed by releasing.
     """
-    from surefoot.engine.handle import whoami
+    from surefoot.engine.operate.handle import whoami
 
-    run = acting.open_run(settings, run_id)
+    run = operators.open_run(settings, run_id)
     who = by or whoami()
     run.release(by=who, note=note)
     sentence = f"recorded: run {run_id} may be taken up again, said by {who}"
-    acting.report(settings, run, facts.release(), sentence, by=who, note=note, app=app)
+    operators.report(settings, run, facts.release(), sentence, by=who, note=note, app=app)

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, asking, output
+from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, app_option, common
 from surefoot.core.cure import command
 from surefoot.core.state import ENDED
 from surefoot.errors import Stopped, UsageError
 
 if TYPE_CHECKING:
-    from surefoot.engine.handle import Run
-    from surefoot.engine.planning import ResumePlan
+    from surefoot.engine.operate.handle import Run
+    from surefoot.engine.operate.resume_plan import ResumePlan
 
 
 @click.command()
 @click.argument("run_id", metavar="ID")
 @app_option
-@asking.yes_option
+@confirmation.yes_option
 @click.option("--progress/--no-progress", default=True, help="A progress line where the terminal can show one.")
 @common
 @click.pass_obj
@@ -29,36 +29,36 @@ def resume(settings: Settings, run_id: str, app: str | None, yes: bool, progress
 
     Without a terminal it needs --yes. If the run would only stop, there is nothing to agree to: exit code 3.
     """
-    from surefoot.cli import code, driving
+    from surefoot.cli import code, execution
 
     if app is None:
         raise UsageError(
             f"run {run_id}: which code? Name the module that defines its workflow: --app MODULE, or SUREFOOT_APP."
         )
-    with driving.answers_only():
+    with execution.answers_only():
         code.load_app(app)
-    run = acting.open_run(settings, run_id)
+    run = operators.open_run(settings, run_id)
     if run.status not in ENDED and not _agreed(settings, run, app, yes=yes):
-        return asking.DECLINED
-    return driving.drive(settings, run_id, run.resume, show_progress=progress)
+        return confirmation.DECLINED
+    return execution.drive(settings, run_id, run.resume, show_progress=progress)
 
 
 def _agreed(settings: Settings, run: Run, app: str, *, yes: bool) -> bool:
-    from surefoot.cli import driving
+    from surefoot.cli import execution
     from surefoot.cli.runs import plan
-    from surefoot.engine.registry import registry
+    from surefoot.engine.declare.registry import registry
 
-    with driving.answers_only():
+    with execution.answers_only():
         try:
             registry.find_for(run.state().created)
         except UsageError as error:
             raise UsageError(f"run {run.id} belongs to workflow {run.workflow!r}; --app {app}: {error}") from None
         found = run.plan()
-        seen = acting.page_of(settings, run, app)
+        seen = operators.page_of(settings, run, app)
     output.tell(*plan.lines(found, seen.headline))
-    if found.stops and not found.next and asking.nobody_to_ask(yes=yes):
+    if found.stops and not found.next and confirmation.nobody_to_ask(yes=yes):
         raise _needs_a_person(settings, run, found, app)
-    return asking.agreed("go on?", yes=yes)
+    return confirmation.agreed("go on?", yes=yes)
 
 
 def _needs_a_person(settings: Settings, run: Run, found: ResumePlan, app: str) -> Stopped:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import acting, asking, output
+from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.core.cure import command
 from surefoot.core.state import FAILED, STOPPED
@@ -16,8 +16,8 @@ from surefoot.view import facts, text
 from surefoot.view.words import command_text
 
 if TYPE_CHECKING:
-    from surefoot.engine.handle import Run
-    from surefoot.engine.retrying import Reopening
+    from surefoot.engine.operate.handle import Run
+    from surefoot.engine.operate.retries import Reopening
 
 LEFT = 1
 MOST_RUNS = 100_000
@@ -30,7 +30,7 @@ MOST_RUNS = 100_000
 @click.option("--all-failed", is_flag=True, help="In place of an ID: every run that has failed.")
 @click.option("--workflow", metavar="NAME", help="With --all-failed: only runs of this workflow.")
 @click.option("--since", metavar="TIME", help="With --all-failed: only runs that failed in the last e.g. 2h.")
-@asking.yes_option
+@confirmation.yes_option
 @told_app_option
 @operator
 @common
@@ -45,7 +45,7 @@ def retry(
     again, effects under their keys; an effect that failed because nobody knew whether it happened is in doubt. Child
     runs that failed come first. Nothing is executed now: resume the run, or let a worker.
     """
-    from surefoot.engine.handle import whoami
+    from surefoot.engine.operate.handle import whoami
 
     if all_failed:
         _require(not (run_id or failed or addresses), "--all-failed takes no ID, no --failed and no --at.")
@@ -54,16 +54,16 @@ def retry(
     _require(failed != bool(addresses), "say either --failed or --at ADDR.")
     if run_id is None:
         raise UsageError("runs retry: name the run, or say --all-failed.")
-    run = acting.open_run(settings, run_id)
+    run = operators.open_run(settings, run_id)
     who, named = by or whoami(), addresses or ()
     told = run.would_retry(failed=failed or None, at=named)
     output.tell(*(text.visible(line) for one in told for line in _outlook(one)), *_waited_for(settings, run))
-    if not asking.agreed("try it again?", yes=yes):
-        return asking.DECLINED
+    if not confirmation.agreed("try it again?", yes=yes):
+        return confirmation.DECLINED
     reopened = run.retry(failed=failed or None, at=named, by=who, note=note)
     what = ", ".join(reopened) or "the workflow"
     sentence = f"recorded: run {run_id}: {what} to be tried again, said by {who}"
-    acting.report(settings, run, facts.retry(reopened, told), sentence, by=who, note=note, app=app)
+    operators.report(settings, run, facts.retry(reopened, told), sentence, by=who, note=note, app=app)
     return 0
 
 
@@ -89,16 +89,16 @@ def _outlook(one: Reopening) -> list[str]:
 
 def _waited_for(settings: Settings, run: Run) -> list[str]:
     """A parent that has recorded the failure of this run does not ask again by itself."""
-    from surefoot.engine.retrying import child_of_call
+    from surefoot.engine.operate.retries import child_of_call
 
     created = run.state().created
     if created is None or not created.child_of:
         return []
     try:
-        parent = acting.open_run(settings, created.child_of)
+        parent = operators.open_run(settings, created.child_of)
         failed = (past for past in parent.state().calls.values() if past.state.value == "failed")
         if any(child_of_call(parent, past) == run.id for past in failed):
-            both = command_text(command("runs retry", parent.id, failed=True), acting.where(settings))
+            both = command_text(command("runs retry", parent.id, failed=True), operators.where(settings))
             return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {both}")]
     except (Stopped, UsageError):
         pass  # It is gone, or cannot be read: that is told by whoever looks at it.
@@ -121,8 +121,10 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
     going = [(run, told) for run, told in going if run.id not in covered]  # Children go with their parents.
     output.tell(*(text.visible(line) for _, told in going for one in told for line in _outlook(one)))
     output.tell(*(text.visible(f"left as it is: {why}") for _, why in left))
-    if going and not asking.agreed(f"try {len(going)} runs again?" if len(going) > 1 else "try it again?", yes=yes):
-        return asking.DECLINED
+    if going and not confirmation.agreed(
+        f"try {len(going)} runs again?" if len(going) > 1 else "try it again?", yes=yes
+    ):
+        return confirmation.DECLINED
     done: list[Reopening] = []
     for run, told in going:
         try:
@@ -141,8 +143,8 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
 
 def _failed_runs(settings: Settings, workflow: str | None, age: float | None) -> list[Run]:
     """Those that ended so, and those that stand so (`on_failure="stop"`), oldest first."""
-    from surefoot.engine.handle import runs
-    from surefoot.engine.retrying import WORKFLOW_FAILED, is_failed
+    from surefoot.engine.operate.handle import runs
+    from surefoot.engine.operate.retries import WORKFLOW_FAILED, is_failed
 
     query: dict[str, Any] = {"workflow": workflow, "limit": MOST_RUNS, "store": settings.store}
     stopped = (run for run in runs(status=STOPPED, **query) if run.row is None or run.row.reason == WORKFLOW_FAILED)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surefoot.cli import acting, asking, output
+from surefoot.cli import confirmation, operators, output
 from surefoot.cli.options import Settings, common, operator, told_app_option
 from surefoot.core.address import as_recorded
 from surefoot.core.doubt import on_resume
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.option("--at", "address", metavar="ADDR", required=True, help="The first call that is to be made again.")
-@asking.yes_option
+@confirmation.yes_option
 @told_app_option
 @operator
 @common
@@ -31,16 +31,16 @@ def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | 
     What was recorded from there on is set aside and kept in the journal; steps run again. Effects that were executed stay
     executed: each of them is in doubt until its policy, its check or a person says what to do. Nothing is executed now.
     """
-    from surefoot.engine.handle import whoami
+    from surefoot.engine.operate.handle import whoami
 
-    run = acting.open_run(settings, run_id)
+    run = operators.open_run(settings, run_id)
     address, who = as_recorded(address), by or whoami()
     output.tell(*_outlook(run_id, address, *run.set_aside_by_rewind(address)))
-    if not asking.agreed("send it back?", yes=yes):
-        return asking.DECLINED
+    if not confirmation.agreed("send it back?", yes=yes):
+        return confirmation.DECLINED
     doubtful = run.rewind(address, by=who, note=note)
     sentence = f"recorded: run {run_id} goes back to before {address}, said by {who}"
-    acting.report(settings, run, facts.rewind(address, doubtful), sentence, by=who, note=note, app=app)
+    operators.report(settings, run, facts.rewind(address, doubtful), sentence, by=who, note=note, app=app)
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from surefoot.cli import acting, output, paint
+from surefoot.cli import operators, output, paint
 from surefoot.cli.options import Settings, common, told_app_option
 from surefoot.view import facts, page, text
 from surefoot.view.page import CallLine, Page
@@ -26,7 +26,7 @@ HEADINGS = ("CALL", "KIND", "STATUS", "TRIES", "TOOK", "BY", "ARGUMENTS", "RESUL
 @click.pass_obj
 def show(settings: Settings, run_id: str, app: str | None) -> None:
     """Show one run: how it stands, why it stopped, what helps, and every call it made."""
-    seen = acting.page_of(settings, acting.open_run(settings, run_id), app)
+    seen = operators.page_of(settings, operators.open_run(settings, run_id), app)
     if settings.json:
         output.say_json(facts.run(seen))
     else:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import acting, output, paint
+from surefoot.cli import operators, output, paint
 from surefoot.cli.options import Settings, common, told_app_option
 from surefoot.core.state import ENDED
 from surefoot.view import facts, text, timeline
 
 if TYPE_CHECKING:
-    from surefoot.engine.handle import JournalEntry, Run
+    from surefoot.engine.operate.handle import JournalEntry, Run
 
 ENDS = frozenset({"RunDone", "RunFailed", "RunCancelled"})
 PAUSE_SECONDS = 0.2
@@ -39,7 +39,7 @@ def tail(settings: Settings, run_id: str, follow: bool | None, last: int | None,
     Where nobody does, because it stopped, waits, or its process is gone, that is said on standard error, with exit code
     0; --follow waits for whoever takes it up, until the run has ended.
     """
-    run = acting.open_run(settings, run_id)
+    run = operators.open_run(settings, run_id)
     is_over = run.state().status in ENDED  # Before reading: what was written until then is read below.
     entries = run.entries()
     shown = entries if last is None else entries[max(len(entries) - last, 0) :]
@@ -50,7 +50,7 @@ def tail(settings: Settings, run_id: str, follow: bool | None, last: int | None,
         return
     if _follow(run, entries[-1].seq, show, wait=bool(follow)):
         return
-    seen = acting.page_of(settings, run, app)
+    seen = operators.page_of(settings, run, app)
     output.tell(text.visible(f"run {run_id}: {seen.headline}. Nobody drives it; wait for more with --follow."))
 
 
@@ -59,17 +59,17 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
 
     Every look verifies the whole journal again, so it is looked at only when the store has changed.
     """
-    from surefoot.engine import claimant
+    from surefoot.engine.drive import claimant
 
     pause, nap = threading.Event(), PAUSE_SECONDS
     before = -1
     store = run.runtime.store
-    state, driven = acting.look(run)
+    state, driven = operators.look(run)
     while True:
         changes, started = store.changes(), time.monotonic()
         if changes != before:
             before = changes
-            state, driven = acting.look(run)  # Before reading: what was written until it was let go is read below.
+            state, driven = operators.look(run)  # Before reading: what was written until it was let go is read below.
             for entry in run.entries():
                 if entry.seq > seq:
                     seq = entry.seq

@@ -20,11 +20,12 @@ from surefoot.core.command import Routine
 from surefoot.core.entry import RunCreated
 from surefoot.core.state import RunState
 from surefoot.core.visible import shorten
-from surefoot.engine import config, fallback, journal, perform, start
-from surefoot.engine.outcome import not_found
-from surefoot.engine.registry import Definition, another, owning, registry, several
-from surefoot.engine.runtime import Runtime
-from surefoot.engine.takeover import Ended, LeftToOthers, PassedBy, Takeover, taking_up
+from surefoot.engine.declare.registry import Definition, another, owning, registry, several
+from surefoot.engine.drive import fallback, perform, start
+from surefoot.engine.drive.outcome import not_found
+from surefoot.engine.drive.takeover import Ended, LeftToOthers, PassedBy, Takeover, taking_up
+from surefoot.engine.process import config, journal
+from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.worker import stand
 from surefoot.engine.worker.loop import SharedLoop
 from surefoot.engine.worker.stand import DriveResult, Stand
@@ -185,7 +186,7 @@ class Driver:
             loop = taking_up(runtime, definition.resume_plan(), run, found)
             then = partial(self._conclude, runtime, run, state)
             if definition.is_async:
-                from surefoot.engine import perform_async
+                from surefoot.engine.drive import perform_async
 
                 self._loop.submit(perform_async.run(loop)).add_done_callback(lambda done: then(_ended(done)))
             else:

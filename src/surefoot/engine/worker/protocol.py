@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from surefoot.engine import engines
+from surefoot.engine.process import engines
 from surefoot.engine.worker.driver import Driver
 
 

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from surefoot.core.state import QUEUED, STOPPED
 from surefoot.core.timer import MICROS
-from surefoot.engine import code, deploying, fallback
-from surefoot.engine.runtime import Runtime
+from surefoot.engine.declare import code
+from surefoot.engine.drive import deploys, fallback
+from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.worker import queues
 from surefoot.engine.worker.driver import Driver
 from surefoot.engine.worker.protocol import Share
@@ -114,7 +115,7 @@ class Search:
         self._again = [
             row.run
             for row in rows
-            if row.reason in deploying.CODE_STOPS and serves(self._wanted(1), row.workflow, row.queue)
+            if row.reason in deploys.CODE_STOPS and serves(self._wanted(1), row.workflow, row.queue)
         ]
 
     def _round(self) -> None:

@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core.need import NO_NEED, Need
-from surefoot.core.standing import LOOK_AGAIN_SECONDS
+from surefoot.core.readiness import LOOK_AGAIN_SECONDS
 from surefoot.core.state import DRIVEN, RunState
 from surefoot.core.timer import MICROS, remaining
-from surefoot.engine import claimant
-from surefoot.engine.ending import Suspended
-from surefoot.engine.runtime import Runtime
-from surefoot.engine.takeover import Ended, LeftToOthers, PassedBy, Takeover
+from surefoot.engine.drive import claimant
+from surefoot.engine.drive.conclusion import Suspended
+from surefoot.engine.drive.takeover import Ended, LeftToOthers, PassedBy, Takeover
+from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Cancelled, Damaged, Fenced, Stopped, StoreUnavailable, UsageError
 
 DONE, FAILED, CANCELLED, STOPPED, SUSPENDED = "done", "failed", "cancelled", "stopped", "suspended"

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Self
 
 from surefoot.core.timer import Duration, seconds
-from surefoot.engine.registry import Definition, registry, several
-from surefoot.engine.runtime import Runtime
+from surefoot.engine.declare.registry import Definition, registry, several
+from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.worker import protocol
 from surefoot.engine.worker.driver import Driver
 from surefoot.errors import UsageError

@@ -1,0 +1,92 @@
+"""What verbs of operators share: finding the run, and telling what was recorded and how to go on."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from surefoot.cli import output
+from surefoot.cli.options import Settings
+from surefoot.core.cure import APP, command
+from surefoot.core.state import DRIVEN, ENDED, RunState
+from surefoot.view import facts, page, standing, text, words
+from surefoot.view.facts import Facts
+
+if TYPE_CHECKING:
+    from surefoot.engine.operate.handle import Run
+
+
+def open_run(settings: Settings, run_id: str) -> Run:
+    from surefoot.engine.operate.handle import opened
+
+    return opened(run_id, settings.store, keeps=True)
+
+
+def look(run: Run) -> tuple[RunState, bool]:
+    """The run, and whether a living process drives it, both true of the same moment."""
+    from surefoot.engine.drive import claimant
+
+    while True:
+        state = run.state()
+        if state.status not in DRIVEN:
+            return state, False
+        if claimant.is_driven(run.runtime, state):
+            return state, True
+        # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
+        if run.state().seq == state.seq:
+            return state, False
+
+
+def where(settings: Settings) -> str:
+    """The URL of the store, for commands that are suggested."""
+    from surefoot.engine.process.config import store_url
+    from surefoot.store.open import shown
+
+    return shown(store_url(settings.store))
+
+
+def app_named(app: str | None = None) -> str:
+    """The module with the code, for commands that are suggested: as given, or as SUREFOOT_APP says."""
+    return app or os.environ.get("SUREFOOT_APP") or words.UNKNOWN_APP
+
+
+def page_of(settings: Settings, run: Run, app: str | None = None) -> page.Page:
+    """The run as people see it now, with commands that name its store and its code."""
+    state, driven = look(run)
+    now = run.runtime.clock.now()
+    return page.page(state, driven=driven, now=now, where=where(settings), app=app_named(app), whole=run.whole)
+
+
+def resume_command(settings: Settings, run_id: str, app: str | None = None) -> str:
+    return words.command_text(command("runs resume", run_id, app=APP), where(settings), app_named(app))
+
+
+def after_failure(settings: Settings, run: Run) -> tuple[words.Help, ...]:
+    """What helps a run that is recorded as failed; nothing for any other."""
+    how = standing.stands(run.state(), driven=False, now=run.runtime.clock.now())
+    return () if how.failure is None else standing.what_helps(run.id, how, where(settings))
+
+
+def report(
+    settings: Settings, run: Run, what: Facts, sentence: str, *, by: str, note: str, app: str | None = None
+) -> None:
+    """What was recorded, what is still open, and the command that resumes."""
+    from surefoot.engine.process import engines
+
+    state, driven = look(run)
+    told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
+    goes_on = driven or engines.bell().drives
+    resume = "" if state.status in ENDED or state.stops or goes_on else resume_command(settings, run.id, app)
+    if settings.json:
+        output.say_json(facts.action(what, told, by=by, note=note, resume=resume))
+        return
+    output.say(text.visible(f"{sentence}: {note}" if note else sentence))
+    for reason in told.reasons:
+        output.say("still open:")
+        output.say(f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}")
+        for cure in reason.cures:
+            output.say(text.visible(f"    {cure.when} {cure.do}"))
+    if driven:
+        output.say("its process is alive and goes on by itself.")
+    if resume:
+        output.say(text.visible(f"go on with: {resume}"))

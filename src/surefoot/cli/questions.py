@@ -1,0 +1,60 @@
+"""What `approve`, `deny` and `answer` share: finding the question that is meant, and recording the answer to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefoot.cli import operators
+from surefoot.cli.options import Settings
+from surefoot.core.history import PastState
+from surefoot.errors import UsageError
+from surefoot.view import facts, text
+
+if TYPE_CHECKING:
+    from surefoot.engine.operate.handle import Run
+
+shown_option = click.option(
+    "--shown",
+    metavar="DIGEST",
+    default="",
+    help="The question as you saw it (`shown as` in `surefoot runs show`); another one is not answered.",
+)
+
+
+def give(
+    settings: Settings,
+    run_id: str,
+    name: str | None,
+    value: Any,
+    word: str,
+    *,
+    by: str | None,
+    note: str,
+    shown: str,
+    app: str | None,
+) -> None:
+    """Record the answer, and tell to what. Nothing is executed by answering."""
+    from surefoot.core.address import as_recorded
+    from surefoot.engine.operate.handle import whoami
+
+    run = operators.open_run(settings, run_id)
+    address, who = as_recorded(name) if name is not None else _the_only_one(run), by or whoami()
+    run.answer(address, value, by=who, note=note, shown=shown)
+    question = run.state().calls[address].question
+    sentence = f"recorded: run {run_id}, {address} ({text.shorten(question, 100)}) {word} by {who}"
+    operators.report(settings, run, facts.answer(address, question, value), sentence, by=who, note=note, app=app)
+
+
+def _the_only_one(run: Run) -> str:
+    state = run.state()
+    questions = [past for past in state.calls.values() if past.kind == "question"]
+    open_ = [past for past in questions if past.state is PastState.OPEN]
+    if len(open_) == 1:
+        return open_[0].address
+    if open_:
+        names = "".join(f"\n  {past.address}: {text.shorten(past.question, 100)}" for past in open_)
+        raise UsageError(f"run {run.id} has {len(open_)} open questions; name the one that is meant:{names}")
+    said = "".join(f"\n  {past.address}: answered by {past.learned_by}" for past in questions if past.learned_by)
+    raise UsageError(f"run {run.id} has no open question.{said}")

@@ -1,0 +1,374 @@
+"""Which run, branch and call the code at hand is in: the context variable (`rehearsal.py` has one more).
+
+Control flow that surefoot opened (`gather`, `map`, `scope`) has a Place of its own. Code that merely
+inherited somebody's Place (a bare task, a thread) is told so instead of being numbered by luck.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, cast
+
+from surefoot.core.address import Scope
+from surefoot.errors import UsageError
+
+if TYPE_CHECKING:
+    from surefoot.engine.declare.context import Context
+    from surefoot.engine.session.session import Session
+
+
+class ForeignCall(UsageError):
+    """A call from a task or thread that surefoot did not start: which one it is, only luck would say."""
+
+
+class Inside:
+    """The call whose body is being executed."""
+
+    __slots__ = ("address", "attempt", "digest", "key", "kind", "misuse", "rolled_back")
+
+    def __init__(self, kind: str, address: str, key: str, attempt: int, digest: str = "") -> None:
+        self.kind = kind
+        self.address = address
+        self.key = key
+        self.digest = digest
+        """Of its arguments, as recorded."""
+        self.attempt = attempt
+        self.misuse: UsageError | None = None
+        """What its body did that it may not do; raised again when it ends, whatever the body caught."""
+        self.rolled_back: BaseException | None = None
+        """The exception with which it ends, if all that it did was rolled back, or never begun."""
+
+    def misused(self, error: UsageError) -> UsageError:
+        self.misuse = self.misuse or error
+        return error
+
+
+class Line:
+    """One line of control, and what it did. What branches did counts for their parent once they are joined."""
+
+    __slots__ = ("_forks", "_identity", "_joined", "_parent", "begun", "deeds", "leaving", "sagas", "strays", "struck")
+
+    def __init__(
+        self, leaving: Callable[[], BaseException] | None = None, sagas: int = 0, *, parent: Line | None = None,
+        identity: object = None,
+    ) -> None:  # fmt: skip
+        self._forks: list[Line] = []
+        self._parent = parent
+        """The line that waits for this one."""
+        self._joined = False
+        self._identity = identity or self
+        """Of a task or thread that opened a scope of its own: the same each time it does so."""
+        self.sagas = sagas
+        """How many sagas are open around what is called here."""
+        self.struck = 0
+        """How often its task had been cancelled when its last call began or was cut off."""
+        self.begun = 0
+        """The same, when its last call began that was on record."""
+        self.leaving = leaving
+        """In a saga that was cancelled before this process: what the first call that is not on record meets."""
+        self.deeds: list[Any] = []
+        """The effects that were done in this line, in order: those that can be undone, and in a saga also the others."""
+        self.strays: dict[str, list[Any]] = {}
+        """The same for tasks that opened a scope of their own in it, by the scope: nobody joins those."""
+
+    def stray(self, path: str, identity: object) -> Line:
+        line = Line(self.leaving, self.sagas, identity=identity)
+        line.strays, line.deeds = self.strays, self.strays.setdefault(path, [])
+        return line
+
+    def fork(self) -> Line:
+        line = Line(self.leaving, self.sagas, parent=self)
+        self._forks.append(line)
+        return line
+
+    @property
+    def is_stray(self) -> bool:
+        """Whether it is that of a task or thread with a scope of its own, which nobody joins."""
+        return self._identity is not self
+
+    def is_part_of(self, other: Line) -> bool:
+        """Whether that is this line, or one that waits for it. What was joined is part of what it was joined to."""
+        while other._joined and other._parent is not None:
+            other = other._parent
+        line: Line | None = self
+        while line is not None and line._identity is not other._identity:
+            line = line._parent
+        return line is not None
+
+    def join(self) -> None:
+        forks, self._forks = self._forks, []
+        for line in forks:
+            line._joined = True
+            self.deeds += line.deeds
+            for _, deeds in sorted(line.strays.items()):
+                self.deeds += deeds
+
+
+class Place:
+    """A point in a run from which calls are made, by one thread or task at a time."""
+
+    __slots__ = (
+        "_thread", "_trio", "called", "home", "inside", "lent_to", "line", "owner", "parent", "scope", "segment", "session",
+        "stop", "undoing",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session: Context,
+        scope: Scope,
+        owner: object,
+        *,
+        parent: Place | None = None,
+        inside: Inside | None = None,
+        line: Line | None = None,
+    ) -> None:
+        self.session = session
+        """For this engine a Session, for another engine its own."""
+        self.scope = scope
+        self.segment: int = session.state.segment
+        self.owner = owner
+        """A task; or, in blocking code, the number of a thread."""
+        self.home = None if inside is not None else running_loop()
+        """The loop that was running here when the place was made: none, in most blocking code."""
+        self._trio = None if inside is not None else trio_task()
+        self._thread = this_thread() if isinstance(owner, int) else None
+        self.parent = parent
+        """Where a stop of this place is also felt at once, because nobody joins it later."""
+        self.inside = inside
+        self.line = line or Line()
+        self.called = ""
+        """The address of the call that was last begun here: its owner makes one after the other."""
+        self.lent_to: object = None
+        """The thread that its task has handed a blocking call to, while that call runs."""
+        self.stop: BaseException | None = None
+        self.undoing = False
+        """Whether a saga is being undone here: then a cancelled run still makes calls."""
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the code is on its way out of a cancelled saga: no call begins there but undos."""
+        return self.line.leaving is not None and not self.undoing
+
+    def require_owner(self) -> None:
+        """Refuse to count calls for a task or thread that only inherited this place."""
+        if "trio" in sys.modules:
+            self.refuse_trio()
+        me = self._caller()
+        if not (self.is_owned_by(me) or self.is_lent(me)):
+            raise self._foreign(me)
+
+    def is_owned_by(self, me: object) -> bool:
+        """The number of a thread is given to another one after its end: that one is a stranger."""
+        return me is self.owner or (me == self.owner and self._thread is this_thread())
+
+    def is_lent(self, me: object) -> bool:
+        """A blocking call handed to a thread with asyncio.to_thread; its task waits for it."""
+        return isinstance(me, int) and self.lent_to in (None, me) and waits_for_a_thread(self.owner)
+
+    def refuse_trio(self) -> None:
+        """Tasks of trio share one thread, and none of asyncio's tasks tells them apart: they would be one caller.
+
+        A blocking workflow that was started inside a task of trio is that task's own affair: no other one runs meanwhile.
+        """
+        task = trio_task()
+        if task is not None and task is not self._trio:
+            raise self.session.stops.misused(
+                ForeignCall(f"run {self.session.run}: a call from a task of trio. {NO_TRIO}")
+            )
+
+    def _caller(self) -> object:
+        """Who calls, in the terms of the owner. Blocking code may be called where a loop runs (a notebook)."""
+        if isinstance(self.owner, int) and running_loop() is self.home:
+            return threading.get_ident()
+        return whoami()
+
+    def lend(self) -> bool:
+        """Note the thread that a task has lent this place to, so that a second one is refused."""
+        me = self._caller()
+        if self.is_owned_by(me):
+            return False
+        self.lent_to = me
+        return True
+
+    def _foreign(self, me: object) -> UsageError:
+        return self.session.stops.misused(
+            ForeignCall(
+                f"run {self.session.run}: a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
+                "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "
+                "twice. Use sf.gather(...) or sf.map(..., key=...) instead of asyncio.gather, TaskGroup or a pool, "
+                'or open a scope first: with sf.scope("a name of its own"): ...'
+            )
+        )
+
+
+def session_of(place: Place) -> Session:
+    """For modules of the embedded engine, which know that they made the place."""
+    return cast("Session", place.session)
+
+
+OUTSIDE: Any = object()
+"""Set by `sf.outside()`: "I mean it"."""
+
+_place: ContextVar[Any] = ContextVar("surefoot_place", default=None)
+get = _place.get
+set_place = _place.set
+reset = _place.reset
+
+
+def rolled_back(error: BaseException) -> BaseException:
+    """Said by effects of ours that know it: whatever this exception is, nothing was done."""
+    place = get()
+    if place is not None and place is not OUTSIDE and place.inside is not None:
+        place.inside.rolled_back = error
+    return error
+
+
+def running_loop() -> Any:
+    """The event loop that runs in this thread, without importing asyncio for the question."""
+    asyncio = sys.modules.get("asyncio.events")
+    return None if asyncio is None else asyncio._get_running_loop()
+
+
+_here = threading.local()
+
+
+def this_thread() -> object:
+    """What stands for the thread that runs here, and for no other one, ever."""
+    try:
+        return _here.token
+    except AttributeError:
+        token = _here.token = object()
+        return token
+
+
+NO_TRIO = (
+    "surefoot works in asyncio and in blocking code: start the workflow with asyncio.run(...), or with "
+    'anyio.run(..., backend="asyncio"); from trio, call a blocking workflow in a thread: '
+    "await trio.to_thread.run_sync(workflow.run, run_id)."
+)
+
+
+def require_asyncio(what: str) -> None:
+    """An async workflow is driven by asyncio. Another loop is named, and not met as an error of asyncio's own."""
+    if running_loop() is None and trio_task() is not None:
+        raise UsageError(f"{what}() was awaited in a task of trio. {NO_TRIO}")
+
+
+def trio_task() -> Any:
+    """The task of trio that runs here, without importing trio for the question."""
+    trio = sys.modules.get("trio.lowlevel")
+    if trio is None:
+        return None
+    try:
+        return trio.current_task()
+    except RuntimeError:
+        return None
+
+
+def whoami() -> object:
+    """The task that runs here, else the number of the thread."""
+    loop = running_loop()
+    if loop is None:
+        return threading.get_ident()
+    return sys.modules["asyncio"].current_task(loop) or threading.get_ident()
+
+
+_HANDING_OVER = frozenset({"to_thread", "run_sync_in_worker_thread"})
+"""The coroutines of asyncio and anyio that run a function in a thread with a copy of the context."""
+_LOOKS = 200
+
+
+def waits_for_a_thread(owner: Any) -> bool:
+    """Whether the task itself, and not one it started, is waiting for a function it handed to a thread.
+
+    The thread may be quicker than the task, which then is not waiting yet: it is given a moment.
+    """
+    if isinstance(owner, int):
+        return False
+    moment = threading.Event()
+    for _ in range(_LOOKS):
+        handing_over, at_rest = _what_it_awaits(owner.get_coro())
+        if handing_over or at_rest:
+            return handing_over
+        moment.wait(0.001)
+    return False
+
+
+def _what_it_awaits(coroutine: Any) -> tuple[bool, bool]:
+    """(it hands something to a thread, it is at rest); while it runs, neither can be said."""
+    while hasattr(coroutine, "cr_await"):
+        if coroutine.cr_code.co_name in _HANDING_OVER:
+            return True, True
+        if coroutine.cr_await is None:
+            return False, False
+        coroutine = coroutine.cr_await
+    return False, True
+
+
+def require_place(verb: str) -> Place:
+    """The place of a verb that makes sense only inside a run."""
+    place = get()
+    if place is None or place is OUTSIDE:
+        raise UsageError(f"sf.{verb}() works only inside a run: call it from a workflow started with .run or .start")
+    return place  # type: ignore[no-any-return]
+
+
+def require_branch(verb: str) -> Place:
+    """The place of a verb that may not be used inside a step or an effect."""
+    place = require_place(verb)
+    if place.inside is not None:
+        misuse = UsageError(
+            f"run {place.session.run}: sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
+            f"A {place.inside.kind} is one recorded call; move sf.{verb}() out into the workflow."
+        )
+        raise place.session.stops.misused(place.inside.misused(misuse))
+    return place
+
+
+def require_task(verb: str) -> Place:
+    """The place of a verb of `surefoot.aio`, which is entered there."""
+    place = require_branch(verb)
+    if isinstance(place.owner, int):
+        raise place.session.stops.misused(
+            UsageError(
+                f"run {place.session.run}: surefoot.aio's {verb}() inside a blocking workflow. "
+                f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
+            )
+        )
+    place.session.enter_verb(place)
+    return place
+
+
+def require_blocking(verb: str) -> Place:
+    """The place of a verb that blocks: in a task it would hold up the loop and everything else in it."""
+    place = require_branch(verb)
+    if not isinstance(place.owner, int):
+        raise place.session.stops.misused(
+            UsageError(
+                f"run {place.session.run}: sf.{verb}() blocks, and this workflow is async. "
+                f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."
+            )
+        )
+    return place
+
+
+class Driven:
+    """How many runs this process is driving: the reason why a stray effect is refused."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.count -= 1
+
+
+driven = Driven()

@@ -1,0 +1,387 @@
+"""How each wish is carried out in tasks (`perform_async.py`). Its twin for blocking code is `acts.py`.
+
+Stores block, so commits go to the committer's writer thread: what the tasks of one turn of the loop
+have to write goes over together and comes back with one wake-up. The future they wait on cannot be
+cancelled: an append always completes before a cancellation is delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from surefoot.core.claim import Claimed, Refusal
+from surefoot.core.command import (
+    Outcome,
+    Returned,
+)
+from surefoot.core.entry import Due, RunCreated
+from surefoot.core.timer import remaining
+from surefoot.core.verdict import Unknown, Verdict
+from surefoot.engine.declare import current
+from surefoot.engine.declare.current import Place, session_of
+from surefoot.engine.drive import acts, timeouts
+from surefoot.engine.process.runtime import Runtime
+from surefoot.engine.session import late
+from surefoot.engine.session.attempt import Attempt
+from surefoot.engine.session.session import Session
+from surefoot.errors import SurefootError
+
+T = TypeVar("T")
+
+
+class CancelledAgain(asyncio.CancelledError):
+    """Replayed: this part of the run was cancelled here before."""
+
+
+class WorkflowTask(asyncio.Task[T]):
+    """The one that a workflow runs in. It knows how often it was cancelled, also when that has been dealt with."""
+
+    strikes = 0
+
+    def cancel(self, msg: Any = None) -> bool:
+        self.strikes += 1
+        return super().cancel(msg)
+
+
+LOOK_SECONDS = 0.01
+LAST_SECONDS = 1.0
+"""How long an effect that has used up its time may take to end when it is cancelled."""
+
+
+async def to_the_end(
+    body: Coroutine[Any, Any, T] | asyncio.Task[T],
+    on_cancel: Callable[[asyncio.Task[T], asyncio.CancelledError], None] | None = None,
+) -> tuple[T, asyncio.CancelledError | None]:
+    """Await this even if we are cancelled meanwhile; what it gave, and the cancellation that is yet to be passed on."""
+    task = body if isinstance(body, asyncio.Task) else asyncio.get_running_loop().create_task(body)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if on_cancel is not None:
+                on_cancel(task, error)
+    return task.result(), cancelled
+
+
+async def look(attempt: Attempt) -> Verdict:
+    """Call the check, blocking or not. One that raises could not tell."""
+    check = attempt.require_check()
+    if (busy := attempt.busy()) is not None:
+        return busy
+    token = current.set_place(attempt.looking())
+    try:
+        args, kwargs = attempt.spec.binder.ordered(*attempt.own())
+        returned = check(*args, **kwargs)
+        if inspect.isawaitable(returned):
+            returned = await returned
+    except Exception as error:  # noqa: BLE001 - whatever user code raises tells nothing
+        returned = Unknown(f"it raised {type(error).__name__}: {error}")
+    finally:
+        current.reset(token)
+    return attempt.judged(returned)
+
+
+class EffectCancelled(BaseException):
+    """An effect was cancelled while in flight; it was waited for, and this is its outcome."""
+
+    def __init__(self, outcome: Outcome, cancelled: asyncio.CancelledError) -> None:
+        super().__init__()
+        self.outcome = outcome
+        self.cancelled = cancelled
+
+
+async def execute(attempt: Attempt, number: int) -> Outcome:
+    if attempt.lapsed():
+        await hop(attempt.session.claim.regain)
+    place = attempt.enter(number)
+    started = attempt.session.clock.now()
+    token = current.set_place(place)
+    try:
+        args, kwargs = attempt.own()
+        body = attempt.spec.fn(*args, **kwargs)
+        if attempt.spec.kind == "effect":
+            return await shielded(attempt, body, started)
+        if attempt.spec.timeout is None:
+            value = await body
+        else:
+            async with asyncio.timeout(attempt.spec.timeout):
+                value = await body
+    except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
+        return attempt.raised(error)
+    finally:
+        current.reset(token)
+    return attempt.returned(value, started)
+
+
+async def shielded(attempt: Attempt, body: Coroutine[Any, Any, Any], started: int) -> Outcome:
+    """Await an effect to its end even if its caller is cancelled meanwhile: its outcome has to be recorded."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(body)
+    timeout, number = attempt.spec.timeout, attempt.inside.attempt
+    deadline = None if timeout is None else loop.time() + timeout
+    cancelled: asyncio.CancelledError | None = None
+    late = False
+    while not task.done():
+        left = None if deadline is None else deadline - loop.time()
+        if left is not None and left <= 0:
+            if late:
+                attempt.abandon(lambda: not task.done())
+                task.add_done_callback(
+                    lambda done: attempt.landed(number, None if done.cancelled() else done.exception())
+                )
+                break  # It was asked to end and did not: in doubt, and its late result is dropped.
+            late = True
+            task.cancel()
+            deadline, left = loop.time() + LAST_SECONDS, LAST_SECONDS
+        try:
+            await asyncio.wait({task}, timeout=left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    outcome = _outcome(attempt, task, started, late=late)
+    if cancelled is not None:
+        raise EffectCancelled(outcome, cancelled)
+    return outcome
+
+
+def _outcome(attempt: Attempt, task: asyncio.Task[Any], started: int, *, late: bool) -> Outcome:
+    if late and (not task.done() or task.cancelled() or task.exception() is not None):
+        return attempt.raised(TimeoutError(f"did not return within {attempt.spec.timeout:g} s"))
+    if task.cancelled():
+        return attempt.raised(asyncio.CancelledError("the effect was cancelled from inside"))
+    error = task.exception()
+    return attempt.returned(task.result(), started) if error is None else attempt.raised(error)
+
+
+async def go_live(session: Session) -> None:
+    """Claim the run, under the same lock as blocking calls of it. Not cut short by a cancellation."""
+    if session.claim.live:
+        return
+    _, cancelled = await to_the_end(hop(acts.go_live, session))
+    if cancelled is not None:
+        raise cancelled
+
+
+async def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refusal:
+    """Take the run over, or create it."""
+    ticket, turn = session.claim.ticket(created), turn_of(session.runtime)
+    ticket.notify = turn.join()
+    session.runtime.committer.add(ticket)
+    try:
+        await turn.future
+    finally:
+        if ticket.is_durable:
+            session.claimed()  # Also when we are being cancelled: the claim is durable and has to be released.
+        elif ticket.error is not None:
+            raise session.stops.store_failed(ticket.error) from None
+    return ticket.refused or Claimed()
+
+
+async def append(session: Session, *entries: Any) -> None:
+    turn = turn_of(session.runtime)
+    done = turn.join()
+    try:
+        ticket = session.journal.add(*entries, notify=done)
+    except BaseException as error:
+        done()  # Else everybody else in this turn would wait for a ticket that does not exist.
+        if isinstance(error, SurefootError):
+            if late.matters(session, entries, error):
+                await hop(late.refused, session, entries, error)
+            raise session.stops.store_failed(error) from None
+        raise
+    try:
+        await turn.future
+    finally:
+        if ticket.done and not ticket.is_durable:
+            trouble = ticket.trouble()
+            unwritten = tuple(packed[0] for packed in ticket.entries)
+            if late.matters(session, unwritten, trouble):
+                await hop(late.refused, session, unwritten, trouble)
+            raise session.stops.store_failed(trouble) from None
+
+
+async def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
+    session = session_of(place)
+    if session.stops.limits:
+        await timeouts.held(place)
+    if session.stops.outlasts(wake := timeouts.earliest(place, due)):
+        raise session.stops.suspended(place, wake)
+    await stay(session, due, is_over)
+
+
+async def stay(session: Session, due: Due, is_over: Callable[[], bool] = bool) -> None:
+    """Wait in the process, however long it takes."""
+    while (left := remaining(due, session.now())) > 0 and not is_over():
+        await asyncio.sleep(session.clock.nap(left))
+        await hop(acts.notice, session)
+
+
+async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
+    """Run the workflow function itself, at the root of a run, in a task of its own.
+
+    So it is known who is cancelled: a part of the run from inside (a time-out, a failing sibling), which is a failure of
+    that part; or whoever waits for the run (the end of the loop, an impatient caller), who gives it up for now. Those get
+    their own cancellation back, and not that of our task: anyio and `asyncio.timeout` know theirs by it.
+    """
+    outer = asyncio.current_task()
+    if outer is None:
+        raise AssertionError(session.run)
+    before = outer.cancelling()
+    session.stops.is_given_up = lambda: outer.cancelling() > before
+    session.flight.invoked = asyncio.get_running_loop().time()
+    session.flight.tasks_before = WeakSet(asyncio.all_tasks())
+    missed = False
+
+    def pass_on(inner: asyncio.Task[Any], error: asyncio.CancelledError) -> None:
+        nonlocal missed
+        missed = not inner.cancel(*error.args)
+
+    outcome, cancelled = await to_the_end(WorkflowTask(_invoked(session, fn)), pass_on)
+    if cancelled is None:
+        return outcome
+    if missed:  # It had ended already, so the cancellation is still to be met here.
+        outer.uncancel()
+        outer.cancel(*cancelled.args)
+    session.stops.given_up_by(cancelled)
+    return cancelled if isinstance(outcome, asyncio.CancelledError) else outcome
+
+
+async def _invoked(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
+    token = current.set_place(session.root_place(asyncio.current_task()))
+    outcome: Returned | BaseException
+    try:
+        with current.driven:
+            outcome = session.result(await fn())
+    except BaseException as error:  # noqa: BLE001 - what it means is decided by `conclusion.conclude`
+        outcome = error
+    finally:
+        current.reset(token)
+    session.flight.function_ended()
+    return await _effects_ended(session) or outcome
+
+
+async def _effects_ended(session: Session) -> asyncio.CancelledError | None:
+    """Effects of tasks that nobody waits for any more: their outcome is recorded before the run is let go of."""
+    cancelled = None
+    while session.flight.has_effects:
+        try:
+            await asyncio.sleep(LOOK_SECONDS)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled
+
+
+# -- the way to the writer thread and back --------------------------------------------------------
+
+
+class _Durable(asyncio.Future[None]):
+    """Cannot be cancelled: one task's cancellation must not cut off the others that ride along."""
+
+    def cancel(self, msg: Any = None) -> bool:
+        return False
+
+
+class _Turn:
+    """What the tasks of one turn of one loop wait for together: one wake-up for all of their tickets."""
+
+    __slots__ = ("_closed", "_lock", "_loop", "_missing", "_number", "future")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.future = _Durable(loop=loop)
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._missing: set[int] = set()
+        self._number = 0
+        self._closed = False
+
+    def join(self) -> Callable[[], None]:
+        """One more ticket. What is returned says that it is done; to be called from whichever thread commits."""
+        with self._lock:
+            self._number += 1
+            self._missing.add(self._number)
+        return partial(self._done, self._number)
+
+    def _done(self, number: int) -> None:
+        with self._lock:
+            self._missing.discard(number)
+            ready = self._closed and not self._missing
+        if ready:
+            self._wake()
+
+    def close(self) -> None:
+        """The turn is over: nobody joins any more. Only now may the last one done wake the others."""
+        with self._lock:
+            self._closed = True
+            ready = not self._missing
+        if ready:
+            self._wake()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            self._loop.call_soon_threadsafe(_finish, self.future)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def turn_of(runtime: Runtime) -> _Turn:
+    """Join the current turn of the running loop. At its end, what the turn has queued is committed."""
+    loop = asyncio.get_running_loop()
+    turn: _Turn | None = runtime.turns.get(loop)
+    if turn is None:
+        turn = runtime.turns[loop] = _Turn(loop)
+        loop.call_soon(_end_turn, runtime, loop)
+    return turn
+
+
+def _end_turn(runtime: Runtime, loop: asyncio.AbstractEventLoop) -> None:
+    turn: _Turn = runtime.turns.pop(loop)
+    runtime.committer.kick()
+    turn.close()
+
+
+def in_a_thread(body: Coroutine[Any, Any, T]) -> T:
+    """In a loop and a thread of its own: whoever waits for it blocks, and may be inside a loop already."""
+    box: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            box.set_result(asyncio.run(body))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
+            box.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="surefoot-own-loop", daemon=True).start()
+    return box.result()
+
+
+_io: ThreadPoolExecutor | None = None
+
+
+def _in_child() -> None:
+    global _io  # noqa: PLW0603 - its threads are the parent's: in a forked child nobody would ever answer
+    _io = None
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+async def hop(fn: Callable[..., T], *args: Any) -> T:
+    """Blocking I/O of our own, in threads that no user code can fill."""
+    global _io  # noqa: PLW0603 - made at first use, so that importing starts no thread
+    if _io is None:
+        _io = ThreadPoolExecutor(max_workers=4, thread_name_prefix="surefoot-io")
+    return await asyncio.get_running_loop().run_in_executor(_io, fn, *args)

@@ -1,0 +1,226 @@
+"""Parts of a run that are cancelled from inside: by `asyncio.timeout`, a failing sibling, `task.cancel()`.
+
+When the code is replayed, that need not strike again, or not there: what was slow is answered at once. So a call that
+was cut off is recorded (`CallCancelled`). On replay it is not made again; it waits for what cancelled it before, as long as
+that took the first time and a second more, and then stops: nobody knows how the code would go on.
+
+A cancellation may also strike between two calls, in an await that is none of ours. Then the next call notes it, also
+if it was dealt with by then (of the workflow's own task; of tasks that the user makes that is not known). On replay the code
+has to come to that call in the same way: something new that it asks for before waits for the cancellation, as above. One
+that was cancelled earlier than before, so that recorded calls of its line are not asked for, begins nothing new; nor does
+one that was not cancelled before at all.
+
+Whoever waits for the run may be cancelled too; that gives the run up for now and is no part of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, Final
+
+from surefoot.core.address import approval_of
+from surefoot.core.cure import Advice, Cures, command
+from surefoot.core.entry import CallCancelled, QuestionExpired, Stop
+from surefoot.core.history import Past, PastState, names_of
+from surefoot.core.timer import after
+from surefoot.engine.declare.current import Place, session_of
+from surefoot.engine.declare.signals import PlanSignal
+from surefoot.engine.drive import timeouts
+from surefoot.engine.session import turns
+
+SLACK_SECONDS: Final = turns.SLACK_SECONDS
+log = logging.getLogger("surefoot")
+
+
+def recorded(place: Place, address: str) -> CallCancelled | None:
+    """That this very call was cut off, on record."""
+    cut = place.session.replay.matcher.cuts.get(address)
+    return None if cut is None or cut.before else cut
+
+
+def cut_off(place: Place, address: str) -> None:
+    """A call is left by a cancellation. Durable no later than anything that comes of it."""
+    place.line.struck = _strikes()
+    session = session_of(place)
+    if not session.dry and address not in session.state.cuts and not is_unwinding(place):
+        session.journal.lazily(CallCancelled(address, _seconds(session)))
+        _expire(session, address)
+    for limit in session.stops.limits:
+        limit.note_struck()
+
+
+def _expire(session: Any, address: str) -> None:
+    """Nobody waits for the answer any more: one that comes later is refused."""
+    for past in (session.state.calls.get(address), session.state.calls.get(approval_of(address))):
+        if past is not None and past.kind == "question" and past.state is PastState.OPEN:
+            session.journal.lazily(QuestionExpired(past.address))
+
+
+def cut_off_in_turn(place: Place, address: str) -> None:
+    """A recorded outcome waits to be handed over, and its caller is cancelled. That is as before only if nothing of this
+    line is on record behind it: what was cut off there would be, too.
+    """
+    session = session_of(place)
+    if not is_unwinding(place) and (missed := _missed(place)):
+        raise session.stops.stopped(place, _too_early(session, address, missed, is_answered=True))
+    cut_off(place, address)
+
+
+def entering(place: Place, address: str) -> None:
+    """A call begins: was its task cancelled since its last call?"""
+    if place.undoing:
+        return  # In a task of its own.
+    line, session = place.line, session_of(place)
+    for limit in session.stops.limits:
+        limit.note_struck()
+    strikes, since = _strikes(), line.begun
+    struck, line.struck = strikes > line.struck, strikes
+    past = session.replay.matcher.past(address)
+    if past is not None:
+        line.begun = strikes
+    cut = session.replay.matcher.cuts.get(address)
+    if cut is not None and cut.before:
+        session.backlog.met.add(address)
+    elif not struck:
+        return
+    if line.leaving is not None or is_unwinding(place):
+        return
+    if cut is not None and cut.before and strikes <= since and not _is_being_cancelled():
+        raise session.stops.stopped(place, _not_again(session, address, f"was cancelled before it came to {address}"))
+    if struck and (missed := _missed(place, None if past is None else past.first)):
+        raise session.stops.stopped(place, _too_early(session, address, missed))
+    if struck and past is not None and cut is None:
+        raise session.stops.stopped(place, _only_now(session, address))
+    if struck and past is None and cut is None and not session.dry:
+        session.journal.lazily(CallCancelled(address, _seconds(session), before=True))
+
+
+def to_strike(place: Place, address: str) -> CallCancelled | None:
+    """Something is asked for that is new, or came later; and before the code came to that, it was cancelled."""
+    line = place.line
+    session = session_of(place)
+    cuts = session.replay.matcher.cuts
+    if not cuts or place.undoing or line.leaving is not None:
+        return None
+    if _strikes() > line.begun or _is_being_cancelled():
+        return None  # It has struck; code that has changed may ask for something new on the way.
+    past = session.replay.matcher.past(address)
+    for cut in cuts.values():
+        if not cut.before or cut.address == address or cut.address in session.backlog.met:
+            continue
+        if (past is None or past.first > session.state.cut_at[cut.address]) and _is_here(place, cut.address):
+            return cut
+    return None
+
+
+async def awaited(place: Place, address: str, cut: CallCancelled) -> None:
+    """Wait for what cancelled the code before it came to that call. What is new does not begin."""
+    await _awaited(place, cut, f"was cancelled before it came to {cut.address}, and now asks for {address}")
+
+
+def dealt_with(place: Place) -> None:
+    """What cancelled this line is on record by itself."""
+    place.line.struck = _strikes()
+
+
+async def again(place: Place, address: str, cut: CallCancelled) -> None:
+    """This call was cut off before. Wait for the same."""
+    session = session_of(place)
+    past = session.replay.matcher.past(address)
+    if past is not None:
+        session.replay.matcher.asked.add(address)
+        session.losses.asked_keys.add(past.key)
+    try:
+        await _awaited(place, cut, "was cancelled here")
+    finally:
+        place.line.struck = _strikes()
+
+
+async def _awaited(place: Place, cut: CallCancelled, what: str) -> None:
+    from surefoot.engine.drive import acts_async
+
+    session = session_of(place)
+    session.stops.meet_cancel(place, None)
+    if session.dry and not timeouts.pending(place):
+        session.backlog.is_cut_short = True
+        raise PlanSignal
+    wait = max(0.0, cut.seconds - turns.elapsed_seconds(session)) + SLACK_SECONDS
+    await acts_async.stay(session, after(session.now(), wait))
+    raise session.stops.stopped(place, _not_again(session, cut.address, what))
+
+
+def is_unwinding(place: Place) -> bool:
+    """Whether the run ends here for now, so that what is cancelled is cancelled for that."""
+    session = session_of(place)
+    if session.dry and (session.stops.planned or session.stops.found or session.backlog.is_cut_short):
+        return True
+    if session.stops.is_cut_off or session.flight.ended or session.stops.is_given_up():
+        return True
+    if session.state.cancel is not None or session.stops.handed_back or session.stops.continuation is not None:
+        return True
+    at: Place | None = place
+    while at is not None and at.stop is None:
+        at = at.parent
+    return at is not None
+
+
+def _strikes() -> int:
+    """How often the task that runs here was cancelled; of tasks of the user's own, without what is dealt with."""
+    task = sys.modules["asyncio"].current_task()
+    return 0 if task is None else int(getattr(task, "strikes", None) or task.cancelling())
+
+
+def _is_being_cancelled() -> bool:
+    task = sys.modules["asyncio"].current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _seconds(session: Any) -> float:
+    return round(turns.elapsed_seconds(session), 3)
+
+
+def _missed(place: Place, seq: int | None = None) -> list[Past]:
+    """What is on record of this line of control, before that entry, and was not asked for."""
+    return [past for past in session_of(place).backlog.before(seq) if _is_here(place, past.address)]
+
+
+def _is_here(place: Place, address: str) -> bool:
+    return address.startswith(place.scope.path) and not turns.is_elsewhere(place, address)
+
+
+def _not_again(session: Any, address: str, what: str) -> Stop:
+    message = (
+        f"run {session.run}, {address}: the code {what} (by a time-out, a failing sibling, task.cancel()). This time "
+        "nothing cancelled it in as long a time, so that nobody knows how the run goes on. Nothing was executed."
+    )
+    return Stop("CodeChanged", message, address, {"recorded": "cancelled"}, _cures(session.run))
+
+
+def _too_early(session: Any, address: str, missed: list[Past], *, is_answered: bool = False) -> Stop:
+    names = names_of(missed)
+    asked = f"and asks for {address}, but has not asked for {names}, which came before that. {address} does not begin."
+    cut = f"in {address}, which was answered before, so that it cannot come to {names}. Nothing was executed."
+    message = (
+        f"run {session.run}: the code was cancelled earlier than before (by a time-out, a failing sibling, "
+        f"task.cancel()) {cut if is_answered else asked}"
+    )
+    return Stop("CodeChanged", message, address, {"recorded": names, "asked": address}, _cures(session.run))
+
+
+def _only_now(session: Any, address: str) -> Stop:
+    message = (
+        f"run {session.run}, {address}: the code was cancelled before it came to this call (by a time-out, a failing "
+        "sibling, task.cancel()). When the call was recorded nothing had cancelled it, so that the code may go another way "
+        "now. Nothing was executed."
+    )
+    return Stop("CodeChanged", message, address, {"recorded": "not cancelled"}, _cures(session.run))
+
+
+def _cures(run: str) -> Cures:
+    return (
+        Advice("once more:", "run it again, with what cancels it as it did before"),
+        Advice("in new runs:", "async with sf.timeout(...), or sf.gather(...): how they end is recorded"),
+        Advice("in this run:", 'keep the old way: if sf.patched("…"): … else: …'),
+        command("runs cancel", run, when="give up:"),
+    )

@@ -1,0 +1,270 @@
+"""How a drive ends: what the way the function ended means for the run, decided in one place and recorded.
+
+In this order: trouble of ours lets go of the run, and so does an interruption; a stop is recorded; a run that only waits
+is suspended, or handed back; a cancelled one is over. Only what is left has really ended, and only if every recorded
+effect was asked for and none is in doubt.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from surefoot.core import failures, values
+from surefoot.core.command import Append, Done, Failed, Halted, Returned
+from surefoot.core.cure import command
+from surefoot.core.doubt import left_behind, open_question
+from surefoot.core.entry import (
+    CallsUnclaimed,
+    Due,
+    Entry,
+    RunCancelled,
+    RunDone,
+    RunFailed,
+    RunReleased,
+    RunStopped,
+    RunSuspended,
+    Stop,
+)
+from surefoot.core.history import Past, no_longer_asked
+from surefoot.core.matching import is_child, may_have_happened
+from surefoot.core.parking import unavailable
+from surefoot.core.readiness import HANDED_BACK
+from surefoot.core.reopening import is_over, is_void
+from surefoot.core.state import RunState
+from surefoot.engine.declare.call_spec import unknown
+from surefoot.engine.declare.drifts import STOP
+from surefoot.engine.declare.signals import CancelSignal, ContinueSignal
+from surefoot.engine.process.config import alert_error, loud
+from surefoot.engine.session.questions import alert_of, identity
+from surefoot.engine.session.session import Session
+from surefoot.errors import (
+    Cancelled,
+    Fenced,
+    JournalCorrupt,
+    Stopped,
+    StoreUnavailable,
+    SurefootError,
+    UsageError,
+)
+
+
+class Suspended(Struct, frozen=True):
+    """The run has nothing to do but wait: it is taken up again when it can go on."""
+
+
+Conclusion = Generator[Append, Any, Done | Failed | Halted | Suspended | BaseException]
+log = logging.getLogger("surefoot")
+
+
+def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
+    """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
+    _refuse_loose_ends(session, outcome)
+    if session.stops.trouble is not None:
+        yield from _release(session, session.stops.trouble)
+        _alert_of(session, session.stops.trouble)
+        return session.mask.error(session.stops.trouble)
+    if session.stops.found:
+        return (yield from _stop(session))
+    if session.stops.interruption is not None:
+        yield from _release(session, session.stops.interruption)
+        return session.stops.interruption
+    if session.stops.waits:
+        return (yield from _suspend(session))
+    if session.state.cancel is not None or isinstance(outcome, CancelSignal):
+        left = what_is_left(session)
+        tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
+        yield Append(RunCancelled(left))
+        return Cancelled(f"run {session.run} was cancelled{_by(session.state)}")
+    outcome = session.stops.continuation or outcome
+    if not isinstance(outcome, Returned | Exception | ContinueSignal):
+        yield from _release(session, outcome)
+        return outcome
+    if isinstance(outcome, Exception) and (away := unavailable(outcome)) is not None:
+        session.stops.park(away)
+        return (yield from _suspend(session))
+    if isinstance(outcome, UsageError | Stopped | StoreUnavailable | Fenced):
+        # Misuse, another run's stop, a store in trouble: nothing that this run did, so it has not failed.
+        yield from _release(session, outcome)
+        return outcome
+    return (yield from _finish(session, outcome))
+
+
+def foreseen(session: Session, outcome: Returned | BaseException) -> tuple[Any, list[Entry]]:
+    """What a drive would make of that end, and what it would write. Nothing is written."""
+    entries: list[Entry] = []
+    program = conclude(session, outcome)
+    try:
+        while True:
+            entries.append(next(program).entry)
+    except StopIteration as end:
+        return end.value, entries
+
+
+def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> None:
+    ended_by_itself = isinstance(outcome, Returned | Exception | ContinueSignal) and session.stops.interruption is None
+    stands_still = session.stops.trouble is not None or session.stops.found or session.stops.waits
+    if session.flight.loose and ended_by_itself and not stands_still:
+        session.stops.misused(
+            UsageError(
+                f"run {session.run}: the workflow ended while {', '.join(session.flight.loose)} was still "
+                "running in a task or thread of its own. Wait for it, or use sf.gather."
+            )
+        )
+
+
+def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
+    unasked = [past for past in session.replay.unasked() if not is_void(past)]
+    # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
+    given_up = _given_up(session, unasked)
+    session.stops.found += session.fence.open_removed() or _unsettled(session, unasked, given_up)
+    if session.stops.found:
+        return (yield from _stop(session))
+    if unclaimed := tuple(past.address for past in unasked if past.kind in ("step", "effect")):
+        if not session.dry:
+            _warn_unclaimed(session, unclaimed, given_up)
+        yield Append(CallsUnclaimed(unclaimed))
+    if forgotten := session.losses.no_longer_asked():
+        loud(
+            f"run {session.run}: effects that were executed before it fell back are not asked for any more: "
+            f"{', '.join(forgotten)}. What they did outside is still there."
+        )
+        yield Append(CallsUnclaimed(tuple(forgotten)))
+    if isinstance(outcome, Exception) and session.on_failure == STOP:
+        session.stops.found.append(_workflow_failed(session, outcome))
+        return (yield from _stop(session))
+    _tell_what_failed_in_doubt(session)
+    if isinstance(outcome, ContinueSignal):
+        return outcome
+    left = tuple(session.notices.left_behind)
+    if isinstance(outcome, Returned):
+        yield Append(RunDone(outcome.raw, left))
+        return Done(outcome.raw)
+    raw = Raw(values.encode_error(outcome, session.mask))
+    yield Append(RunFailed(raw, left))
+    return Failed(raw, outcome)
+
+
+def _given_up(session: Session, unasked: list[Past]) -> set[str]:
+    """Executed effects and children without which the run may end. An undo goes with its effect."""
+    calls = [past for past in unasked if past.kind == "effect" or is_child(past)]
+    given_up = {past.address for past in calls if past.rewound or session.replay.lets_go(past)}
+    given_up |= {one.undo.address for one in session.replay.undos if is_over(one, session.replay.matcher.asked)}
+    return given_up - {one.undo.address for one in session.replay.taken_back()}
+
+
+def _tell_what_failed_in_doubt(session: Session) -> None:
+    """The run ends, in whichever way; nobody may take that for the whole story. Sagas have told of their own."""
+    session.notices.tell_the_rest()
+    names = [address for address, told in session.notices.left_behind.items() if not told]
+    if names and not session.dry:
+        loud(
+            f"run {session.run} has ended, and nobody knows whether these effects happened: {', '.join(names)}. "
+            f"They failed in doubt, and nothing was undone. Look outside what became of them.",
+            run=session.run,
+            kind="InDoubt",
+        )
+
+
+def _workflow_failed(session: Session, error: Exception) -> Stop:
+    """`on_failure="stop"`: no end, but a stop that a person opens."""
+    run, told = session.run, session.mask(f"{type(error).__name__}: {failures.message(error)}".rstrip(": "))
+    message = f"run {run}: the workflow raised {told}. What it did is on record; nothing is lost."
+    cures = (command("runs retry", run, failed=True, when="mended?"), command("runs cancel", run, when="give up?"))
+    return Stop("WorkflowFailed", message, facts={"error": told}, cures=cures)
+
+
+def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
+    """Effects that it takes for done and that were undone; recorded ones that it no longer asks for; or those whose outcome
+    nobody knows.
+    """
+    if undone := session.replay.taken_back():
+        return [session.fence.goes_on_from(undone)]
+    if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
+        return [no_longer_asked(session.run, missing, session.replay.matcher.in_use(), unknown(missing))]
+    # Code that was cancelled, or that caught what it must not, went on without them.
+    doubtful = [past for past in session.journal.in_doubt() if past.address not in given_up]
+    return [open_question(session.run, past, "the code came to its end without it") for past in doubtful]
+
+
+def _warn_unclaimed(session: Session, unclaimed: tuple[str, ...], given_up: set[str]) -> None:
+    steps = [address for address in unclaimed if address not in given_up]
+    if steps:
+        log.warning("run %s: the code no longer asks for recorded steps: %s", session.run, ", ".join(steps))
+    if given_up:
+        log.warning(
+            "run %s: effects that were executed before the run was sent back, or that sf.removed or a person "
+            "(match --keep) lets go, are not asked for any more, and nothing was undone: %s",
+            session.run,
+            ", ".join(sorted(given_up)),
+        )
+
+
+def _stop(session: Session) -> Conclusion:
+    earlier = set(map(identity, session.notices.earlier_stops))
+    if session.claim.live or earlier != set(map(identity, session.stops.found)):
+        yield Append(RunStopped(tuple(session.stops.found), _earliest(session), tuple(session.stops.children)))
+        if not session.dry:
+            session.runtime.observer.run_stopped(session.run, tuple(session.stops.found))
+    for stop in session.stops.found:
+        if identity(stop) not in earlier | session.notices.told and not session.dry:
+            alert_of(session, stop)
+    return Halted(session.stops.found[0])
+
+
+def _suspend(session: Session) -> Conclusion:
+    """Nothing to do but wait. Whatever came meanwhile (a cancellation, an answer) makes it stand as ready."""
+    if session.stops.handed_back:
+        if session.claim.live:
+            yield Append(RunReleased(HANDED_BACK))
+    else:
+        yield Append(RunSuspended(_earliest(session), tuple(session.stops.children), session.stops.parked_why))
+    return Suspended()
+
+
+def _earliest(session: Session) -> Due | None:
+    return min(session.stops.dues, key=lambda due: due.at, default=None)
+
+
+def _release(session: Session, error: BaseException) -> Generator[Append, Any, None]:
+    """Let go of the claim, so that others need not wait for a process that has given up."""
+    name = type(error).__name__
+    if session.claim.live:
+        why = session.mask(f"{name}: {error}") if isinstance(error, Exception) else f"interrupted by {name}"
+        yield Append(RunReleased(why))
+
+
+def what_is_left(session: Session) -> tuple[str, ...]:
+    """Of a cancelled run: effects that failed in doubt, or that its sagas could not undo."""
+    failed = (past for past in list(session.state.calls.values()) if past.kind == "effect" and past.gave_up)
+    for past in failed:
+        session.notices.left_behind.setdefault(past.address, False)
+    return tuple(session.notices.left_behind)
+
+
+def tell_what_is_left(session: Session) -> None:
+    """A cancelled run is over, but what may have happened outside is not: a person should look."""
+    _tell_what_failed_in_doubt(session)
+    for past in () if session.dry else session.journal.in_doubt():
+        stop = left_behind(session.run, past)
+        log.warning("%s", stop)
+        alert_of(session, stop)
+
+
+def _alert_of(session: Session, trouble: SurefootError) -> None:
+    """A recorded value that cannot be read needs a person too. Of damage, whoever steps back from it tells."""
+    if session.dry or not isinstance(trouble, Stopped) or isinstance(trouble, JournalCorrupt):
+        return
+    if trouble.run_id == session.run:
+        trouble.name_store(session.runtime.store.url)
+        alert_error(trouble, session.run)
+
+
+def _by(state: RunState) -> str:
+    cancel = state.cancel
+    if cancel is None:
+        return ""
+    return f" by {cancel.by}" + (f": {cancel.note}" if cancel.note else "")

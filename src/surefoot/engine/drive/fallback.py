@@ -1,0 +1,307 @@
+"""Stepping back from damage: a run goes on from its longest valid prefix, loudly, and nothing is thrown away.
+
+What is behind the first flaw is set aside whole, readable or not. No state is merged from it: the run is what its
+prefix says. But effects that were recorded there have happened. An intact record proves the outcome of its own call
+(`evidence.py`); an effect whose record may be hidden in what nobody can read is in doubt (`lost.py`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from msgspec import Struct
+
+from surefoot.core.audit import Audit
+from surefoot.core.cure import Advice, command
+from surefoot.core.entry import BY_PARTS, FellBack, Published, RunAdopted, RunContinued, RunCreated, RunPruned
+from surefoot.core.evidence import Evidence, fallbacks_before, weigh
+from surefoot.core.seal import GENESIS, Record, Sealer, from_record
+from surefoot.core.state import ENDED, FAILED, STOPPED, RunState
+from surefoot.engine.process import bell, config, journal
+from surefoot.engine.process.clock import Clock
+from surefoot.engine.process.observer import observers
+from surefoot.engine.process.runtime import driven_here
+from surefoot.errors import JournalCorrupt, NotFound, StoreUnavailable, UsageError
+from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Rewrite, Store
+from surefoot.store.liveness import is_ours, vouched
+from surefoot.store.open import backend_of, open_store
+from surefoot.store.rules import is_run
+
+UNKNOWN = -1
+
+
+class Damage(Struct, frozen=True):
+    """A run whose journal is not what was written, and what going on with it would mean."""
+
+    run: str
+    keep: int
+    """How many entries are valid, from the first on."""
+    quarantined: int
+    """How many entries are there behind them."""
+    lost: int
+    """How many entries there were behind them; UNKNOWN: nobody can say."""
+    hidden: int
+    """How many of those nobody can read any more; UNKNOWN: nobody can say."""
+    why: str
+    in_doubt: tuple[str, ...]
+    """Effects that are known to be begun, and whose outcome no intact record proves."""
+    proven: int
+    """How many effects behind them have an intact record that proves their outcome."""
+
+    def outlook(self) -> str:
+        """What is wrong, and what going on would mean."""
+        lost = "an unknown number of" if self.lost < 0 else str(self.lost)
+        effects = ", ".join(self.in_doubt) or "no intact entry names one"
+        return (
+            f"run {self.run}: entry {self.keep + 1} is damaged ({self.why}). Going on after entry {self.keep} sets "
+            f"{self.quarantined} entries aside; {lost} entries are lost. Effects that were recorded there are in doubt: "
+            f"{effects}; {self.proven} are proven by intact entries."
+        )
+
+    def summary(self) -> str:
+        of = self.keep + self.lost if self.lost > 0 else "?"
+        effects = ", ".join(self.in_doubt) or "no intact entry names one"
+        return (
+            f"run {self.run}: entry {self.keep + 1} of {of} is damaged ({self.why}); quarantined "
+            f"{_entries(self.quarantined)}; fell back: resuming after entry {self.keep}; effects that were recorded "
+            f"beyond it are in doubt: {effects}" + (f"; proven by intact entries: {self.proven}" if self.proven else "")
+        )
+
+
+class Survey(Struct, frozen=True):
+    """A run as it is stored, sound or not: what is valid of it, and what the rest proves."""
+
+    records: list[Record]
+    """All of them."""
+    head: Head | None
+    evidence: Evidence
+    damage: Damage | None
+    state: RunState
+    """What the valid part says."""
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def diagnose(store: Store, run: str) -> Damage | None:
+    """What is wrong with a run and its values, without changing anything; None: nothing."""
+    return examined(store, run).damage
+
+
+def examined(store: Store, run: str) -> Survey:
+    """As `survey`, and with a look at every value that replay needs."""
+    found = survey(store, run)
+    lost = _first_lost_value(store, found.records[: found.state.seq])
+    return found if lost is None else survey(store, run, lost - 1)
+
+
+def _first_lost_value(store: Readable, records: list[Record]) -> int | None:
+    """The first entry of which a value that replay needs cannot be read. Arguments of calls are not needed."""
+    for record in records:
+        entry = from_record(record)
+        if isinstance(entry, Published):
+            continue  # for people; replay does not need it
+        needed = BY_PARTS if isinstance(entry, RunCreated | RunContinued) else ("value",)
+        for name in entry.large:
+            if name in needed:
+                try:
+                    journal.whole(store, record.run, getattr(entry, name))
+                except JournalCorrupt as error:
+                    if error.facts.get("structure"):
+                        raise
+                    return record.seq
+    return None
+
+
+def fall_back(
+    store: Store, clock: Clock, run: str, *, seen: Damage | None = None, by: str = "", note: str = ""
+) -> Damage | None:
+    """Set aside what is damaged, and all that follows. None: there is nothing to do (any more).
+
+    `seen`: what a person was shown and agreed to; if it is something else by now, nothing is done.
+    """
+    while True:
+        found = examined(store, run)
+        damage = found.damage
+        if damage is None:
+            return None
+        if seen is not None and damage.keep != seen.keep:
+            raise UsageError(f"run {run} has changed since it was looked at. Nothing was done; look again.")
+        _refuse_if_driven(store, found)
+        entry = FellBack(
+            damage.keep, damage.quarantined, damage.lost, damage.why, damage.hidden, damage.in_doubt, by, note
+        )  # fmt: skip
+        records = _sealed(store, clock, found, entry)
+        for record in records:
+            found.state.fold(record)
+        row = journal.index_row(found.state)
+        if bell.rewrite(store, Rewrite(run, found.head, damage.keep, records, row)):
+            observers.run_fell_back(run, damage.summary())
+            config.loud(damage.summary(), run=run, kind="fallback")
+            return damage
+
+
+def _sealed(store: Journals, clock: Clock, found: Survey, entry: FellBack) -> list[Record]:
+    """The entry, and behind it what others had sent to the run and was acknowledged to them."""
+    state, sealer, at = found.state, Sealer(store.id, found.state.run), clock.now()
+    first, _ = sealer.entry(entry, at=at, epoch=state.epoch, after=(entry.after, found.records[entry.after - 1].seal))
+    records = [first]
+    for sent in found.evidence.messages if state.status not in ENDED else ():
+        seq, seal = records[-1].seq, records[-1].seal
+        records.append(
+            sealer.seal(seq=seq + 1, epoch=state.epoch, at=at, kind=sent.kind, body=sent.body, previous=seal)
+        )
+    return records
+
+
+def survey(store: Store, run: str, valid: int | None = None) -> Survey:
+    """`valid`: so many entries are known to be sound, with their values."""
+    stored = store.read(run)
+    if not stored.records and stored.head is None:
+        raise NotFound(f"there is no run {run!r} in {store.url}. `{command('runs')}` lists those that are there.")
+    sealer = Sealer(store.id, run)
+    audit, state = _audited(sealer, stored.records if valid is None else stored.records[:valid])
+    keep = state.seq
+    kept, behind = stored.records[:keep], stored.records[keep:]
+    evidence = weigh(sealer, kept, behind)
+    last = Head(kept[-1].seq, kept[-1].seal) if kept else Head(0, GENESIS)
+    if not behind and stored.head == last:
+        return Survey(stored.records, stored.head, evidence, None, state)
+    if not kept:
+        raise JournalCorrupt(
+            f"run {run}: no entry of it is valid from the first on, so there is nothing to go on from. "
+            "Nothing was changed.",
+            run_id=run,
+            facts={"entry": 1, "valid": 0},
+            cures=(command("repair", run, give_up=True, when="give it up?"),),
+        )
+    lost, hidden = _lost(stored.head, keep, behind, evidence.whole)
+    before = fallbacks_before(sealer, kept, [*store.quarantined(run), *behind])
+    damage = Damage(
+        run,
+        keep,
+        len(behind),
+        _sum([lost, *(entry.lost for entry in before)]) if before is not None else UNKNOWN,
+        _sum([hidden, *(entry.hidden for entry in before)]) if before is not None else UNKNOWN,
+        "a value of it is lost" if keep == valid else _why(audit, stored.head),
+        tuple(dict.fromkeys([*(past.address for past in state.in_doubt()), *evidence.open])),
+        len(evidence.proven),
+    )
+    return Survey(stored.records, stored.head, evidence, damage, state)
+
+
+def _audited(sealer: Sealer, records: list[Record]) -> tuple[Audit, RunState]:
+    """The longest prefix that makes sense. A record whose seal holds but which cannot follow is damage as well."""
+    state = RunState(sealer.run)
+    audit = Audit(sealer, read=state.fold)
+    audit.take_all(records)
+    if state.seq == audit.valid:
+        return audit, state
+    state = RunState(sealer.run)  # what cannot follow may have left traces in the other one
+    for record in records[: audit.valid]:
+        state.fold(record)
+    return audit, state
+
+
+def _sum(counts: list[int]) -> int:
+    return UNKNOWN if min(counts) < 0 else sum(counts)
+
+
+def _lost(head: Head | None, keep: int, behind: list[Record], whole: int) -> tuple[int, int]:
+    """How many entries are lost, and how many of them cannot be read. The head tells, if it can be right."""
+    newest = max((record.seq for record in behind), default=keep)
+    if head is None or head.seq < newest:
+        return UNKNOWN, UNKNOWN
+    lost = head.seq - keep
+    return lost, max(0, lost - whole)
+
+
+def _why(audit: Audit, head: Head | None) -> str:
+    broken = audit.ends(None if head is None else (head.seq, head.seal))
+    return "" if broken is None else broken.why
+
+
+def _refuse_if_driven(store: Store, found: Survey) -> None:
+    """A living claimant writes on, from what it has in memory: it has to end first."""
+    if driven_here(store, found.state.run):
+        raise JournalCorrupt(
+            f"run {found.state.run}: its journal is damaged, and another thread of this process drives it. "
+            "Nothing was changed.",
+            run_id=found.state.run,
+        )
+    holders = [found.state.claimant, *found.evidence.claimants]
+    for holder in holders:
+        if isinstance(holder, RunAdopted) and not is_ours(holder.worker) and store.alive(holder.worker):
+            raise JournalCorrupt(
+                f"run {found.state.run}: its journal is damaged, and may still be driven by a process (pid {holder.pid} "
+                f"on host {holder.host}), {vouched(store, holder.worker)}. Nothing was changed.",
+                run_id=found.state.run,
+                cures=(Advice("then", "end that process, and run it again"),),
+            )
+
+
+def renew_row(store: Journals, run: str) -> None:
+    """Write a run's line of the list anew, as its journal has it."""
+    found = journal.load(store, run)
+    if found is not None:
+        state, head = found
+        bell.append(store, Append(run, head, [], journal.index_row(state)))
+
+
+def renew_lost_rows(store: Store) -> None:
+    """Of runs whose line of the list is missing or damaged: no worker would ever find them."""
+    for run in store.lost_rows():
+        with suppress(JournalCorrupt):
+            renew_row(store, run)
+
+
+def shelve(store: Journals, run: str, workflow: str, reason: str) -> None:
+    """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
+    row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
+    bell.append(store, Append(run, store.read(run, limit=1).head, [], row))
+
+
+def renew_rows(store: Store) -> None:
+    """Of every run that can be read: the list is a cache."""
+    for name in filter(is_run, store.names()):
+        with suppress(JournalCorrupt):
+            renew_row(store, name)
+
+
+def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") -> None:
+    """End a run of which nothing is valid, on record: its id stays taken, and what is left is kept."""
+    stored = store.read(run)
+    try:
+        survey(store, run)
+    except JournalCorrupt:
+        pass
+    else:
+        raise UsageError(f"run {run} is not lost: `{command('repair', run)}` lets it go on.")
+    entry = RunPruned("", "", FAILED, len(stored.records), clock.now(), clock.now(), "", {}, by, note or "given up")
+    record, _ = Sealer(store.id, run).entry(entry, at=clock.now())
+    state = RunState(run)
+    state.fold(record)
+    if not bell.rewrite(store, Rewrite(run, stored.head, 0, [record], journal.index_row(state))):
+        raise UsageError(f"run {run} has changed since it was looked at. Nothing was done; look again.")
+
+
+def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> Store:
+    """Do what is needed for a run that could not be read, so that it can be: or raise what stands in the way.
+
+    Answers with the store to go on with: a new handle, if its database had to be built anew.
+    """
+    # An index that disagrees with its table hides entries, and hides what is written now as well: that is looked for first.
+    if error.facts.get("structure") or (store.file and store.flaws()):
+        if not store.file:
+            raise error
+        url = store.url
+        store.abandon()
+        try:
+            config.loud(backend_of(url).rebuild(store.file), kind="rebuilt")
+        except StoreUnavailable as why:  # another process has it open
+            raise error from why
+        store = open_store(url, create=False)
+        renew_rows(store)
+    fall_back(store, clock, run)  # nothing to do: another process was quicker, or it can be read after all
+    return store

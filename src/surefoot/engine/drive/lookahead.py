@@ -1,0 +1,154 @@
+"""A rehearsal that goes on behind calls that have not been made: what would they be followed by?
+
+A step that has not run, and an effect that is declared new, end nothing here: what they would give is a placeholder, which
+may be passed on, and the rehearsal ends where the code looks into it. A preflight sees further by that; and before a
+resume, what would stop the run *behind* an effect that is declared new stops it before that effect is executed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+from msgspec import Raw
+
+from surefoot.core.command import Done, Ending, Failed, Returned
+from surefoot.core.entry import NOTHING, Stop, Value
+from surefoot.core.history import Past
+from surefoot.core.matching import CHILD, Learned
+from surefoot.core.state import RunState
+from surefoot.engine.declare import placeholder
+from surefoot.engine.declare.call_spec import CallSpec
+from surefoot.engine.declare.context import Args, Kwargs
+from surefoot.engine.declare.current import Place
+from surefoot.engine.drive import gate
+from surefoot.engine.process.runtime import Runtime
+from surefoot.engine.session import questions
+from surefoot.engine.session.attempt import Attempt, recorded_ending
+from surefoot.store.contract import Head
+
+NOT_KNOWN: Final = Raw(b'"not known yet"')
+"""Stands for the result of a call that has not been made."""
+MOST_PASSED: Final = 1000
+"""Before a resume it goes no further than this: code may make new calls without an end."""
+_SOMETHING: Final = b'{"not known yet":"not known yet"}'
+
+
+class Lookahead(gate.Rehearsal):
+    """One that can go on behind calls that have not been made, and remembers which failures came from the journal."""
+
+    def __init__(
+        self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None,
+        passes_on: bool = True, as_none: bool = False, most: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(runtime, state, head, learned=learned)
+        self._recorded_failures: list[BaseException] = []
+        self._passes_on = passes_on
+        self._as_none = as_none
+        """They are taken to give None: nobody can notice that code asks whether a value is None."""
+        self._most = most
+        self.passed: list[tuple[str, str]] = []
+        """Kind and address of the calls that would be made, and behind which the rehearsal went on."""
+        self.blurred: list[str] = []
+        """Recorded effects that are asked for with something that is not known yet."""
+        self.looked = False
+        """Whether the code came to where it has to know what such a call gives."""
+
+    # -- calls that have not been made --------------------------------------------------------------
+
+    def begin(self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
+        if not self.passed:
+            return super().begin(place, spec, args, kwargs)
+        try:
+            with placeholder.opaque():
+                return super().begin(place, spec, args, kwargs)
+        except placeholder.Opaque:
+            return self._with_unknown_arguments(place, spec)
+
+    def _begin(
+        self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs,
+        raw_args: bytes, digest: str, past: Past | None,
+    ) -> Ending | Attempt:  # fmt: skip
+        known = past is not None and recorded_ending(past) is not None
+        if not known and self._may_pass() and (_is_step(spec) or self._is_passed(spec, address)):
+            return self._passed_by(spec.kind, address)
+        return super()._begin(place, address, spec, args, kwargs, raw_args, digest, past)
+
+    def _is_passed(self, spec: CallSpec, address: str) -> bool:
+        """Whether it is an effect that is declared new, and that no person has to say yes to first."""
+        return address in self.fence.declared and not questions.supervises(self, spec, address)
+
+    def _may_pass(self) -> bool:
+        enough = self._most is not None and len(self.passed) >= self._most
+        return self._passes_on and not enough and not self.state.reopenings
+
+    def _passed_by(self, kind: str, address: str) -> Done:
+        self.passed.append((kind, address))
+        return Done(NOT_KNOWN)
+
+    def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
+        """Which recorded call it is, is told by its number alone: a step may be it, and of an effect nobody can say."""
+        asked = self.lookup.asked(place, spec, place.called, _SOMETHING, "not known yet")
+        past = self.replay.matcher.at(asked)
+        if past is not None:
+            self.replay.matcher.asked.add(past.address)
+        passes = asked.is_new and self._may_pass() and not questions.supervises(self, spec, asked.address)
+        if not asked.fenced or (past is None and passes):
+            return self._passed_by(spec.kind, asked.address)
+        if past is None:
+            self.fence.meets(asked)
+        else:
+            self.blurred.append(past.address)
+        self.stops.would_do(spec.kind, asked.address)
+        raise AssertionError(asked.address)
+
+    def decoded(self, value: Value) -> Any:
+        if value is not NOT_KNOWN:
+            return super().decoded(value)
+        return None if self._as_none else placeholder.Placeholder(self._looked_into)
+
+    def _looked_into(self) -> NoReturn:
+        self.looked = True
+        raise self.stops.plan_ends()
+
+    def result(self, value: object) -> Returned:
+        try:
+            with placeholder.opaque():
+                return super().result(value)
+        except placeholder.Opaque:
+            return Returned(NOTHING, 0)
+
+    # -- how it ends --------------------------------------------------------------------------------
+
+    def learnt(self) -> Learned:
+        # Asked for by their number alone, these effects prove no answer that came before them.
+        self.replay.matcher.asked.difference_update(self.blurred)
+        return super().learnt()
+
+    def hides_what_follows(self) -> bool:
+        return self.looked or super().hides_what_follows()
+
+    def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
+        """Some functions do not ask a placeholder, but refuse it: that is no end of the code's own."""
+        refused = bool(self.passed) and isinstance(outcome, Exception) and not self.failed_before(outcome)
+        return [] if refused else super()._at_the_end(outcome)
+
+    def revive(self, ending: Failed) -> BaseException:
+        error = super().revive(ending)
+        if error is not self.stops.trouble:
+            self._recorded_failures.append(error)
+        return error
+
+    def failed_before(self, error: BaseException) -> bool:
+        """Whether it is a recorded failure, or was raised because of one: then it is no news."""
+        seen: list[BaseException] = []
+        story: BaseException | None = error
+        while story is not None and story not in seen:
+            if any(story is one for one in self._recorded_failures):
+                return True
+            seen.append(story)
+            story = story.__cause__ or story.__context__
+        return False
+
+
+def _is_step(spec: CallSpec) -> bool:
+    return spec.kind == "step" and spec.name != CHILD

@@ -1,0 +1,354 @@
+"""Starting is resuming: the way from `.run(id, …)` to a result, a failure or a stop.
+
+First try to create the run, in one append. If it is there already, look at it: ended runs give their result, runs with
+an open question give the same stop, runs that a living process drives are waited for, all others are taken up. To find
+the run there, or taken, is an ordinary event, and so it is a value.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any, assert_never
+
+from msgspec import Struct
+
+from surefoot.core.claim import Claimed, Driven, Exists, Lost
+from surefoot.core.command import (
+    Append,
+    Claim,
+    Do,
+    Done,
+    Failed,
+    Halted,
+    Invoke,
+    Nap,
+    Returned,
+    Routine,
+    T,
+    Within,
+)
+from surefoot.core.entry import NOTHING, Due, Entry, RunCreated, RunReleased, Stop, WorldSeen
+from surefoot.core.state import ENDED, RunState
+from surefoot.core.stops import revive
+from surefoot.core.timer import remaining
+from surefoot.engine.declare import current
+from surefoot.engine.declare.plan import (
+    Options,
+    Plan,
+    check_id,
+    created_entry,
+    next_arguments,
+    recorded_arguments,
+    require_same,
+)
+from surefoot.engine.declare.signals import ContinueSignal
+from surefoot.engine.drive import claimant, fallback, parents, perform
+from surefoot.engine.drive.conclusion import Suspended, conclude
+from surefoot.engine.drive.outcome import answer, not_found, recorded_end
+from surefoot.engine.process import journal
+from surefoot.engine.process.config import FALLBACK, alert_error, log, settings
+from surefoot.engine.process.runtime import Runtime, runtime_of
+from surefoot.engine.process.whereabouts import at
+from surefoot.engine.session.frame import Frame
+from surefoot.engine.session.session import Session
+from surefoot.errors import Cancelled, JournalCorrupt, SurefootError, UsageError
+from surefoot.store.contract import Head
+
+FIRST_NAP, LONGEST_NAP = 0.01, 0.25
+QUIET_SECONDS = 1.0
+"""Who waits longer than this for another process is told so."""
+MOST_FALLBACKS = 3
+"""In one go. Damage that comes back each time is a disk to be replaced."""
+CLOCK_SLACK_MICROS = 60_000_000
+NOTHING_RETURNED = Returned(NOTHING, 0)
+
+
+Drive = Done | Failed | Halted | Suspended | Exists | Lost | BaseException
+"""How a drive ended. An exception is what whoever waits for the run gets: it was cancelled, interrupted, or in trouble."""
+
+
+Found = tuple[RunState, Head] | None
+
+
+class Answer(Struct, frozen=True):
+    """The run has ended, and this is its result."""
+
+    value: Any
+
+
+Tried = Answer | Exists | Suspended | Lost | Driven
+
+
+class Parked(Struct, frozen=True):
+    """What the workflow itself needs is away until then."""
+
+    due: Due
+    why: str
+
+
+class Start:
+    """One `.run(id, …)`."""
+
+    def __init__(self, runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> None:
+        check_id(run)
+        _refuse_self(run)
+        self._runtime = runtime
+        self._plan = plan
+        self._run = run
+        self._options = options
+        self._creates = plan.args is not None
+        self._found = found
+        """As it was just read."""
+        self._session: Session | None = None
+        self._driver = ""
+        """Who is waited for, in words."""
+        self._patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
+        self._nap, self._napped = FIRST_NAP, 0.0
+        self._fallbacks = self._hearings = 0
+        self._told_until: Due | None = None
+
+    def loop(self) -> Routine[Any]:
+        """From the first look to the result."""
+        while True:
+            self._session, self._driver = None, "this process"
+            try:
+                outcome = yield from self._tried()
+            except JournalCorrupt as error:
+                yield from self._stepped_back(error)
+                continue
+            match outcome:
+                case Answer(value):
+                    return value
+                case Exists():
+                    self._creates = False  # The ordinary way of a resume: look at what is there.
+                case Suspended():
+                    self._creates = False  # What the workflow itself needs is away: wait for it here.
+                case Parked(due, why):
+                    yield from self._parked(due, why)
+                case Lost() | Driven():
+                    yield from self._waited()
+                case _:
+                    assert_never(outcome)
+
+    def _tried(self) -> Routine[Tried | Parked]:
+        """Create the run, or look at what is there."""
+        if self._creates:
+            return (yield from self._driven(RunState(self._run), None, created_entry(self._plan, self._options)))
+        runtime, options = self._runtime, self._options
+        found, self._found = self._found, None
+        found = found or (yield Do(partial(journal.load, runtime.store, self._run)))
+        if found is None:
+            raise not_found(self._run, runtime.store.url)
+        state, head = found
+        require_same(self._plan, state, runtime.store)
+        if state.status in ENDED:
+            return Answer(recorded_end(runtime.store, state))
+        warn_of_clock(runtime, state)
+        if _is_for_people(state, options) and state.needs_answer(partial(is_due, runtime)):
+            raise revive(state.stops, self._run, runtime.store.url)
+        if state.parked and state.cancel is None and state.due is not None and not is_due(runtime, state.due):
+            return Parked(state.due, state.parked)
+        self._driver = claimant.described(state)
+        if claimant.is_driven(runtime, state):
+            return Driven()
+        return (yield from self._driven(state, head))
+
+    def _driven(self, state: RunState, head: Head | None, created: RunCreated | None = None) -> Routine[Tried]:
+        session = session_for(self._runtime, self._plan, state, head, wait_seconds=self._options.wait_seconds or 0.0)
+        session.lookup.hearings, self._session = self._hearings, session
+        outcome = yield from enlisted(session, _begun(session, self._plan, created))
+        self._hearings += session.lookup.is_unheard
+        if isinstance(outcome, Exists | Suspended | Lost | Driven):
+            return outcome
+        return Answer(answer(session, outcome))
+
+    def _stepped_back(self, error: JournalCorrupt) -> Routine[None]:
+        self._fallbacks += 1
+        if self._fallbacks > MOST_FALLBACKS:
+            _tell(self._runtime, self._run, error)
+            raise error
+        self._runtime = yield Do(partial(step_back, self._runtime, self._plan, self._run, error, self._session))
+        self._creates = False
+
+    def _parked(self, due: Due, why: str) -> Routine[None]:
+        """Sleep in the process until it is time to look again, or somebody has written something."""
+        runtime = self._runtime
+        if due != self._told_until:
+            left = remaining(due, runtime.clock.read())
+            log.warning("run %s: waiting for %.0f s: it is parked: %s", self._run, left, why)
+        self._told_until = due
+        seen = yield Do(runtime.store.changes)
+        while (left := remaining(due, runtime.clock.read())) > 0 and (yield Do(runtime.store.changes)) == seen:
+            yield Nap(runtime.clock.nap(left))
+
+    def _waited(self) -> Routine[None]:
+        """This process drives it already, or another one does, or was quicker: wait for them."""
+        if self._patience is not None and time.monotonic() > self._patience:
+            waited = self._options.wait_seconds
+            raise TimeoutError(f"run {self._run} is still driven by {self._driver}; waited {waited:g} s for it")
+        if self._napped < QUIET_SECONDS <= self._napped + self._nap:
+            who = self._driver
+            log.warning("run %s: waiting for %s, which drives it or is not known to be dead yet", self._run, who)
+        yield Nap(self._nap)
+        self._napped += self._nap
+        self._nap = min(self._nap * 1.5, LONGEST_NAP)
+
+
+def _is_for_people(state: RunState, options: Options) -> bool:
+    """Whether nothing comes of waiting here: nobody has the patience, or a failure is to be mended first."""
+    return not options.wait_seconds or any(stop.reason == "WorkflowFailed" for stop in state.stops)
+
+
+def warn_of_clock(runtime: Runtime, state: RunState) -> None:
+    if state.newest_at > runtime.clock.now() + CLOCK_SLACK_MICROS:
+        log.warning("run %s: the clock is behind the newest recorded time; order does not depend on it", state.run)
+
+
+def is_due(runtime: Runtime, due: Due) -> bool:
+    return remaining(due, runtime.clock.read()) <= 0
+
+
+def step_back(runtime: Runtime, plan: Plan, run: str, error: JournalCorrupt, session: Session | None = None) -> Runtime:
+    """Go back to the longest valid prefix of a damaged run, if that is wanted; the runtime to go on with."""
+    if not _may_step_back(plan, session, error):
+        _tell(runtime, run, error)
+        raise error
+    return runtime_of(fallback.step_back(runtime.store, runtime.clock, run, error))
+
+
+def _tell(runtime: Runtime, run: str, error: JournalCorrupt) -> None:
+    error.name_store(runtime.store.url)
+    alert_error(error, run)
+
+
+def _may_step_back(plan: Plan, session: Session | None, error: JournalCorrupt) -> bool:
+    """Whether this very run is damaged. What user code met in another run or store is not ours to mend."""
+    ours = session is None or session.stops.own_damage is error
+    return ours and (plan.on_corruption or settings.on_corruption) == FALLBACK
+
+
+# -- one drive -------------------------------------------------------------------------------------------
+
+
+def session_for(
+    runtime: Runtime, plan: Plan, state: RunState, head: Head | None, *, wait_seconds: float = 0.0,
+    unwind_seconds: float | None = None,
+) -> Session:  # fmt: skip
+    session = Session(runtime, state, head, wait_seconds=wait_seconds, unwind_seconds=unwind_seconds)
+    session.follow(plan.watch, plan.on_drift, plan.approve, plan.on_failure)
+    return session
+
+
+def enlisted(session: Session, part: Routine[T]) -> Routine[T | Driven]:
+    """Do this as the one session of this process that drives the run; let go of the claim if it is cut off."""
+    return (yield Within(Frame(session), _enlisted(session, part))) if session.runtime.enlist(session) else Driven()
+
+
+def _enlisted(session: Session, part: Routine[T]) -> Routine[T]:
+    try:
+        return (yield from part)
+    except BaseException as error:
+        if session.claim.live and not session.journal.closed:
+            with suppress(SurefootError):
+                yield Append(RunReleased(f"interrupted by {type(error).__name__}"))
+        raise
+    finally:
+        session.runtime.discharge(session)
+
+
+def _begun(session: Session, plan: Plan, created: RunCreated | None) -> Routine[Drive]:
+    """One that exists is claimed only when something new has to happen."""
+    claim = (yield Claim(created)) if created is not None else Claimed()
+    return (yield from drive(session, plan)) if isinstance(claim, Claimed) else claim
+
+
+def drive(session: Session, plan: Plan) -> Routine[Drive]:
+    """Rehearse, look at the world, run the function, record how it ended; again and again while it continues as new."""
+    if session.state.calls and not session.rehearsed:
+        from surefoot.engine.drive import dry_run  # Few starts are resumes.
+
+        yield from dry_run.rehearsing(session, plan)
+    if session.world.watches and not session.stops.found and session.state.cancel is None:
+        claim = yield from _verified(session)
+        if not isinstance(claim, Claimed):
+            return claim
+    ending = (
+        (yield from concluded(session, NOTHING_RETURNED))
+        if session.stops.found
+        else (yield from _invoked(session, plan))
+    )
+    while isinstance(ending, ContinueSignal):
+        try:
+            request = next_arguments(session.run, plan, ending)
+        except UsageError as misuse:
+            ending = yield from concluded(session, session.stops.misused(misuse))
+            if isinstance(ending, BaseException):
+                ending.__cause__ = misuse.__cause__
+            return ending
+        claim = yield from _written(session, session.continued(request))
+        if not isinstance(claim, Claimed):
+            return claim
+        session.begin_segment()
+        ending = yield from _invoked(session, plan)
+    yield from _told_parent(session, ending)
+    return ending
+
+
+def _invoked(session: Session, plan: Plan) -> Routine[Drive]:
+    args, kwargs = recorded_arguments(session, plan)
+    outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
+    return session.stops.lost or (yield from concluded(session, outcome))
+
+
+def concluded(session: Session, outcome: Returned | BaseException) -> Routine[Drive]:
+    """Record how the function ended. Lost: only that was missing, and another process was quicker to write it."""
+    program = conclude(session, outcome)
+    try:
+        while True:
+            claim = yield from _written(session, next(program).entry)
+            if not isinstance(claim, Claimed):
+                return claim
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def _told_parent(session: Session, ending: Drive) -> Routine[None]:
+    created = session.state.created
+    if created is not None and created.child_of and isinstance(ending, Done | Failed | Cancelled):
+        try:
+            yield Do(partial(parents.tell, session.runtime, session.run, created.child_of))
+        except SurefootError as error:
+            # It has ended all the same, and its parent looks by itself now and then.
+            log.warning("run %s has ended; %s could not be told: %s", session.run, created.child_of, error)
+
+
+def _verified(session: Session) -> Routine[Claimed | Exists | Lost]:
+    """Before anything runs: is the world as this run left it? What is accepted from here on is recorded."""
+    found = session.world.judge((yield Do(session.world.look)), resuming=True)
+    if isinstance(found, Stop):
+        session.stops.found.append(found)
+    return (yield from _written(session, found)) if isinstance(found, WorldSeen) else Claimed()
+
+
+def _written(session: Session, entry: Entry) -> Routine[Claimed | Exists | Lost]:
+    """Append, and claim the run before, if this process has not yet."""
+    claim = Claimed() if session.claim.live else (yield Claim())
+    if isinstance(claim, Claimed):
+        yield Append(entry)
+    return claim
+
+
+def _refuse_self(run: str) -> None:
+    place = current.get()
+    inside = place is not None and place is not current.OUTSIDE
+    if inside and place.session.run == run and not place.session.flight.ended:
+        raise place.session.stops.misused(
+            UsageError(f"run {run} was started from inside itself; it would wait for ever")
+        )
+
+
+def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
+    with at(runtime.store.url):
+        return perform.run(Start(runtime, plan, run, options, found).loop())

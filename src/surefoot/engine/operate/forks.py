@@ -1,0 +1,374 @@
+"""Time travel: what a run had recorded at a call, and a new run that goes on from there.
+
+A fork takes over what had ended of all calls that were first recorded before the point; what had not, and the point
+itself, begins anew. Bodies of records are copied as they are and sealed for the new run, in one append: a fork is there
+completely or not at all, and its parent is only read. A copied effect keeps the parent's key, as a fact; whatever the
+fork executes itself has a key of its own, because a key is made from the run's id.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surefoot.core import values
+from surefoot.core.address import as_recorded
+from surefoot.core.cure import command
+from surefoot.core.entry import (
+    KIND_OF,
+    CallsReopened,
+    DriftAccepted,
+    Entry,
+    EventSent,
+    EventTaken,
+    RunAdopted,
+    RunContinued,
+    RunCreated,
+    RunPruned,
+    RunReleased,
+    RunRewound,
+    WorldSeen,
+)
+from surefoot.core.history import Past, PastState, settling
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
+from surefoot.core.state import DRIVEN, RunState
+from surefoot.engine.declare.plan import check_id
+from surefoot.engine.declare.rehearsal import would_do
+from surefoot.engine.drive.outcome import not_found
+from surefoot.engine.operate.handle import RecordedCall, Run, whoami
+from surefoot.engine.process import bell, journal
+from surefoot.engine.upkeep import verification
+from surefoot.errors import RunConflict, UsageError
+from surefoot.store.contract import Append
+
+_ENDED: Final = (PastState.DONE, PastState.FAILED)
+_PART_OF: Final = re.compile(r"(.*#\d+)\.(?:approval|repair\d+)")
+_NEAR: Final = 5
+
+
+# --- looking back ----------------------------------------------------------------------------------
+
+
+class StateAt(Struct, frozen=True):
+    """A run as its journal told it right after a call: everything that was recorded up to then."""
+
+    run_id: str
+    address: str
+    seq: int
+    """The last entry that is part of it."""
+    at: datetime
+    segment: int
+    status: str
+    calls: list[RecordedCall]
+    """In the order they were first recorded, of that segment."""
+    published: dict[str, Any]
+    progress: tuple[float, float | None, str] | None
+    """Done, total, note."""
+    set_aside: bool
+    """Whether the run was sent back to before this call later on."""
+
+    def call(self, address: str) -> RecordedCall:
+        wanted = as_recorded(address)
+        found = next((call for call in self.calls if call.address == wanted), None)
+        if found is None:
+            raise unknown_call(self.run_id, wanted, [call.address for call in self.calls])
+        return found
+
+    def value(self, address: str) -> Any:
+        """What that call had given, decoded."""
+        found = self.call(address)
+        if not found.result:
+            raise UsageError(f"run {self.run_id}: {found.address} had no result then: {found.error or found.status}.")
+        return values.decode(found.result.encode())
+
+    def args(self, address: str) -> Any:
+        """The arguments of that call by name, decoded; None where there are none."""
+        found = self.call(address)
+        return values.decode(found.args.encode()) if found.args else None
+
+
+class _Seen:
+    """Where a call stands in the journal."""
+
+    def __init__(self, segment: int, seq: int) -> None:
+        self.segment = segment
+        self.first = self.last = seq
+        self.set_aside = False
+
+
+def state_at(run: Run, address: str, *, segment: int | None = None) -> StateAt:
+    """What was recorded up to and including that call; of several segments the newest that has it is meant."""
+    wanted = as_recorded(address)
+    records = _records(run)
+    seen = _places(records)
+    places = [one for (_, name), one in seen.items() if name == wanted and segment in (None, one.segment)]
+    if not places:
+        raise unknown_call(run.id, wanted, [name for (number, name) in seen if segment in (None, number)])
+    place = places[-1]
+    then = RunState(run.id)
+    for record in records[: place.last]:
+        then.fold(record)
+    progress = then.progress
+    return StateAt(
+        run_id=run.id,
+        address=wanted,
+        seq=place.last,
+        at=datetime.fromtimestamp(records[place.last - 1].at / 1e6, UTC),
+        segment=then.segment,
+        status=then.status,
+        calls=[run.recorded(past) for past in then.calls.values() if past.kind != "note"],
+        published={name: values.decode(run.whole(raw)) for name, raw in then.published.items()},
+        progress=None if progress is None else (progress.done, progress.total, progress.note),
+        set_aside=place.set_aside,
+    )
+
+
+def _records(run: Run) -> list[Record]:
+    found = journal.records(run.runtime.store, run.id)
+    if not found:
+        raise not_found(run.id, run.runtime.store.url)
+    if found[0].kind == KIND_OF[RunPruned]:
+        raise UsageError(f"run {run.id} was pruned: what it recorded is no longer kept.")
+    return found
+
+
+def _places(records: Iterable[Record]) -> dict[tuple[int, str], _Seen]:
+    """Every call that was ever recorded, by segment and address."""
+    seen: dict[tuple[int, str], _Seen] = {}
+    segment = 1
+    for record in records:
+        entry = from_record(record)
+        if isinstance(entry, RunContinued):
+            segment += 1
+        elif isinstance(entry, RunRewound):
+            for one in seen.values():
+                one.set_aside |= one.segment == segment and one.first >= entry.seq
+        elif address := getattr(entry, "address", ""):
+            place = seen.get((segment, address))
+            if place is None or place.set_aside:
+                place = seen[segment, address] = _Seen(segment, record.seq)
+            place.last = record.seq
+    return seen
+
+
+def unknown_call(run: str, address: str, known: list[str]) -> UsageError:
+    near = difflib.get_close_matches(address, known, n=_NEAR, cutoff=0.4) or known[-_NEAR:]
+    told = ", ".join(near) or "none"
+    return UsageError(
+        f"run {run} has no recorded call {address!r}. Near it: {told}. `{command('runs show')}` lists all."
+    )
+
+
+# --- forking ---------------------------------------------------------------------------------------
+
+
+class Fork(Struct, frozen=True):
+    """A run that goes on from a point of another one."""
+
+    run: Run
+    parent: str
+    at: str
+    reused: list[str]
+    """Calls whose recorded results it has from its parent."""
+    would_execute: list[str]
+    """Effects on record with the parent that the fork would execute again, if its code asks for them."""
+
+
+class Draft(Struct, frozen=True):
+    """A fork that is not written yet."""
+
+    at: str
+    records: list[Record]
+    state: RunState
+    reused: list[str]
+    would_execute: list[str]
+
+
+def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Fork:
+    """Make the fork, or find the one that was made of the same point under the same id."""
+    store, address = run.runtime.store, as_recorded(at)
+    while True:
+        found = existing(run, new_id, at=address)
+        if found is not None:
+            return found
+        would_do("fork of run", new_id)
+        draft = prepare(run, new_id, at=address, by=by, note=note)
+        written = Append(new_id, None, draft.records, journal.index_row(draft.state))
+        if bell.append(store, written):
+            break  # else somebody else was quicker: look at what is there
+    _require_whole(run, new_id)
+    return Fork(Run(run.runtime, new_id), run.id, address, draft.reused, draft.would_execute)
+
+
+def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Draft:
+    """What a fork would consist of. Nothing is written."""
+    check_id(new_id)
+    address = as_recorded(at)
+    records = _records(run)
+    parent = RunState(run.id)
+    for record in records:
+        parent.fold(record)
+    point = _point(parent, address, records)
+    kept = _kept(parent, point)
+    taken = _taken_over(records, kept, point.first, parent.segment)
+    why = f"forked from {run.id} before {address} by {by or whoami()}" + (f": {note}" if note else "")
+    sealed, state = _sealed(run, new_id, taken, _created(run.id, records[0], taken, address), why)
+    would_execute = [
+        past.address
+        for past in parent.calls.values()
+        if past.kind == "effect" and past.address not in kept and not _PART_OF.fullmatch(past.address)
+    ]
+    reused = [past.address for past in state.calls.values() if past.kind != "note"]
+    return Draft(address, sealed, state, reused, would_execute)
+
+
+def existing(run: Run, new_id: str, *, at: str) -> Fork | None:
+    """The fork that was made before; RunConflict if the id is taken by anything else."""
+    check_id(new_id)
+    store, address = run.runtime.store, as_recorded(at)
+    found = journal.load(store, new_id)
+    if found is None:
+        return None
+    created = found[0].created
+    if created is None or (created.parent, created.at) != (run.id, address):
+        whose = f"forked from {created.parent} before {created.at}" if created and created.parent else "no fork of it"
+        raise RunConflict(
+            f"run {new_id} in {store.url} exists already, and is {whose}. Choose another id for the fork."
+        )
+    then = RunState(new_id)
+    for record in journal.records(store, new_id):
+        if isinstance(then.fold(record), RunReleased):
+            break
+    reused = [past.address for past in then.calls.values() if past.kind != "note"]
+    parent = journal.load(store, run.id)
+    effects = [past for past in parent[0].calls.values() if past.kind == "effect"] if parent is not None else []
+    again = [past.address for past in effects if past.address not in reused and not _PART_OF.fullmatch(past.address)]
+    return Fork(Run(run.runtime, new_id), run.id, address, reused, again)
+
+
+def _point(parent: RunState, address: str, records: list[Record]) -> Past:
+    point = parent.calls.get(address)
+    if point is not None:
+        return point
+    earlier = [segment for segment, name in _places(records) if name == address and segment < parent.segment]
+    if earlier:
+        raise UsageError(
+            f"run {parent.run}: {address} belongs to segment {earlier[-1]}, and the run is in segment {parent.segment} "
+            f"now. It can be looked at (run.state_at), but a fork begins in the current segment."
+        )
+    raise unknown_call(parent.run, address, list(parent.calls))
+
+
+def _kept(parent: RunState, point: Past) -> set[str]:
+    """The calls whose results are taken over. Doubt is not: somebody has to settle it first."""
+    before = {past.address: past for past in parent.calls.values() if past.first < point.first}
+    doubtful = [past.address for past in parent.in_doubt() if past.address in before]
+    if doubtful:
+        happened, did_not = settling(parent.run, doubtful[0], "", "")
+        raise UsageError(
+            f"run {parent.run} cannot be forked before {point.address}: {', '.join(doubtful)} came before it and is in "
+            f"doubt, so nobody knows what the fork should go on with. Wait for it if it is running; else settle it "
+            f"first:\n  {happened}\n  {did_not}"
+        )
+    ended = {address for address, past in before.items() if past.state in _ENDED}
+    return {address for address in ended if _belongs(before[address], ended)}
+
+
+def _belongs(past: Past, kept: set[str]) -> bool:
+    """A yes is good for one execution. If the fork executes the effect itself, it has to ask again."""
+    part_of = _PART_OF.fullmatch(past.address)
+    if part_of is None or part_of[1] in kept:
+        return True
+    return past.kind == "question" and (past.value is None or values.decode(_inline(past)) is not True)
+
+
+def _inline(past: Past) -> bytes:
+    """A yes or no is never kept by parts."""
+    return bytes(past.value) if isinstance(past.value, Raw) else b"null"
+
+
+def _taken_over(records: list[Record], kept: set[str], point: int, last_segment: int) -> list[tuple[Record, Entry]]:
+    """The records that a fork is made of, as they are in the parent."""
+    entries = [(record, from_record(record)) for record in records]
+    wanted = _wanted(entries, kept, point, last_segment)
+    chosen = [(record, entry) for record, entry in entries if wanted(record, entry)]
+    upto = max([point, *(record.seq + 1 for record, _ in chosen)])
+    # Claims, rewinds and retries say what the records between them mean: all of them stay, up to the last record.
+    frame = (RunAdopted, RunRewound, CallsReopened, RunContinued)
+    return sorted(
+        [*chosen, *((record, entry) for record, entry in entries if isinstance(entry, frame) and record.seq < upto)],
+        key=lambda pair: pair[0].seq,
+    )
+
+
+def _wanted(
+    entries: list[tuple[Record, Entry]], kept: set[str], point: int, last_segment: int
+) -> Callable[[Record, Entry], bool]:
+    began = [record.seq for record, entry in entries if isinstance(entry, RunContinued)]
+    current = began[-1] if last_segment > 1 else 0
+    taken = {
+        entry.id
+        for record, entry in entries
+        if isinstance(entry, EventTaken) and (record.seq < current or entry.address in kept)
+    }
+
+    def wanted(record: Record, entry: Entry) -> bool:
+        if isinstance(entry, RunRewound):
+            return False
+        if isinstance(entry, EventSent):
+            return record.seq < point or entry.id in taken
+        address = getattr(entry, "address", "")
+        if not address:
+            return isinstance(entry, WorldSeen | DriftAccepted) and record.seq < point
+        return record.seq < current or address in kept
+
+    return wanted
+
+
+def _created(parent: str, first: Record, taken: list[tuple[Record, Entry]], address: str) -> bytes:
+    """The first entry of the fork. Its arguments are the parent's, also where they are kept by parts."""
+    last = taken[-1][0] if taken else first
+    created = msgspec.json.decode(first.body, type=RunCreated)
+    named = msgspec.structs.replace(created, parent=parent, parent_seal=last.seal.hex(), at=address, due=None)
+    return msgspec.json.encode(named)
+
+
+def _sealed(
+    run: Run, new_id: str, taken: list[tuple[Record, Entry]], created: bytes, why: str
+) -> tuple[list[Record], RunState]:
+    """The records of the fork, folded once: what cannot be read is not written."""
+    sealer, state = Sealer(run.runtime.store.id, new_id), RunState(new_id)
+    sealed: list[Record] = []
+
+    def add(kind: int, body: bytes, epoch: int, at: int) -> None:
+        previous = sealed[-1].seal if sealed else GENESIS
+        record = sealer.seal(seq=len(sealed) + 1, epoch=epoch, at=at, kind=kind, body=body, previous=previous)
+        state.fold(record)
+        sealed.append(record)
+
+    now = run.runtime.clock.now()
+    add(KIND_OF[RunCreated], created, 0, now)
+    for record, entry in taken:
+        body = record.body
+        if isinstance(entry, RunRewound):
+            # It names a position of the parent: here it is the one before which as many of these records stand.
+            position = sum(earlier.seq < entry.seq for earlier, _ in taken) + 2
+            body = msgspec.json.encode(msgspec.structs.replace(entry, seq=position))
+        add(record.kind, body, record.epoch, record.at)
+    if state.status in DRIVEN:
+        kind, body, _ = checked_body(RunReleased(why))
+        add(kind, body, state.epoch, now)
+    return sealed, state
+
+
+def _require_whole(run: Run, new_id: str) -> None:
+    """Parts of large values are shared. If the parent was pruned at this very moment, they may be gone."""
+    first = run.runtime.store.read(run.id, limit=1).records
+    if not first or first[0].kind == KIND_OF[RunPruned]:
+        verification.verify_run(run.runtime.store, new_id)

@@ -1,0 +1,423 @@
+"""Would this code strand runs in flight? Every unfinished run is rehearsed with it, before it is deployed.
+
+A rehearsal is a dry replay: recorded calls are answered by the journal, and the first call that would really be
+executed ends it. No run is claimed and nothing is written. What the code does *between* its calls is done, as in
+every replay. How the replay ends is judged by the session itself, as in a resume; its wishes to write are dropped.
+
+A step that has not run ends nothing here (`lookahead.py`): so it sees further than the one before a resume, which has the
+fence behind it.
+
+A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes and are told apart.
+It is *perhaps stranded* if the rehearsal ends too early to tell: an effect that was executed has not been asked for
+there, or is asked for with arguments that nobody knows yet. That is worth a line and no more: whatever is wrong there,
+the fence stops it before an effect is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surefoot.core import doubt, shapes
+from surefoot.core.command import Done, Failed, Returned
+from surefoot.core.cure import Advice, Command
+from surefoot.core.entry import CallsUnclaimed, RunCreated, Stop
+from surefoot.core.history import Past, cures, located, not_asked_yet, not_known_yet
+from surefoot.core.matching import Learned, split
+from surefoot.core.state import ENDED, RunState
+from surefoot.core.stops import revive
+from surefoot.engine.declare import placeholder
+from surefoot.engine.declare.plan import Plan, next_arguments, recorded_arguments
+from surefoot.engine.declare.registry import Definition, registry
+from surefoot.engine.declare.signals import ContinueSignal, PlanSignal
+from surefoot.engine.drive import acts, claimant, gate, start
+from surefoot.engine.drive.conclusion import foreseen
+from surefoot.engine.drive.lookahead import Lookahead
+from surefoot.engine.process import journal
+from surefoot.engine.process.runtime import Runtime
+from surefoot.engine.session.session import Session
+from surefoot.errors import (
+    CodeChanged,
+    Damaged,
+    Fenced,
+    Stopped,
+    StoreUnavailable,
+    SurefootError,
+    UsageError,
+)
+from surefoot.store.contract import Head, RunQuery
+
+GOES_ON: Final = "goes on"
+WAITS: Final = "waits"
+"""For an answer, an event, a release: for something that is not code."""
+IN_DOUBT: Final = "in doubt"
+STRANDED: Final = "stranded"
+PERHAPS: Final = "perhaps stranded"
+DAMAGED: Final = "damaged"
+VERDICTS: Final = (DAMAGED, STRANDED, PERHAPS, IN_DOUBT, WAITS, GOES_ON)
+"""The most pressing first."""
+
+_NOT_THE_CODE: Final = frozenset({"InDoubt", "WaitingForAnswer", "Drifted", "Quarantined"})
+_OF_PEOPLE: Final = frozenset({"InDoubt", "WaitingForAnswer"})
+_EVERY_RUN: Final = 2**62
+_Outcome = Returned | BaseException
+
+
+class Finding(Struct, frozen=True):
+    """What this code would do with one run."""
+
+    run: str
+    verdict: str
+    workflow: str = ""
+    version: int = 0
+    """The workflow's version on record; 0: unknown."""
+    code_version: int = 0
+    """The version of the code at hand; 0: it does not have the workflow."""
+    status: str = ""
+    driven: bool = False
+    """A living process drives it at this moment, with the code that process has."""
+    why: tuple[BaseException, ...] = ()
+    """What stops it; what the workflow would fail with."""
+    in_doubt: tuple[Stopped, ...] = ()
+    """Effects that a person has to answer for, whichever code it is."""
+    next: tuple[tuple[str, str], ...] = ()
+    """(kind, address) of what would be executed next."""
+    unclaimed: tuple[str, ...] = ()
+    """Recorded steps that the code no longer asks for: told, and no reason to stop."""
+    kept: tuple[tuple[str, str], ...] = ()
+    """(address, why) of recorded calls whose outcome stands, though they are asked for with other arguments; and of verbs
+    without arguments that are more or less now."""
+    again: tuple[str, ...] = ()
+    """Recorded steps that are asked for with other arguments, and that would run again."""
+    filled_in: tuple[str, ...] = ()
+    """What recorded values of other versions of an installed package lack, and take a default for; what is dropped."""
+
+
+class _Verdict(Struct, frozen=True):
+    name: str
+    why: tuple[BaseException, ...] = ()
+    unclaimed: tuple[str, ...] = ()
+
+
+def unfinished(runtime: Runtime) -> list[str]:
+    """The runs that have not ended, newest first; also those whose line in the run list cannot be read."""
+    listed = runtime.store.runs(RunQuery(limit=_EVERY_RUN))
+    return [one.run for one in listed if one.row is None or one.row.status not in ENDED]
+
+
+class Patience(Struct, frozen=True):
+    """Code that takes longer than this is told of: the line that it is at."""
+
+    seconds: float = gate.PATIENCE_SECONDS
+    tell: Callable[[str], object] = str
+
+
+PATIENT: Final = Patience()
+
+
+def preflight(runtime: Runtime, runs: list[str], *, patience: Patience = PATIENT) -> Iterator[Finding | None]:
+    """One answer for each run, in order. None: it has ended meanwhile."""
+    return (check(runtime, run, patience=patience) for run in runs)
+
+
+def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Finding | None:
+    """Rehearse one run with the workflows this process knows."""
+    try:
+        found = journal.load(runtime.store, run)
+    except Stopped as error:
+        return Finding(run, _blame(error), why=(error,))
+    if found is None or found[0].status in ENDED:
+        return None
+    state, head = found
+    driven = claimant.is_driven(runtime, state)
+    # What stopped it under other code is asked anew.
+    in_doubt = () if driven else _revived(doubt.open_doubts(state), run, runtime.store.url)
+    name = state.created.workflow if state.created else ""
+    session = Rehearsal(runtime, state, head)
+    definition: Definition | None = None
+    with shapes.noting() as filled_in:
+        try:
+            definition = _definition(run, state.created)
+            session, outcome = _rehearsed(session, definition, patience)
+            verdict = _judge(session, definition, outcome)
+        except (Stopped, UsageError) as error:
+            verdict = _Verdict(_blame(error), (error,))
+    in_doubt += _revived(_suspected(session), run, runtime.store.url)
+    if verdict.name in (GOES_ON, WAITS):
+        verdict = _held_up(verdict, in_doubt, _revived(_still_open(state.stops), run, runtime.store.url))
+    return Finding(
+        run,
+        verdict.name,
+        name,
+        state.created.version if state.created else 0,
+        definition.version if definition else 0,
+        state.status,
+        driven,
+        verdict.why,
+        in_doubt,
+        (*session.passed, *session.stops.planned),
+        verdict.unclaimed,
+        (*sorted((past.address, why) for past, _, why in session.lookup.kept), *_counted(session)),
+        tuple(past.address for past in sorted(session.lookup.again, key=lambda past: past.first)),
+        tuple(filled_in),
+    )
+
+
+def _counted(session: Session) -> Iterator[tuple[str, str]]:
+    return ((found.address, found.why) for found in session.lookup.counted.values())
+
+
+def _definition(run: str, created: RunCreated | None) -> Definition:
+    name = "" if created is None else created.workflow
+    try:
+        return registry.find_for(created)
+    except UsageError as error:
+        if registry._known.get(name):  # several have that name, or another one has it
+            raise UsageError(f"run {run}: {error}") from None
+    raise CodeChanged(
+        f"run {run}: its workflow {name!r} is not in the code at hand.",
+        run_id=run,
+        facts={"recorded": name, "asked": "nothing"},
+        cures=(
+            Advice("elsewhere?", "add --app MODULE for the module that defines it"),
+            Advice("renamed?", f'@sf.workflow(was="{name}") on the function that it is now'),
+        ),
+    )
+
+
+def _still_open(held: tuple[Stop, ...]) -> tuple[Stop, ...]:
+    """Recorded stops that no replay asks again. (Doubt and waiting are asked again, and so is the code.)"""
+    return tuple(stop for stop in held if stop.reason in ("Drifted", "Quarantined"))
+
+
+def _suspected(session: Session) -> tuple[Stop, ...]:
+    """Effects that are in doubt because entries of the run were lost, and which a person has to answer for."""
+    asking = [address for address, policy in session.losses.suspects if policy not in ("retry", "fail")]
+    return tuple(doubt.lost(session.run, address).stop("it has no check") for address in asking)
+
+
+def _held_up(verdict: _Verdict, in_doubt: tuple[Stopped, ...], held: tuple[Stopped, ...]) -> _Verdict:
+    if in_doubt:
+        return _Verdict(IN_DOUBT, (*held, *verdict.why), verdict.unclaimed)
+    return _Verdict(WAITS, (*held, *verdict.why), verdict.unclaimed) if held else verdict
+
+
+def _revived(stops: tuple[Stop, ...], run: str, where: str) -> tuple[Stopped, ...]:
+    return revive(stops, run, where).stops if stops else ()
+
+
+def _blame(error: BaseException) -> str:
+    return DAMAGED if isinstance(error, Damaged) else STRANDED
+
+
+# --- the rehearsal ---------------------------------------------------------------------------------
+
+
+class Rehearsal(Lookahead):
+    """One that tells what would be done, and what speaks against it."""
+
+    def __init__(
+        self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None, passes_on: bool = False,
+        as_none: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(runtime, state, head, learned=learned, passes_on=passes_on, as_none=as_none)
+        self.on_slow: Callable[[str], object] = str
+
+    def takes_long(self) -> None:
+        super().takes_long()
+        self.on_slow(self.where())
+
+    # -- how it ends --------------------------------------------------------------------------------
+
+    def unasked(self) -> list[Past]:
+        """Executed effects that no branch has asked for, although each has come to what it would do next."""
+        heard = bool(self.stops.planned or self.passed or self.stops.found) and all(
+            stop.reason in _OF_PEOPLE for stop in self.stops.found
+        )
+        if not heard or self.stops.trouble is not None or self.state.cancel is not None:
+            return []
+        # Whoever sent the run back may want it to go another way.
+        missed = [past for past in self.replay.missed() if not (self.scopes.has_strays and "[" in past.address)]
+        asked = self.replay.matcher.asked
+        if any(past.kind == "saga" and past.address in asked for past in self.replay.matcher.recorded()):
+            # It was cancelled, and goes no further than what is on record: its undos come behind that.
+            missed = [past for past in missed if not split(past.address)[1].endswith(".undo")]
+        return missed
+
+    def would_strand(self) -> Stop | None:
+        """What speaks against going on, though nothing stops the run before it executes something."""
+        missing = self.unasked()
+        if not missing:
+            return None
+        if coming := [*self.passed, *self.stops.planned]:
+            at = f"{', '.join(address for _, address in coming[:5])} would run"
+        else:
+            at = f"the run stands still at {', '.join(stop.address for stop in self.stops.found[:5])}"
+        return not_asked_yet(self.run, missing, at)
+
+
+def _rehearsed(
+    first: Rehearsal, definition: Definition, patience: Patience, *, as_none: bool = False
+) -> tuple[Rehearsal, _Outcome]:
+    runtime, state, head = first.runtime, first.state, first.journal.head
+
+    def anew(learned: Learned | None) -> Rehearsal:
+        session = Rehearsal(runtime, state, head, learned=learned, passes_on=True, as_none=as_none)
+        session.patience_seconds, session.on_slow = patience.seconds, patience.tell
+        return session
+
+    if state.cancel is not None or gate.plain_functions(state, definition.fn) is not None:
+        return anew(None), start.NOTHING_RETURNED
+    return rehearsed(anew, definition)
+
+
+def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definition) -> tuple[Rehearsal, _Outcome]:
+    """Rehearse as often as it learns that steps were put in front of others, as before a resume.
+
+    Not for code in which a recorded effect is a plain function now (`gate.plain_functions`): it would be executed.
+    """
+    plan, learned = definition.resume_plan(), None
+    found: tuple[Rehearsal, _Outcome] | None = None
+    for _ in range(gate.MOST_REHEARSALS):
+        session = anew(learned)
+        try:
+            args, kwargs = recorded_arguments(session, plan)
+        except Stopped as error:
+            raise located(error, session.run, "its arguments") from None
+        outcome = perform(session, definition, partial(definition.fn, *args, **kwargs))
+        if session.passed and isinstance(outcome, Exception) and not session.failed_before(outcome):
+            # Some functions do not ask a placeholder, but refuse it: nobody knows its type either.
+            outcome = PlanSignal()
+        if session.stops.changed_code() is not None and (otherwise := session.otherwise()) is not None:
+            found, learned = found or (session, outcome), otherwise
+            continue
+        if not session.replay.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+            break
+        learned = session.learnt()
+    if found is not None and session.stops.changed_code() is not None:
+        return found
+    return session, outcome
+
+
+def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Verdict:
+    if session.state.cancel is not None:
+        return _Verdict(GOES_ON)  # To its end: the first verb it comes to cancels it.
+    if (plain := gate.plain_functions(session.state, definition.fn)) is not None:
+        return _Verdict(STRANDED, _told(session, plain))
+    if session.stops.trouble is not None:
+        return _trouble(session.stops.trouble)
+    judged = session.judged(outcome)
+    if changed := [stop for stop in judged if stop.reason not in _OF_PEOPLE]:
+        sure = not session.passed or _is_stopped_with_none(session, definition)
+        return _Verdict(STRANDED if sure else PERHAPS, _told(session, *changed))
+    if judged:
+        return _Verdict(IN_DOUBT, _told(session, *judged))
+    if (perhaps := session.would_strand()) is not None:
+        return _Verdict(PERHAPS, _told(session, perhaps))
+    if session.blurred:
+        return _Verdict(PERHAPS, _told(session, not_known_yet(session.run, session.blurred, session.passed[0][1])))
+    if session.stops.found:
+        return _stopped(session)
+    if session.stops.planned or session.looked:
+        return _Verdict(GOES_ON)
+    ending, wishes = foreseen(session, outcome)
+    unclaimed = tuple(address for wish in wishes if isinstance(wish, CallsUnclaimed) for address in wish.addresses)
+    if session.stops.found:
+        return _stopped(session)
+    return _Verdict(*_of_the_end(session, definition.resume_plan(), ending), unclaimed)
+
+
+def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
+    return _revived(tuple(map(_foreseen, stops)), session.run, session.runtime.store.url)
+
+
+def _foreseen(stop: Stop) -> Stop:
+    """No run stands at this stop yet, and an answer to what was not asked is refused."""
+    needs_stop = {"is", "new", "keep"} if "unasked" in stop.facts else {"is", "new"}
+    cures = (
+        replace(cure, when=f"{cure.when} (once it has stopped)")
+        if isinstance(cure, Command) and cure.verb == "match" and needs_stop & cure.options.keys()
+        else cure
+        for cure in stop.cures
+    )
+    return replace(stop, cures=tuple(cures))
+
+
+def _is_stopped_with_none(session: Rehearsal, definition: Definition) -> bool:
+    """Whether the code stops also if the steps that have not run give None: `is None` cannot be noticed.
+
+    Code that fails with None has looked into it, and would have been noticed: then the first answer stands.
+    """
+    again, outcome = _rehearsed(session, definition, Patience(session.patience_seconds, session.on_slow), as_none=True)
+    return bool(again.judged(outcome)) or (again.looked and not again.stops.planned)
+
+
+def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -> _Outcome:
+    """Replay the code up to where each branch would do something new, and say how it ended."""
+    with gate.on_stage(session):
+        outcome = _in_a_loop(session, fn) if definition.is_async else acts.invoke(session, fn)
+    if isinstance(outcome, KeyboardInterrupt):
+        raise outcome
+    return outcome
+
+
+def _in_a_loop(session: Rehearsal, fn: Callable[[], Any]) -> _Outcome:
+    from surefoot.engine.drive import acts_async
+
+    try:
+        return acts_async.in_a_thread(acts_async.invoke(session, fn))
+    except BaseException as error:  # noqa: BLE001 - a task of the workflow's own ended the loop: that is the outcome
+        return error
+
+
+def _stopped(session: Session) -> _Verdict:
+    stops = _revived(tuple(session.stops.found), session.run, session.runtime.store.url)
+    code = [stop for stop in stops if type(stop).__name__ not in _NOT_THE_CODE]
+    if not code:
+        return _Verdict(WAITS, stops)
+    damaged = any(isinstance(stop, Damaged) for stop in code)
+    return _Verdict(DAMAGED if damaged else STRANDED, tuple(code))
+
+
+def _trouble(error: SurefootError) -> _Verdict:
+    if isinstance(error, StoreUnavailable):
+        raise error  # It says nothing about the run.
+    return _Verdict(_blame(error), (error,))
+
+
+def _of_the_end(session: Rehearsal, plan: Plan, ending: Any) -> tuple[str, tuple[BaseException, ...]]:
+    """The verdict on a run that comes to an end without executing anything more."""
+    if isinstance(ending, Done):
+        return GOES_ON, ()
+    if isinstance(ending, Failed):
+        error = ending.cause
+        return (GOES_ON, ()) if error is None or session.failed_before(error) else (STRANDED, (error,))
+    if isinstance(ending, ContinueSignal):
+        return _of_the_next_segment(session, plan, ending)
+    if isinstance(ending, SurefootError) and not isinstance(ending, Fenced):
+        found = _trouble(ending)
+        return found.name, found.why
+    return STRANDED, (_left(session.run, ending),)
+
+
+def _of_the_next_segment(session: Session, plan: Plan, signal: ContinueSignal) -> tuple[str, tuple[BaseException, ...]]:
+    try:
+        with placeholder.opaque():
+            next_arguments(session.run, plan, signal)
+    except placeholder.Opaque:
+        pass  # It begins with what a step gives that has not run.
+    except UsageError as misuse:
+        return STRANDED, (UsageError(str(misuse)),)  # Without its cause: no line of the user's raised that.
+    return GOES_ON, ()
+
+
+def _left(run: str, ending: BaseException) -> Stopped:
+    return CodeChanged(
+        f"run {run}: the workflow is left by {type(ending).__name__}, not by return or an ordinary exception.",
+        run_id=run,
+        cures=cures(run),
+    )

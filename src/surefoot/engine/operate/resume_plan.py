@@ -1,0 +1,167 @@
+"""What a resume would do now, found by rehearsing it: recorded calls are answered, and nothing is executed.
+
+The rehearsal ends at the first calls that would really run. What comes before that in a resume comes before it here:
+what is open stops first, then the world is looked at, and only then does anything new happen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from surefoot.core import doubt
+from surefoot.core.entry import Drift
+from surefoot.core.expectation import UNSEEN
+from surefoot.core.history import Past, PastState
+from surefoot.core.matching import Learned
+from surefoot.core.state import ENDED, RunState
+from surefoot.core.timer import remaining
+from surefoot.engine.declare import drifts
+from surefoot.engine.declare.registry import Definition, registry
+from surefoot.engine.declare.signals import ContinueSignal, RunSignal
+from surefoot.engine.drive.conclusion import foreseen
+from surefoot.engine.process.runtime import Runtime
+from surefoot.engine.session.session import Session
+from surefoot.errors import Stopped
+from surefoot.store.contract import Head
+
+
+class ResumePlan(Struct, frozen=True):
+    """What a resume would do now. Nothing is executed by looking."""
+
+    run_id: str
+    status: str
+    replayed: list[str]
+    """Recorded calls that the code asks for up to where the rehearsal ends; all of them where there is no code."""
+    in_doubt: list[tuple[str, str]]
+    """(address, what a resume does about it)."""
+    next: list[tuple[str, str]] | None
+    """(kind, address) of the calls that would be executed next; None: the code is not at hand."""
+    stops: list[str]
+    """What would stop the resume before anything new is executed."""
+    drift: list[str] = []
+    """What is not as the run left it, found by looking now."""
+    on_drift: str = ""
+    """What a resume does about drift: `stop`, `warn`, `accept`, or `decide` by the workflow's own function. `later`: it
+    stops at what is open, and looks at the world once that is answered."""
+    questions: list[tuple[str, str]] = []
+    """(address, question) of what people have not answered yet."""
+    unasked: list[str] = []
+    """Effects executed before that the code has not asked for up to there: perhaps it no longer does, and the resume
+    would find that only at its end."""
+    recorded: int = 0
+    """How many calls are on record with an outcome, asked for or not."""
+
+    @property
+    def effects(self) -> list[str]:
+        """Addresses of the effects that would run; one whose check decides is among them."""
+        return [address for kind, address in self.next or [] if kind == "effect"]
+
+
+def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
+    """What a resume of this run would do now."""
+    definition = registry.known_for(state.created)
+    in_doubt = [(past.address, _would_settle(past)) for past in state.in_doubt()]
+    questions = [(past.address, past.question) for past in state.questions()]
+    stops = [str(stop) for stop in state.stops]
+    stands = state.needs_answer(lambda due: remaining(due, runtime.clock.read()) <= 0)
+    drift, on_drift = _foreseen_drift(state, definition, stands=stands)
+    upcoming: list[tuple[str, str]] | None = None
+    unasked: list[str] = []
+    replayed = recorded = [past for past in state.calls.values() if past.state in (PastState.DONE, PastState.FAILED)]
+    if definition is not None and state.status not in ENDED:
+        rehearsed = _rehearsed(runtime, state, head, definition)
+        unasked = rehearsed.unasked
+        replayed = [past for past in recorded if past.address in rehearsed.asked - rehearsed.stopped_at]
+        stops = stops if stands else rehearsed.stops
+        in_doubt += [(address, doubt.on_resume(policy)) for address, policy in rehearsed.suspects]
+        asking = {address for address, what in in_doubt if what.startswith("stop")}
+        upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
+        if on_drift == drifts.STOP:
+            # The world is looked at before anything runs.
+            stops, upcoming = [str(drifts.drifted(state.run, drift))], []
+    return ResumePlan(
+        state.run, state.status, [past.address for past in replayed], in_doubt, upcoming, stops,
+        [found.line() for found in drift], on_drift, questions if state.status not in ENDED else [], unasked,
+        len(recorded),
+    )  # fmt: skip
+
+
+def _would_settle(past: Past) -> str:
+    if past.state is PastState.UNSTORABLE:
+        return "stop: its value must be given by a person"
+    return doubt.on_resume(past.policy, past.spent)
+
+
+def _foreseen_drift(state: RunState, definition: Definition | None, *, stands: bool) -> tuple[list[Drift], str]:
+    """What has drifted, and what a resume does about it. A function of the workflow's is not asked."""
+    watch = () if definition is None else definition.watch
+    if state.status in ENDED or not (state.world.sights or watch):
+        return [], ""
+    drift = drifts.look(state.world, watch).drift
+    if not drift:
+        return [], ""
+    if stands:
+        return drift, "later"
+    if any(found.what == UNSEEN for found in drift):
+        return drift, drifts.STOP
+    on_drift = drifts.STOP if definition is None else definition.on_drift
+    return drift, on_drift if isinstance(on_drift, str) else "decide"
+
+
+# --- the rehearsal ---------------------------------------------------------------------------------
+
+
+class _Rehearsed(Struct, frozen=True):
+    planned: list[tuple[str, str]]
+    suspects: list[tuple[str, str]]
+    stops: list[str]
+    unasked: list[str]
+    asked: frozenset[str]
+    stopped_at: frozenset[str]
+    """Calls that are asked for and not answered."""
+
+
+def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Definition) -> _Rehearsed:
+    """Replay up to the first calls that would be executed, or to the end that would be recorded."""
+    from surefoot.engine.drive import gate  # Here, since few programs plan and all import this module.
+    from surefoot.engine.operate import preflight  # Here, since few programs plan and all import this module.
+
+    if (plain := gate.plain_functions(state, definition.fn)) is not None:
+        return _Rehearsed([], [], [str(plain)], [], frozenset(), frozenset())
+
+    def anew(learned: Learned | None) -> preflight.Rehearsal:
+        session = preflight.Rehearsal(runtime, state, head, learned=learned)
+        session.is_gate = session.lookup.sees_through_reruns = (
+            False  # What people would be asked, and what would run, is told.
+        )
+        session.follow(definition.watch, definition.on_drift, definition.approve, definition.on_failure)
+        return session
+
+    try:
+        session, outcome = preflight.rehearsed(anew, definition)
+    except Stopped as stop:
+        return _Rehearsed([], [], [stop.summary], [], frozenset(), frozenset({stop.address}))
+    changed = session.judged(outcome)
+    session.stops.found += [stop for stop in changed if stop not in session.stops.found]
+    if changed:
+        session.stops.planned.clear()  # It is found before anything runs, in every branch.
+    if not (session.stops.planned or session.stops.found or session.stops.trouble):
+        # Else an outcome may be no more than what a TaskGroup makes of our own signals.
+        _foresee_end(session, outcome)
+    stops = [] if session.stops.trouble is None else [str(session.stops.trouble)]
+    stops += [str(stop) for stop in session.stops.found]
+    stopped_at = frozenset(stop.address for stop in session.stops.found)
+    unasked = [past.address for past in session.unasked()]
+    asked = frozenset(session.replay.matcher.asked)
+    return _Rehearsed(session.stops.planned, session.losses.suspects, stops, unasked, asked, stopped_at)
+
+
+def _foresee_end(session: Session, outcome: Any) -> None:
+    """A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here."""
+    if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
+        raise outcome
+    ending, _ = foreseen(session, outcome)
+    if isinstance(ending, ContinueSignal):
+        session.stops.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))

@@ -1,0 +1,40 @@
+"""How everybody writes into a run but the session that drives it: so that the engine hears of a run that can go on.
+
+Here and nowhere else. The bell rings after the commit, so whoever hears it finds the entry. A bell that is lost, or breaks,
+costs time and nothing else: engines look by themselves now and then for runs that have been ready for a while. The session
+that drives a run does not ring: the drive itself ends with a value that says when the run wants to be driven again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from surefoot.engine.process import engines
+from surefoot.store.contract import Append, IndexRow, Journals, Rewrite, Upkeep
+
+log = logging.getLogger("surefoot")
+
+
+def append(store: Journals, item: Append) -> bool:
+    """Whether it was written: not if the head is another one by now."""
+    is_written = store.append([item]) == [None]
+    if is_written:
+        _ring(item.row)
+    return is_written
+
+
+def rewrite(store: Upkeep, *items: Rewrite, beyond: int = 0) -> bool:
+    """All of them or none, as above; `beyond` as in `Upkeep.rewrite_together`."""
+    is_written = store.rewrite_together(items, beyond=beyond)
+    for item in items if is_written else ():
+        _ring(item.row)
+    return is_written
+
+
+def _ring(row: IndexRow | None) -> None:
+    if row is None or row.wake is None or row.worker:
+        return
+    try:
+        engines.bell().ring(row)
+    except Exception as error:  # noqa: BLE001 - the entry is recorded, and whoever wrote it is told so
+        log.warning("run %s: the engine could not be told that it can go on: %r", row.run, error)

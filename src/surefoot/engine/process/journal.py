@@ -1,0 +1,447 @@
+"""The one writer of a run, and the one reader. Only this file hands out positions.
+
+Nothing is decoded, folded or replayed before its seal, its chain and the run's head were found to
+agree. "Unreadable" is never turned into "nothing there".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from msgspec import Raw
+
+from surefoot.core import values
+from surefoot.core.audit import BEGINNING, Audit, Break
+from surefoot.core.claim import Exists, Lost, Refusal
+from surefoot.core.cure import Command, command
+from surefoot.core.entry import (
+    ITEMS_DONE,
+    KIND_OF,
+    KINDS,
+    VISITORS,
+    CallsReopened,
+    EffectDone,
+    EffectIntended,
+    EffectRaised,
+    Entry,
+    FellBack,
+    Kept,
+    Progressed,
+    RunAdopted,
+    RunCancelled,
+    RunCreated,
+    RunDone,
+    RunFailed,
+    RunPruned,
+    RunReleased,
+    RunRewound,
+    RunStopped,
+    RunSuspended,
+    StepDone,
+    StepRaised,
+    StepStarted,
+    TimerFired,
+    TimerSet,
+    Value,
+)
+from surefoot.core.evidence import Evidence, weigh
+from surefoot.core.history import Past
+from surefoot.core.parts import Cut, expand
+from surefoot.core.readiness import LEFT_BEHIND, Standing, moved
+from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
+from surefoot.core.state import NO_PROGRESS, RunState, status_after
+from surefoot.engine.process import bell
+from surefoot.engine.process.clock import Clock
+from surefoot.engine.process.commit import Committer, Packed, Ticket
+from surefoot.engine.process.whereabouts import in_its_store
+from surefoot.errors import Fenced, JournalCorrupt, SchemaMismatch, StoreUnavailable, ValueRejected
+from surefoot.store.contract import Append, Head, IndexRow, Journals, Readable, Store, Stored
+
+
+@in_its_store
+def load(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
+    """A run as recorded, every record verified. None only if the store has never heard of it.
+
+    `stored`: what was just read of it, along with others.
+    """
+    if stored is None:
+        stored = store.read(run)
+    if not stored.records and stored.head is None:
+        return None
+    sealer = Sealer(store.id, run)
+    _verified(sealer, stored.records, stored.head, after=None)
+    state = RunState(run)
+    for record in stored.records:
+        state.fold(record)
+    last = stored.records[-1]
+    return state, Head(last.seq, last.seal)
+
+
+@in_its_store
+def records(store: Journals, run: str) -> list[Record]:
+    """All verified records of a run; empty if it is unknown."""
+    stored = store.read(run)
+    if stored.records or stored.head is not None:
+        _verified(Sealer(store.id, run), stored.records, stored.head, after=None)
+    return stored.records
+
+
+@in_its_store
+def whole(store: Readable, run: str, value: Value) -> Raw:
+    """The bytes of a recorded value, wherever they are kept."""
+    if not isinstance(value, Kept):
+        return value
+    try:
+        return Raw(expand(value.reference, store.parts))
+    except JournalCorrupt as error:
+        if error.facts.get("structure"):
+            raise  # the database is damaged, not this value: once it is built anew, the value may be whole
+        raise JournalCorrupt(
+            f"run {run}: entry {value.entry} is sound, but a value of it is damaged: {error.summary}",
+            run_id=run,
+            facts={**error.facts, "entry": value.entry, "valid": value.entry - 1},
+            cures=damaged_cures(run),
+        ) from error
+
+
+def digest_today(store: Readable, run: str, args: Value) -> str:
+    """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape.
+
+    Empty if today's classes cannot read them; damage is damage, and not another call's arguments.
+    """
+    try:
+        return values.digest(values.decode(whole(store, run, args)))
+    except (SchemaMismatch, ValueRejected):
+        return ""
+
+
+@in_its_store
+def evidence(store: Store, run: str) -> Evidence:
+    """What records that were set aside still prove about effects of a run."""
+    return weigh(Sealer(store.id, run), store.read(run).records, store.quarantined(run))
+
+
+def damaged_cures(run: str) -> tuple[Command, Command]:
+    return command("verify", run, when="look"), command("repair", run, when="go on before it")
+
+
+def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: Head | None) -> None:
+    """Raise JournalCorrupt unless the records continue `after` without a flaw and end at `head`."""
+    seq, seal = BEGINNING if after is None else (after.seq, after.seal)
+    if verify(sealer, found, seq=seq, seal=seal) == len(found) and head is not None:
+        newest = found[-1] if found else after
+        if newest is not None and newest.seq == head.seq and newest.seal == head.seal:
+            return
+    audit = Audit(sealer, after=(seq, seal), read=_unread)
+    audit.take_all(found)
+    broken = audit.ends(None if head is None else (head.seq, head.seal))
+    if broken is not None:
+        raise damaged(sealer.run, broken, head)
+
+
+def _unread(_: Record) -> None:
+    """Nothing is decoded that may be damaged."""
+
+
+def damaged(run: str, broken: Break, head: Head | None) -> JournalCorrupt:
+    return JournalCorrupt(
+        f"run {run}: entry {broken.entry} of {head.seq if head else '?'} is damaged: {broken.why}. Nothing was changed.",
+        run_id=run,
+        facts={"entry": broken.entry, "valid": broken.valid},
+        cures=damaged_cures(run),
+    )
+
+
+class Journal:
+    """Appends for one run in one process. Entries become durable in the order they were handed over."""
+
+    def __init__(self, committer: Committer, clock: Clock, state: RunState, head: Head | None) -> None:
+        self.run = state.run
+        self.epoch = state.epoch
+        self.on_visit: Callable[[Entry], object] = _ignore
+        """Called (from whichever thread commits) for each visitor's entry met on the way."""
+        self.folding = threading.Lock()
+        """Held while entries are taken into the run's state. For whoever reads what is folded from several of them."""
+        self._committer = committer
+        self._clock = clock
+        self._sealer = Sealer(committer.store.id, state.run)
+        self._state = state
+        self._head = head
+        self._lazy: dict[object, tuple[Entry, int]] = {}
+        self._lock = threading.Lock()
+        self._proposed: Append | None = None
+        self._entries: list[Entry] = []
+        """Those that are proposed."""
+        self._torn = False
+        """Interrupted while an entry was taken in: what is known of the run is not whole."""
+        self._claims = False
+        """Whether this process has claimed the run, or is about to. Until then no entry of a claim is its own."""
+        self._closed = False
+
+    # -- handing entries over ------------------------------------------------------------------
+
+    def lazily(self, entry: Entry) -> None:
+        """Keep for the next append of anything: durable no later than what follows it."""
+        key: object = None
+        if type(entry) is StepStarted:
+            key = entry.address
+        else:
+            self._pack(entry, 0)  # Refused here, where it was said, and not with whatever is written next.
+            if type(entry) is Progressed and entry.address == ITEMS_DONE:
+                key = ITEMS_DONE  # Only the newest is worth a line.
+        with self._lock:
+            self._lazy[key or object()] = entry, self._clock.now()
+
+    def append(self, *entries: Entry) -> None:
+        """Blocking: durable on return."""
+        ticket = self._committer.commit(lambda: self._ticket(entries), self._lock)
+        if ticket.error is not None or ticket.refused is not None:
+            raise ticket.trouble()
+
+    def add(self, *entries: Entry, notify: Callable[[], None]) -> Ticket:
+        """For tasks: queued, with everything lazy before it; `notify` is called when it is done."""
+        with self._lock:
+            ticket = self._ticket(entries)
+            ticket.notify = notify
+            self._committer.add(ticket)
+        return ticket
+
+    @property
+    def owes(self) -> bool:
+        """Whether something is kept lazily."""
+        return bool(self._lazy)
+
+    def flush(self, older_than: int) -> None:
+        """Write down what has been kept lazily since before that time, and all that was kept with it."""
+        with self._lock:
+            if self._closed or not any(at <= older_than for _, at in self._lazy.values()):
+                return
+        with suppress(Fenced):  # Closed meanwhile: what was kept went with the run's last entry.
+            self.append()
+
+    def look(self) -> Refusal | None:
+        """Read what visitors wrote meanwhile. Whether another process has the run."""
+        return self.commit(Ticket(self, []))
+
+    def claim(self, adopted: RunAdopted, created: RunCreated | None = None) -> Ticket:
+        """A ticket for taking the run over (or for creating it). Only one process can win it."""
+        first = [] if created is None else [self._pack(created, self._clock.now())]
+        self.epoch += 1
+        self._claims = True
+        return Ticket(self, [*first, self._pack(adopted, self._clock.now())])
+
+    def commit(self, ticket: Ticket) -> Refusal | None:
+        """Blocking. Why it was not written, if another process has the run."""
+        self._committer.commit(lambda: ticket, self._lock)
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.refused
+
+    @property
+    def head(self) -> Head | None:
+        """Behind which the next entry goes."""
+        return self._head
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def in_doubt(self) -> list[Past]:
+        """Effects of this segment whose outcome is not known, as the journal tells it."""
+        with self.folding:
+            return self._state.in_doubt()
+
+    def close(self) -> None:
+        """Nothing more is written through this journal: late results of abandoned calls are refused."""
+        with self._lock:
+            self._closed = True
+
+    def _ticket(self, entries: tuple[Entry, ...]) -> Ticket:
+        """Made and queued under one lock, else a lazy entry could be written behind what depends on it."""
+        if self._closed:
+            raise Fenced(f"run {self.run}: this process no longer drives it; a late outcome was not recorded.")
+        now = self._clock.now()
+        packed = [self._pack(entry, now) for entry in entries]
+        if self._lazy:
+            for entry in entries:
+                # A step that ends before its start was written needs no line of its own for it.
+                self._lazy.pop(getattr(entry, "address", None), None)
+            packed[:0] = [self._pack(entry, at) for entry, at in self._lazy.values()]
+            self._lazy.clear()
+        # Nothing may follow an entry that ends the claim, whoever is still on the way with something.
+        self._closed = bool(entries) and type(entries[-1]) in _LAST
+        return Ticket(self, packed)
+
+    def _pack(self, entry: Entry, at: int) -> Packed:
+        kind, body, cuts = to_body(entry) if type(entry) in _OURS else checked_body(entry)
+        return entry, kind, body, at, self.epoch, cuts
+
+    # -- called by the committer, one thread at a time ------------------------------------------
+
+    def propose(self, tickets: list[Ticket]) -> Append:
+        """Seal what the tickets hold, behind the head as we know it."""
+        if self._torn:
+            raise StoreUnavailable(f"run {self.run}: interrupted while it was being recorded. Run it again.")
+        head, state = self._head, self._state
+        seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
+        sealed: list[Record] = []
+        values: list[Cut] = []
+        entries: list[Entry] = []
+        status, standing, starts, created = state.status, state.standing, state.starts, None
+        for ticket in tickets:
+            for entry, kind, body, at, epoch, cuts in ticket.entries:
+                seq += 1
+                record = self._sealer.seal(seq=seq, epoch=epoch, at=at, kind=kind, body=body, previous=seal)
+                seal = record.seal
+                sealed.append(record)
+                entries.append(from_record(record) if cuts else entry)
+                values += cuts
+                status = status_after(entry, status)
+                if type(entry) not in NO_PROGRESS:
+                    starts = 0
+                standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
+                if type(entry) is RunCreated:
+                    created = entry, at
+        row = None
+        if status != state.status or standing != state.standing:
+            row = index_row(state, status, standing, seq, created)
+        self._proposed, self._entries = Append(self.run, head, sealed, row, values), entries
+        return self._proposed
+
+    def accepted(self) -> None:
+        """What was proposed is on disk, and so it is part of what is known of the run."""
+        done = self._proposed
+        if done is None:
+            return
+        # Ctrl-C may strike in here, in a thread that commits for others too: then nobody goes on with the rest.
+        self._torn = True
+        with self.folding:
+            for entry, record in zip(self._entries, done.records, strict=True):
+                self._state.apply(entry, record)
+                self._head = Head(record.seq, record.seal)
+        self._torn = False
+
+    def catch_up(self, tickets: list[Ticket]) -> Refusal | None:
+        """Read what others wrote. Drops from the tickets what turns out to be written already. Why nothing more is
+        written, if another process has the run.
+
+        A record of our own epoch is ours: a commit that we never heard back from.
+        """
+        store = self._committer.store
+        if self._head is None and not _holds_claim(store.read(self.run, limit=2).records, tickets):
+            return Exists(f"run {self.run} exists already")
+        stored = store.read(self.run, self._head.seq if self._head else 0)
+        _verified(self._sealer, stored.records, stored.head, after=self._head)
+        for record in stored.records:
+            if (lost := self._meet(record, tickets)) is not None:
+                return lost
+            self._torn = True
+            with self.folding:
+                entry = self._state.fold(record)
+                self._head = Head(record.seq, record.seal)
+            self._torn = False
+            if record.kind in _VISITOR_KINDS:
+                self.on_visit(entry)
+        return None
+
+    def _meet(self, record: Record, tickets: list[Ticket]) -> Lost | None:
+        first = next((ticket for ticket in tickets if ticket.entries), None)
+        ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
+        # Until we have claimed it, an entry of an older claim means that whoever made it lives and goes on.
+        outlived = (record.epoch < self.epoch or not self._claims) and record.kind not in _VISITOR_KINDS
+        if record.epoch > self.epoch or outlived or (record.kind in _FENCING_KINDS and not ours):
+            return Lost(
+                f"run {self.run}: another process has taken over (epoch {record.epoch}, ours was {self.epoch}). "
+                "Nothing of ours was written after that."
+            )
+        if ours and first is not None:
+            first.entries = first.entries[1:]
+        return None
+
+
+def _ignore(_: Entry) -> None:
+    """Nobody wants to hear of it."""
+
+
+def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
+    """Whether a run that we meant to create is there because we did create it."""
+    bodies = {record.body for record in found if record.kind == KIND_OF[RunAdopted]}
+    return any(packed[2] in bodies for ticket in tickets for packed in ticket.entries)
+
+
+@in_its_store
+def visit(
+    store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None],
+    known: tuple[RunState, Head] | None = None,
+) -> tuple[RunState, Head] | None:  # fmt: skip
+    """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is. `known`: as it was just read.
+
+    `decide` sees the run as it is right before the append and may raise, or return None for "nothing to
+    say"; it is asked again whenever somebody else was quicker. None: there is no such run.
+    """
+    while True:
+        found, known = known or load(store, run), None
+        if found is None:
+            return None
+        state, head = found
+        entry = decide(state)
+        if entry is None:
+            return found
+        after = (head.seq, head.seal)
+        record, cuts = Sealer(store.id, run).entry(entry, at=clock.now(), epoch=state.epoch, after=after)
+        before = state.status, state.standing
+        state.fold(record)
+        row = index_row(state) if (state.status, state.standing) != before else None
+        if bell.append(store, Append(run, head, [record], row, cuts)):
+            return state, Head(record.seq, record.seal)
+
+
+@in_its_store
+def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunState:
+    """Record a run that somebody else will drive; or find the one that has the id already."""
+    record, cuts = Sealer(store.id, run).entry(created, at=clock.now())
+    state = RunState(run)
+    state.fold(record)
+    if not bell.append(store, Append(run, None, [record], index_row(state), cuts)):
+        found = load(store, run)
+        if found is None:
+            raise JournalCorrupt(f"run {run}: the store has its head, but not its journal", run_id=run)
+        state, _ = found
+    return state
+
+
+def index_row(
+    state: RunState, status: str | None = None, standing: Standing | None = None, seq: int | None = None,
+    creation: tuple[RunCreated, int] | None = None,
+) -> IndexRow:  # fmt: skip
+    """The line of the run list that a folded run deserves; or what it deserves after entries that are being written."""
+    created, created_at = creation or (state.created, state.created_at)
+    if created is None:
+        raise AssertionError(state.run)
+    standing = standing or state.standing
+    return IndexRow(
+        state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
+        state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
+        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until, _marks(state, standing),
+    )  # fmt: skip
+
+
+def _marks(state: RunState, standing: Standing) -> tuple[str, ...]:
+    marks = {
+        "fell_back": bool(state.fallbacks),
+        "left": standing.reason == LEFT_BEHIND,
+        "forked": state.created is not None and bool(state.created.parent),
+    }
+    return tuple(mark for mark, is_set in marks.items() if is_set)
+
+
+_OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired})
+"""Entries whose fields we made or encoded ourselves; all others are read back before they are written."""
+_LAST = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
+_VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
+_FENCING_KINDS = frozenset(
+    KIND_OF[kind] for kind in (RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned)
+)
+"""Entries after which a claim from before them is over, whatever their epoch."""

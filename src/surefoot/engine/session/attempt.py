@@ -1,0 +1,380 @@
+"""One call that the journal does not answer: what its program may ask of it, and what it makes of the outcome.
+
+The program decides (`core.programs.calls`), a driver carries out, and this stands between them: the place in which the
+user's function runs, its check and its undo, what it touches, and its outcome as it is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw
+
+from surefoot.core import values
+from surefoot.core.clients import Known, known
+from surefoot.core.command import (
+    After,
+    Append,
+    Done,
+    Ending,
+    Execute,
+    Failed,
+    Halted,
+    Hold,
+    Left,
+    Look,
+    Observe,
+    Outcome,
+    Pause,
+    Program,
+    Raised,
+    Returned,
+    Trace,
+    Unstorable,
+    Wish,
+)
+from surefoot.core.doubt import Question
+from surefoot.core.entry import NOTHING, Drift, EffectIntended, Sight, StepStarted, Stop
+from surefoot.core.history import Past, PastState
+from surefoot.core.matching import CHILD
+from surefoot.core.programs.calls import Call, called_off, effect
+from surefoot.core.programs.landing import GONE, Fate
+from surefoot.core.state import DOUBTFUL
+from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
+from surefoot.engine.declare.call_spec import CallSpec
+from surefoot.engine.declare.context import Args, Kwargs
+from surefoot.engine.declare.current import Inside, Place
+from surefoot.engine.declare.defaults import hides
+from surefoot.engine.declare.drifts import checked_witnesses, observe
+from surefoot.engine.process.observer import AnswerLost, observers
+from surefoot.engine.process.observer import Call as Made
+from surefoot.engine.session import late
+from surefoot.engine.session.effects_done import note
+from surefoot.engine.session.fate import traced
+from surefoot.engine.session.frame import Frame
+from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError, ValueRejected
+
+if TYPE_CHECKING:
+    from surefoot.engine.session.session import Session
+
+
+_CALLERS: Final = frozenset({"surefoot.engine.drive.acts", "surefoot.engine.drive.acts_async"})
+"""Where user functions are called."""
+
+
+class Attempt(Frame):
+    """A call that is not answered by the journal: what the performers carry out."""
+
+    __slots__ = (
+        "_drift", "_touched", "_untouched", "_version", "_visited", "args", "call", "inside", "kwargs", "past", "program", "spec",
+        "supervised",
+    )  # fmt: skip
+
+    shields = True
+    session: Session
+    place: Place
+
+    def __init__(
+        self, session: Session, place: Place, spec: CallSpec, call: Call, args: Args, kwargs: Kwargs,
+        past: Past | None, program: Program, *, supervised: bool = False,
+    ) -> None:  # fmt: skip
+        self.supervised = supervised
+        """Whether a person has to agree first."""
+        self.session = session  # Not by way of Frame: every new call is here.
+        self.place = place
+        self.ending = None
+        self.spec = spec
+        self.call = call
+        self.args = args
+        self.kwargs = kwargs
+        self.past = past
+        self.program = program
+        self._visited = 0 if past is None else past.visited
+        self._touched: tuple[Any, ...] | None = None
+        self._untouched = True
+        self._version = 0
+        """How much the run knew of the world when it last looked at what this touches."""
+        self._drift: list[Drift] = []
+        self.inside: Any = None
+        """Where user code of this call is, or was last: its function or its check."""
+
+    def overtaken(self) -> Program | None:
+        """While we claimed the run or waited, somebody may have settled the very effect that is in doubt here."""
+        past = self.session.state.calls.get(self.call.address)
+        if past is None or past.visited == self._visited:
+            return None
+        self.past, self._visited = past, past.visited
+        if (ending := recorded_ending(past)) is not None:
+            return _ended(ending)
+        if self.session.stops.is_called_off(self.place):
+            return called_off(self.call, past)
+        return effect(self.call, past)  # Their word came first: what our check saw does not count.
+
+    def is_settled(self) -> bool:
+        """Whether somebody has settled what was in doubt when this began."""
+        past = self.session.state.calls.get(self.call.address)
+        return past is not None and past.visited != self._visited
+
+    def own(self) -> tuple[Args, Kwargs]:
+        """The arguments for user code, as they were recorded: whoever had them before may have changed them."""
+        call = self.call
+        if self._untouched and not hides(call.args):
+            self._untouched = False
+            if call.defaults is NOTHING:
+                return self.args, self.kwargs
+            return self.spec.binder.with_defaults(self.args, self.kwargs, call.defaults)
+        return self.spec.own(self.args, self.kwargs, call.args, call.defaults)
+
+    def enter(self, attempt: int) -> Place:
+        """The place in which the user's function is executed."""
+        call, session = self.call, self.session
+        if self.spec.kind == "step":
+            session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
+        self.inside = Inside(self.spec.kind, call.address, call.key, attempt, call.digest)
+        if attempt > 1:
+            observers.call_retried(self._made())
+        if observers.hear_calls:
+            observers.call_began(self._made())
+        return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+
+    def lapsed(self) -> bool:
+        """Whether others may take this process for dead: then no effect begins, though its intent is durable."""
+        return self.spec.kind == "effect" and not self.session.runtime.store.holds()
+
+    def looks_first(self) -> bool:
+        """A check that cannot tell leaves no trace, nor does a question that is open: nothing new has happened."""
+        past = self.past
+        in_doubt = past is not None and past.state is PastState.IN_DOUBT
+        return self.supervised or (in_doubt and self.spec.on_crash in ("check", "retry"))
+
+    def needs_claim(self, wish: Wish) -> bool:
+        """Whether this wish changes something. Whoever only looks, or waits for an answer, need not drive the run."""
+        return not isinstance(wish, Look | Trace | Pause | After) and not (
+            self.supervised and isinstance(wish, Observe | Hold)
+        )
+
+    def held_back(self, wish: Wish) -> Program | None:
+        """Another branch has found that the code has changed: no effect begins any more, be it a retry, nor a child.
+
+        What was cancelled is still undone: there nothing new is wanted of the code.
+        """
+        if isinstance(wish, Append):
+            begins = type(wish.entry) is EffectIntended
+        else:
+            begins = isinstance(wish, Execute) and self.spec.name == CHILD
+        stop = self.session.stops.changed_code() if begins and self.session.state.cancel is None else None
+        return None if stop is None else _ended(Halted(stop))
+
+    def looking(self) -> Place:
+        """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
+        call = self.call
+        made = self.inside.attempt if self.inside is not None else 0
+        attempt = max(1, made, self.past.attempt if self.past is not None else 0)
+        self.inside = Inside("check", call.address, call.key, attempt, call.digest)
+        if observers.hear_calls:
+            observers.check_began(self._made())
+        return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+
+    def require_check(self) -> Callable[..., Any]:
+        if self.spec.check is None:
+            raise self.session.stops.misused(
+                UsageError(
+                    f'effect {self.spec.name} says on_crash="check" but has no check: decorate one with '
+                    f"@{self.spec.name}.check"
+                )
+            )
+        return self.spec.check
+
+    def busy(self) -> Verdict | None:
+        """A call that used up its time may still be running in this process: then nobody can say."""
+        if self.session.runtime.still_running(self.call.key):
+            return Unknown("its last attempt is still running in this process, after its time was over")
+        return None
+
+    def abandon(self, is_alive: Callable[[], bool]) -> None:
+        """An attempt goes on although nobody waits for it any more: for as long, nobody in this process checks."""
+        self.session.runtime.leave_running(self.call.key, is_alive)
+
+    def landed(self, number: int, error: BaseException | None) -> None:
+        """An attempt that was given up has come to its end after all."""
+        if self.spec.kind == "effect":
+            late.landed(self.session, self.call.address, number, error)
+
+    def judged(self, returned: object) -> Verdict:
+        """What the check said, its value encoded."""
+        verdict = self._judged(returned)
+        if observers.hear_calls:
+            observers.check_ended(self._made(), verdict)
+        return verdict
+
+    def _judged(self, returned: object) -> Verdict:
+        self._check_misuse()
+        verdict = judged(returned)
+        if isinstance(verdict, Partial | Unknown):
+            verdict = type(verdict)(self.session.mask(verdict.why))
+        if not isinstance(verdict, Happened):
+            return verdict
+        try:
+            return Happened(Raw(values.encode(verdict.value)))
+        except ValueRejected as error:
+            return Unknown(f"the value that its check gave cannot be stored: {error}")
+
+    def seen(self, wish: Trace | Observe | Hold | Left) -> Any:
+        """What a program asks about the world, as far as no user code of the call has to tell."""
+        if isinstance(wish, Trace):
+            return self.trace()
+        if isinstance(wish, Observe):
+            return self.sights()
+        return self.held(wish.sights) if isinstance(wish, Hold) else self.left()
+
+    def trace(self) -> Fate:
+        """Whether the process that began the last attempt may still be in it."""
+        past = self.past
+        return GONE if past is None else traced(self.session, past)
+
+    def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
+        """What the effect touches, as it is now; and what of it could not be observed."""
+        if self._touched is None:  # Asked for once: what is looked at afterwards is what was looked at before.
+            self._touched = self._witnesses()
+        self._version = self.session.state.world.version
+        unwatched = self.session.state.world.unwatched
+        return observe([witness for witness in self._touched if witness.name not in unwatched])
+
+    def held(self, sights: tuple[Sight, ...]) -> Stop | bool | None:
+        """Whether what was just seen is as the run expects it: None, or the stop. True: one has to look again.
+
+        Other branches may have recorded changes of theirs since the look began. What was found is foreign if a second
+        look, which began after all of that was known, finds the very same.
+        """
+        session = self.session
+        drift, version = ([], 0) if session.dry else session.world.unlike(sights)
+        before, self._drift = self._drift, drift
+        if drift and version != self._version and drift != before:
+            return True
+        return session.world.judge_before(self.call.address, drift) if drift else None
+
+    def left(self) -> tuple[tuple[Sight, ...], tuple[Sight, ...]]:
+        """How the effect left what it touches: as it says itself, if it does, else as it is found."""
+        found, _ = self.sights()
+        if self.spec.leaves is None:
+            return found, ()
+        before = self.session.state.world.touched(self.call.address)
+        args, kwargs = self.spec.binder.ordered(*self.own())
+        left = self.spec.leaves(_parts(before), _parts(found), *args, **kwargs)
+        names = {sight.witness for sight in found}
+        seen = (*found, *(sight for sight in before if sight.witness not in names))
+        after = tuple(_with(sight, left) for sight in seen)
+        return after, tuple(sight for sight in found if sight.parts != _with(sight, left).parts)
+
+    def _witnesses(self) -> tuple[Any, ...]:
+        try:
+            return checked_witnesses(self.spec.touched_by(*self.own()))
+        except Exception as error:
+            where = f"run {self.session.run}, {self.call.address}: touches= names no witness"
+            misuse = UsageError(f"{where}: {type(error).__name__}: {error}")
+            raise self.session.stops.misused(misuse) from error
+
+    def repair(self, attempt: int) -> Ending | Attempt:
+        """The undo of what this effect did in part, as an effect with an address of its own."""
+        undo, place = self.spec.undo, self.place
+        if undo is None:
+            raise AssertionError(self.call.address)
+        address = f"{self.call.address}.repair{attempt}"
+        args, kwargs = self.spec.undoing(*self.own(), None)
+        before, place.undoing = place.undoing, True  # Also in a cancelled run.
+        try:
+            return self.session.begin_at(place, address, undo, args, kwargs)
+        finally:
+            place.undoing = before
+
+    def cut_short(self) -> None:
+        """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
+        place, session, address = self.place, self.session, self.call.address
+        if isinstance(self.ending, Done):
+            note(place, self.spec, self.args, self.kwargs, self.ending, self.call)
+        elif isinstance(self.ending, Halted):
+            session.stops.stopped(place, self.ending.stop)
+        elif self.ending is None and not session.stops.is_given_up():
+            past = session.state.calls.get(address)
+            if past is not None and past.kind == "effect" and past.state in DOUBTFUL:
+                question = Question(session.run, address, "it may have happened", self.call.args)
+                session.stops.stopped(place, question.stop("its caller was cancelled before that was found out"))
+
+    def returned(self, value: object, started: int) -> Outcome:
+        outcome = self._returned(value, started)
+        return self._told(outcome) if observers.hear_calls else outcome
+
+    def raised(self, error: BaseException) -> Outcome:
+        outcome = self._raised(error)
+        return self._told(outcome) if observers.hear_calls else outcome
+
+    def _made(self) -> Made:
+        """This attempt, as observers are told of it."""
+        session, inside = self.session, self.inside
+        return Made(session.run, session.state.segment, inside.address, inside.attempt, inside.key, self.spec)
+
+    def _told(self, outcome: Outcome) -> Outcome:
+        try:
+            observers.call_ended(self._made(), outcome)
+        except AnswerLost as lost:
+            return self._raised(lost.error)
+        return outcome
+
+    def _returned(self, value: object, started: int) -> Outcome:
+        self._check_misuse()
+        try:
+            return Returned(Raw(values.encode(value)), started)
+        except ValueRejected as error:
+            if self.spec.kind == "effect":
+                return Unstorable(self.session.mask(str(error)))
+            where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
+            raise self.session.stops.misused(ValueRejected(where, path=error.path)) from error
+
+    def _raised(self, error: BaseException) -> Outcome:
+        self._check_misuse()
+        if isinstance(error, Stopped | StoreUnavailable | Fenced):
+            # Another run's stop, or a store's trouble: it says nothing about this call, and is not its outcome.
+            raise self.session.stops.misused(error)
+        runtime = self.session.runtime
+        runs_in = runtime.store.worker if runtime.still_running(self.call.key) else ""
+        proven = self.spec.kind == "effect" and self._did_nothing(error)
+        return Raised(error, Raw(values.encode_error(error, self.session.mask)), runs_in, proven)
+
+    def _did_nothing(self, error: BaseException) -> bool:
+        """Whether the place it comes from proves that nothing was done."""
+        from surefoot.core.guard import is_guard
+
+        if self.inside.rolled_back is error:
+            return True
+        # Whoever raises such an exception by hand means what it says.
+        says_otherwise = isinstance(error, BaseExceptionGroup) or known(error) is Known.UNSURE
+        return not says_otherwise and is_guard(error, self.spec.fn, _CALLERS)
+
+    def _check_misuse(self) -> None:
+        """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""
+        if self.inside.misuse is not None:
+            raise self.inside.misuse
+
+
+def _ended(ending: Ending) -> Program:
+    """A program that has nothing to wish for."""
+    yield from ()
+    return ending
+
+
+def _parts(sights: Iterable[Sight]) -> dict[str, str]:
+    return {part: value for sight in sights for part, value in sight.parts.items()}
+
+
+def _with(sight: Sight, left: dict[str, str]) -> Sight:
+    return Sight(sight.witness, {part: left.get(part, value) for part, value in sight.parts.items()}, sight.spec)
+
+
+def recorded_ending(past: Past) -> Ending | None:
+    """How a recorded call ended; None while it has not."""
+    if past.state is PastState.DONE and past.value is not None:
+        return Done(past.value)
+    if past.state is PastState.FAILED and past.error is not None:
+        return Failed(past.error)
+    return None

@@ -1,0 +1,153 @@
+"""May a new effect begin: the fence in front of calls that are not on record.
+
+A new effect may be a recorded one under another name. As long as recorded effects are left that the code has not asked
+for, a new one begins only where no open branch may still ask for them, or a person or a declaration has let them go.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from surefoot.core import matching
+from surefoot.core.code_changes import new_effect, taken_for_done
+from surefoot.core.doubt import open_question
+from surefoot.core.entry import Stop
+from surefoot.core.history import Past
+from surefoot.core.matching import Asked
+from surefoot.core.reopening import Undone
+from surefoot.engine.declare.call_spec import effect_from, is_effect, unknown
+from surefoot.engine.declare.removal import is_open, is_removed
+from surefoot.engine.session.claim import Claim
+from surefoot.engine.session.replay import Replay
+from surefoot.engine.session.scopes import Scopes
+from surefoot.engine.session.stops import Stops
+
+
+class Fence:
+    def __init__(
+        self, run: str, replay: Replay, scopes: Scopes, stops: Stops, claim: Claim, *, dry: bool = False,
+        hides: Callable[[], bool] = bool,
+    ) -> None:  # fmt: skip
+        self._run = run
+        self._replay = replay
+        self._scopes = scopes
+        self._stops = stops
+        self._claim = claim
+        self._dry = dry
+        self._hides = hides
+        """Whether a rehearsal has come to something behind which nobody has heard what follows."""
+        self._lock = threading.Lock()
+        self.origins: dict[str, str] = {}
+        """Name -> where the effect of that name is defined."""
+        self.met: list[Asked] = []
+        """In a rehearsal: the new effects that it came to."""
+        self.patient: set[str] = set()
+        """New effects of tasks that have waited for other tasks to ask for what is theirs."""
+        self.declared: set[str] = set()
+        """New effects that a declaration or a person says to be so: nothing is judged about them."""
+        self.may_hear_again = False
+        """Whether the run may be let go of to be rehearsed once more."""
+
+    def refuses(self, asked: Asked) -> Stop | None:
+        """Why a new effect does not begin. In a rehearsal that is judged at its end, when all branches were heard."""
+        if self._dry:
+            self.meets(asked)
+            return None
+        return self._stops.changed_code() or self.stop(asked)
+
+    def meets(self, asked: Asked) -> None:
+        with self._lock:
+            self.met.append(asked)
+
+    def stop(self, asked: Asked) -> Stop | None:
+        """What stands against this new effect by now."""
+        if undone := self._undone_before(asked):
+            return self.goes_on_from(undone, asked)
+        matcher = self._replay.matcher
+        blocked = matcher.blocked(asked, may_still=partial(self._may_still, asked))
+        blocked = [past for past in blocked if not self._is_let_go(past, asked)]
+        if not blocked and self._scopes.has_strays and not self._dry:
+            blocked = [past for past in matcher.moved(asked) if not self._is_let_go(past, asked)]
+        if not blocked:
+            return next(iter(self.open_removed()), None)
+        alike = [past for past in blocked if matcher.same_values(past, asked)]
+        likely = [*alike, *(past for past in blocked if past not in alike)]
+        names = {matching.split(past.address)[1] for past in likely}
+        in_use = matcher.in_use() | frozenset(filter(is_effect, names))
+        nothing = not self._claim.live
+        return new_effect(
+            self._run, asked, likely, alike=len(alike), in_use=in_use, nothing=nothing, unknown=unknown(blocked)
+        )
+
+    def goes_on_from(self, undone: list[Undone], asked: Asked | None = None) -> Stop:
+        """The code takes effects for done that were undone."""
+        names = dict.fromkeys(matching.split(one.undo.address)[1].removesuffix(".undo") for one in undone)
+        specs = [effect_from(name, self.origins.get(name, "")) for name in names]
+        gone = [spec.name for spec in specs if spec is not None and spec.undo is None]
+        return taken_for_done(self._run, asked, undone, gone=gone, nothing=not self._claim.live)
+
+    def open_removed(self) -> list[Stop]:
+        """Effects in doubt that the code no longer has: to leave them out would be to guess."""
+        pasts = [past for past in self._replay.unasked() if is_open(past)]
+        return [open_question(self._run, past, "the code no longer has it (sf.removed)") for past in pasts]
+
+    def _undone_before(self, asked: Asked) -> list[Undone]:
+        """What was undone and the new effect would build on. An undo itself comes in the order of the code."""
+        if asked.name.endswith(".undo"):
+            return []
+        return [
+            one
+            for one in self._replay.taken_back()
+            if matching.on_one_line(matching.split(one.undo.address)[0], asked.path)
+            or not self._may_still(asked, one.undo.address)
+        ]
+
+    def _is_let_go(self, past: Past, asked: Asked) -> bool:
+        """Whether a new effect passes by this record: it has other arguments, and a person spoke of the record; or it has
+        another name as well, and `sf.removed` names the record's.
+        """
+        matcher = self._replay.matcher
+        if matcher.is_left(past):
+            return not matcher.is_alike(past, asked)
+        is_other = matching.split(past.address)[1] != asked.name and not matcher.same_values(past, asked)
+        return is_other and is_removed(past)
+
+    def _may_still(self, asked: Asked, address: str) -> bool:
+        """Whether the code of another branch, which has not ended, may still ask for that effect."""
+        if any(address.startswith(branch) for branch in self._replay.matcher.learned.ended):
+            return False  # The rehearsal has heard it to its end.
+        if self._scopes.may_come(address, asked.path):
+            return True
+        return self._scopes.has_strays and "[" in address and self._may_be_hidden(asked)
+
+    def _may_be_hidden(self, asked: Asked) -> bool:
+        """Whether a scope that no task of the workflow's own has opened so far may be opened yet. A task has waited for
+        that before it came to a new effect; a thread has not.
+        """
+        return self._hides() or asked.address not in self.patient
+
+    # -- what a rehearsal has not heard -------------------------------------------------------------------
+
+    def was_hidden(self, past: Past) -> bool:
+        """Whether a call that is new hid this one from the rehearsal: nobody knows yet if a later one is the recorded."""
+        is_behind_news = self.may_hear_again and self._claim.advanced
+        return is_behind_news and past.address not in self._replay.matcher.learned.asked
+
+    def is_unseen(self, address: str) -> bool:
+        """Whether nobody has looked yet what follows an effect that is declared new: it may be a stop."""
+        self.declared.add(address)
+        ahead = self._replay.matcher.learned.ahead
+        heard = address in ahead or not (self.may_hear_again and self._claim.advanced)
+        return not (heard or self._dry) and self._replay.may_stop()
+
+    def is_early(self) -> bool:
+        """Whether a new step hides, in a branch that is open, which recorded effects the code asks for there."""
+        hidden = self._replay.matcher.learned.hidden
+        if not (hidden and self.may_hear_again):
+            return False
+        unasked = [past.address for past in self._replay.missed()]
+        opened = list(self._scopes.branches.items())
+        branches = [known for path, known in opened if any(one.startswith(path) for one in hidden)]
+        return any(address.startswith(known) for known in branches for address in unasked)

@@ -1,0 +1,55 @@
+"""Who a program of wishes is performed for: a start, a verb, or a call (`attempt.Attempt`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from surefoot.core.command import Append, Program, Wish
+
+if TYPE_CHECKING:
+    from surefoot.engine.declare.current import Place
+
+
+class Frame:
+    """The session that wishes are about, and the place in its code; what a call adds to that, it overrides."""
+
+    __slots__ = ("ending", "place", "session")
+
+    shields = False
+    """Whether what has begun is recorded to its end before a cancellation is passed on."""
+
+    def __init__(self, session: Any, place: Place | None = None) -> None:
+        self.session = session
+        self.place: Any = place
+        self.ending: Any = None
+        """What the program returned, for a caller that was cancelled meanwhile."""
+
+    def held_back(self, wish: Wish) -> Program | None:
+        """The run has stopped elsewhere. What is performed instead of going on with this wish, if that must not be."""
+        return None
+
+    def needs_claim(self, wish: Wish) -> bool:
+        """Whether this wish changes something, so that this process has to drive the run."""
+        return isinstance(wish, Append)
+
+    def overtaken(self) -> Program | None:
+        """What is performed instead, if somebody else has written what decides it."""
+        return None
+
+    def is_settled(self) -> bool:
+        """Whether there is nothing to wait for any more."""
+        return False
+
+
+class _Nothing:
+    found = ()
+    live = True
+
+
+class _Nobody:
+    """Stands for the session where there is none yet: nothing has stopped, and nothing has to be claimed."""
+
+    stops = claim = _Nothing()
+
+
+NOWHERE: Final = Frame(_Nobody())

@@ -1,0 +1,306 @@
+"""Asking people: the question is stored, the run stands still, and the answer may come days later from anywhere.
+
+An answer is bound to a digest of everything a person is shown. If the code now asks something else under the same name,
+the old answer is void and the question is put again. The first durable answer counts; when the time is over, so is the
+question, whichever of the two is recorded first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surefoot.core import schema as schemas
+from surefoot.core import values
+from surefoot.core.address import approval_of
+from surefoot.core.choice import OnTimeout, one_of
+from surefoot.core.command import Append, Ending, Failed, Pause, Routine
+from surefoot.core.doubt import unanswered
+from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
+from surefoot.core.history import Past, PastState, changed
+from surefoot.core.masking import Mask
+from surefoot.core.programs.calls import Call, denied
+from surefoot.core.timer import Duration, after, remaining, seconds
+from surefoot.core.visible import shorten, visible
+from surefoot.engine.declare.call_spec import CallSpec
+from surefoot.engine.declare.context import Context
+from surefoot.engine.declare.current import Place
+from surefoot.engine.declare.drifts import looked_around
+from surefoot.engine.process.config import alert
+from surefoot.errors import Fatal, UsageError, ValueRejected
+
+log = logging.getLogger("surefoot")
+
+
+class Decision(Struct, frozen=True):
+    """A person's yes or no. True when approved."""
+
+    approved: bool
+    by: str = ""
+    note: str = ""
+    at: datetime | None = None
+    """When it was given; None: nobody answered in time."""
+
+    def __bool__(self) -> bool:
+        return self.approved
+
+
+class Question(Struct, frozen=True):
+    """What a person is shown. All of it is bound to the answer."""
+
+    form: str
+    text: str
+    details: Raw
+    schema: str = ""
+    by: tuple[str, ...] = ()
+    due_seconds: float | None = None
+
+    @property
+    def shown(self) -> str:
+        return values.digest([self.form, self.text, bytes(self.details), self.schema, list(self.by)])
+
+    def masked(self, mask: Mask) -> Question:
+        """As it is recorded and shown: without the secrets that are known."""
+        if not mask:
+            return self
+        return msgspec.structs.replace(self, text=mask(self.text), details=values.masked(self.details, mask))
+
+
+def question(
+    form: str,
+    text: object,
+    details: object,
+    by: str | Sequence[str] | None,
+    timeout: Duration | None,
+    wanted: Any = None,
+) -> Question:
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError(f"sf.{form}() needs a question: a text that a person understands, not {text!r}")
+    try:
+        raw = Raw(values.encode(details))
+    except ValueRejected as error:
+        raise ValueRejected(f"sf.{form}(details=…): {error}", path=error.path) from error
+    names = (by,) if isinstance(by, str) else tuple(by or ())
+    if not all(names):
+        raise UsageError(f"sf.{form}(by={by!r}): the names of those who may answer")
+    return Question(form, text, raw, _schema(wanted), names, None if timeout is None else seconds(timeout))
+
+
+def _schema(wanted: Any) -> str:
+    if wanted is None:
+        return ""
+    try:
+        return msgspec.json.encode(msgspec.json.schema(wanted)).decode()
+    except TypeError as error:
+        raise UsageError(
+            f"sf.ask(type={wanted!r}): an answer is plain data, so it must be a plain type, a dataclass or a Struct "
+            f"({error})"
+        ) from None
+
+
+def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Routine[Past | None]:
+    """Put the question, and wait for its answer. None: the time is over."""
+    begun = place.session.now()
+    past = yield from _answer(place, address, asked, wanted)
+    yield from looked_around(place, begun)
+    return past
+
+
+def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine[Past | None]:
+    session = place.session
+    past: Past | None = session.state.calls.get(address)
+    session.stops.meet_cancel(place, past)
+    session.replay.matcher.asked.add(address)
+    if past is not None and past.kind != "question":
+        raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
+    if past is None or past.shown != asked.shown:
+        void_of = past.learned_by if past is not None and past.state is PastState.DONE else None
+        yield from _put(session, address, asked)
+        if void_of is not None:
+            _tell_void(session, address, void_of)
+    patience = after(session.now(), session.wait_seconds)
+    while True:
+        past = session.state.calls[address]
+        if past.state is PastState.DONE:
+            why = _misfit(session, past, wanted)
+            if not why:
+                return past
+            if not session.dry:
+                log.warning("run %s, %s: the answer does not fit, it is asked again: %s", session.run, address, why)
+            yield from _put(session, address, asked)
+            past = session.state.calls[address]
+        if past.state is PastState.FAILED:
+            return None
+        if past.due is not None and remaining(past.due, session.now()) <= 0:
+            session.stops.would_do(asked.form, address)
+            yield Append(QuestionExpired(address))
+            # Somebody may have answered while that was being written: whoever was first is right.
+        elif remaining(patience, session.now()) <= 0:
+            raise session.stops.stopped(place, unanswered(session.run, past), past.due)
+        else:
+            tell_waiting(session, unanswered(session.run, past))
+            yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
+
+
+def _tell_void(session: Any, address: str, by: str) -> None:
+    """Who gave the answer believes that the run goes on with it."""
+    log.warning(
+        "run %s, %s: the answer given by %s is void: something else is shown now, so the question is put again.",
+        session.run,
+        address,
+        visible(by),
+    )
+
+
+def tell_waiting(session: Any, stop: Stop) -> None:
+    """Whoever can answer hears of it when the waiting begins: once the patience is over it would be too late."""
+    if identity(stop) in session.notices.told:
+        return
+    session.notices.told.add(identity(stop))
+    stop = session.mask.stop(stop)
+    log.warning("%s Waiting %g s for it.", stop, session.wait_seconds)
+    if identity(stop) not in map(identity, session.notices.earlier_stops):
+        alert_of(session, stop)
+
+
+def alert_of(session: Any, stop: Stop) -> None:
+    store = session.runtime.store.url
+    alert(f"{stop.reason}: {stop}", stop.cures, store=store, run=session.run, kind=stop.reason)
+
+
+def identity(stop: Stop) -> tuple[str, str, str]:
+    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another.
+
+    Of drift only the findings count: when it was met again, by a resume, the message says something else.
+    """
+    findings = str(stop).removeprefix(stop.message) or stop.message
+    return stop.reason, stop.address, findings if stop.reason == "Drifted" else _shown(stop)
+
+
+def _shown(stop: Stop) -> str:
+    """Which question it is; or which failure."""
+    return stop.facts.get("shown") or (stop.facts.get("error", "") if stop.reason == "WorkflowFailed" else "")
+
+
+def _put(session: Any, address: str, asked: Question) -> Routine[None]:
+    session.stops.would_do(asked.form, address)
+    due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
+    entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
+    yield Append(entry)
+
+
+def _misfit(session: Any, past: Past, wanted: Any) -> str:
+    """What a schema cannot tell (is this text a moment?) is found out only here, where the type is known."""
+    if wanted is None:
+        return ""
+    try:
+        msgspec.convert(session.decoded(past.value), wanted)
+    except msgspec.ValidationError as error:
+        return visible(str(error))
+    return ""
+
+
+def decision(session: Any, past: Past | None, on_timeout: OnTimeout, address: str) -> Decision:
+    if past is None:
+        if on_timeout == "raise":
+            raise TimeoutError(f"nobody answered {address} in time")
+        return Decision(on_timeout == "approve", note="nobody answered in time")
+    approved = session.decoded(past.value) is True
+    return Decision(approved, past.learned_by, past.why, datetime.fromtimestamp(past.ended / 1e6, UTC))
+
+
+def checked_on_timeout(on_timeout: OnTimeout) -> OnTimeout:
+    return one_of(on_timeout, OnTimeout, "sf.approve: on_timeout")
+
+
+def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
+    """The answer as the type that was asked for."""
+    if past is None:
+        raise TimeoutError(f"nobody answered {address} in time")
+    answer = session.decoded(past.value)
+    return answer if wanted is None else msgspec.convert(answer, wanted)
+
+
+def consent(
+    place: Place, call: Call, name: str, sights: tuple[Sight, ...], attempt: int
+) -> Routine[tuple[Ending | None, bool]]:
+    """Ask for a yes to run this very call, with what it touches as it is now. No ending: it was given.
+
+    Also: whether anybody had to be waited for; then whoever asks looks again. A further attempt needs no new yes, unless
+    something else would be shown now. A no is recorded as what became of the call.
+    """
+    session = place.session
+    address = approval_of(call.address)
+    known: Past | None = session.state.calls.get(address)
+    details = {"effect": name, "arguments": values.decode(call.args)}
+    if call.defaults != NOTHING:
+        details["defaults"] = values.decode(call.defaults)
+    if call.touches:
+        details["touches"] = {sight.witness: sight.parts for sight in sights}
+    asked = question("approve", f"Run {call.address}?", details, None, None)
+    at_once = known is not None and known.state is PastState.DONE and known.shown == asked.shown
+    past = yield from asking(place, address, asked)
+    given = decision(session, past, "deny", address)
+    if given:
+        session.stops.would_do("effect", call.address)
+        return None, not at_once
+    why = f": {given.note}" if given.note else ""
+    failure = Raw(values.encode_error(Fatal(visible(f"{call.address} was denied by {given.by}{why}"))))
+    if not session.dry:
+        yield Append(denied(call, failure, attempt))
+    return Failed(failure), False
+
+
+def supervises(session: Context, spec: CallSpec, address: str) -> bool:
+    """Whether a person has to agree. Also where a no is on record, and the code no longer asks."""
+    if spec.kind != "effect" or session.approve == "never":
+        return False
+    return spec.approve or session.approve == "every" or is_approved(session, address) is False
+
+
+def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | None) -> bool:
+    """One that is under way was approved. Rewound to before it, the run needs a new yes to run it again."""
+    if not supervises(session, spec, address):
+        return False
+    if past is not None and past.reopened:
+        return past.state is PastState.CLEARED
+    if past is None or not past.rewound:
+        return past is None
+    return past.state is PastState.CLEARED or (spec.on_crash == "retry" and not past.spent)
+
+
+def is_approved(session: Any, address: str) -> bool | None:
+    """What a person said about running this effect; None: nobody has."""
+    known: Past | None = session.state.calls.get(f"{address}.approval")
+    if known is None or known.kind != "question" or known.state is not PastState.DONE:
+        return None
+    return session.decoded(known.value) is True
+
+
+def require_fit(past: Past, answer: Any) -> None:
+    """Refuse an answer that is not what was asked for, with the reason."""
+    if past.form == "approve":
+        if not isinstance(answer, bool):
+            raise UsageError(f"{past.address} is a yes-or-no question: true or false, not {shorten(repr(answer), 100)}")
+        return
+    if past.schema:
+        try:
+            schemas.require(answer, msgspec.json.decode(past.schema))
+        except schemas.Misfit as misfit:
+            question = shorten(repr(past.question), 200)
+            raise UsageError(f"{past.address}: that is no answer to {question}: {misfit}") from None
+
+
+def plain(past: Past, answer: Any) -> Any:
+    """An answer as it is recorded: to a question with a type, the plain data that stands for it."""
+    if not past.schema:
+        return answer
+    try:
+        return msgspec.to_builtins(answer)
+    except (TypeError, RecursionError):
+        return answer  # It cannot fit, and is refused with the reason.

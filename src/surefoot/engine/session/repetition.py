@@ -1,0 +1,60 @@
+"""A retry repeats the request: under a key that was used, nothing else than what was asked for then is sent.
+
+And an undo takes back what was done. Where the code at hand can do neither, that is a stop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from surefoot.core.cure import Cure, Cures
+from surefoot.core.entry import Stop, Value
+from surefoot.core.history import Past, PastState, cures, run_again, settling
+from surefoot.core.members import changed_members
+
+if TYPE_CHECKING:
+    from surefoot.engine.declare.call_spec import CallSpec
+    from surefoot.engine.declare.context import Context
+
+_UNDER_ITS_KEY = frozenset({PastState.IN_DOUBT, PastState.RETRYING})
+
+
+def another_request(session: Context, past: Past, spec: CallSpec) -> Stop | None:
+    """Why an effect that was begun is not tried again, nor looked for: enums in its arguments have other values now."""
+    if past.kind != "effect" or past.args is None or past.state not in _UNDER_ITS_KEY:
+        return None
+    if past.state is PastState.IN_DOUBT and spec.on_crash not in ("retry", "check"):
+        return None  # A person is asked, or it fails: nothing is sent.
+    changed = [each for part in (past.args, past.defaults) if part is not None for each in _changed(session, part)]
+    if not changed:
+        return None
+    message = (
+        f"run {session.run}, {past.address}: it was begun, and to go on with it now would be another request under the "
+        f"same key: {', '.join(changed)}. It was not executed."
+    )
+    told: Cures = (_old_value(session.run),)
+    if past.state is PastState.IN_DOUBT:
+        told += settling(session.run, past.address, "happened?", "did not? run it with the new value")
+    return Stop("CodeChanged", message, past.address, {"changed": ", ".join(changed)}, told)
+
+
+def another_undo(run: str, address: str, *recorded: Raw) -> Stop | None:
+    """Why an effect that was done is not undone: enums in its arguments or in its result have other values now."""
+    changed = list(dict.fromkeys(each for part in recorded for each in changed_members(part)))
+    if not changed:
+        return None
+    message = (
+        f"run {run}, {address}: it was done, and to undo it now would take back something else: {', '.join(changed)}. "
+        "It was not undone."
+    )
+    return Stop("CodeChanged", message, address, {"changed": ", ".join(changed)}, (_old_value(run), cures(run)[1]))
+
+
+def _old_value(run: str) -> Cure:
+    return run_again("the old value?", "put it back", run)
+
+
+def _changed(session: Context, part: Value) -> list[str]:
+    return changed_members(session.whole(part))

@@ -1,0 +1,60 @@
+"""Which scopes the code is in, side by side: branches of `sf.map` and `sf.gather`, and tasks and threads of its own.
+
+A recorded call that nobody has asked for may still be asked for by a branch that has not ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from surefoot.core.address import Scope
+from surefoot.engine.declare.signals import RunSignal
+
+
+class Scopes:
+    """The open ones, by path, and where the calls of each are on record."""
+
+    def __init__(self, *, dry: bool = False) -> None:
+        self._dry = dry
+        self._lock = threading.Lock()
+        self.branches: dict[str, tuple[str, ...]] = {}
+        """Branches that have not ended."""
+        self.ended: set[str] = set()
+        self.strays: dict[str, tuple[str, ...]] = {}
+        """Scopes of tasks or threads of the workflow's own: nobody can tell what they may still ask for."""
+        self.has_strays = False
+        """Whether tasks or threads of the workflow's own have opened scopes, be it that they have left them."""
+
+    def stray_opens(self, scope: Scope) -> None:
+        """A task or thread of the workflow's own counts its calls there."""
+        with self._lock:
+            self.has_strays = True
+            self.strays[scope.path] = _known_as(scope)
+
+    def stray_ends(self, path: str, error: BaseException | None) -> None:
+        """In a rehearsal, one that was cut off may only have been so because another came to something new."""
+        if not (self._dry and error is not None and not isinstance(error, Exception)):
+            with self._lock:
+                self.strays.pop(path, None)
+
+    def branch_opens(self, scopes: Sequence[Scope]) -> None:
+        with self._lock:
+            for scope in scopes:
+                self.branches[scope.path] = _known_as(scope)
+
+    def branch_ends(self, path: str, error: BaseException | None) -> None:
+        """In a rehearsal, a branch that came to something new has not ended: in the drive it goes on there."""
+        if not (self._dry and isinstance(error, RunSignal)):
+            with self._lock:
+                self.ended.update(self.branches.pop(path, ()))
+
+    def may_come(self, address: str, path: str) -> bool:
+        """Whether an open scope, other than the one of that path, may still ask for that call."""
+        opened = [*list(self.branches.items()), *list(self.strays.items())]
+        return any(address.startswith(known) and not path.startswith(branch) for branch, known in opened)
+
+
+def _known_as(scope: Scope) -> tuple[str, ...]:
+    """Where its calls are on record: under its path, or where a declaration (`was=`) says."""
+    return (scope.path, *(path for path, counted in scope.also if counted))

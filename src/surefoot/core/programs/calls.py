@@ -1,7 +1,8 @@
 """The life of a step and of an effect: what is recorded, in which order, and what doubt leads to.
 
 Step: run, then record. Effect: record the intent, run, record the outcome; what lies between the two
-is in doubt if it is cut off. These two generators are the only code that writes call entries.
+is in doubt if it is cut off. Only the generators here write what came of a call.
+Three entries are written where they are learnt: a step's start, a late landing, a person's word.
 """
 
 from __future__ import annotations

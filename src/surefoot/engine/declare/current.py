@@ -1,4 +1,4 @@
-"""Which run, branch and call the code at hand is in: the context variable (`rehearsal.py` has one more).
+"""Which run, branch and call the code at hand is in: the context variable of places.
 
 Control flow that surefoot opened (`gather`, `map`, `scope`) has a Place of its own. Code that merely
 inherited somebody's Place (a bare task, a thread) is told so instead of being numbered by luck.

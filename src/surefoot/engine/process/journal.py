@@ -1,4 +1,4 @@
-"""The one writer of a run, and the one reader. Only this file hands out positions.
+"""The one writer of a run that is driven, and the one reader of runs.
 
 Nothing is decoded, folded or replayed before its seal, its chain and the run's head were found to
 agree. "Unreadable" is never turned into "nothing there".

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.engine.declare import code
+
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "surefoot"
 CLOCK = "engine/process/clock.py"
 READS = {"time.time", "time.time_ns", "datetime.now", "uuid.uuid4", "random.random", "secrets.token_hex"}
@@ -48,6 +50,11 @@ def test_only_the_clock_reads_the_time_and_randomness_of_runs():
 @pytest.mark.parametrize("read", sorted(READS))
 def test_core_reads_no_time_and_no_randomness(read):
     assert read not in {called for _, called in calls("core")}
+
+
+def test_our_own_code_is_no_part_of_the_code_digest():
+    """It is told by the version. Were it part of the digest, a look at the code would depend on which verbs are loaded."""
+    assert Path(code._SUREFOOT) == SOURCE
 
 
 def test_only_the_programs_of_calls_write_what_came_of_a_call():

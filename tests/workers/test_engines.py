@@ -16,7 +16,7 @@ import surefoot as sf
 from surefoot.engine.process import config, engines, journal
 from tests.working import ended, kinds, wait_until
 
-SRC = Path(engines.__file__).parents[1]
+SRC = Path(sf.__file__).parent
 MICROS = 1_000_000
 
 
@@ -244,7 +244,7 @@ def renting():
 
 def test_engine_that_only_hears_the_bell_drives_every_run_to_its_end(hand, monkeypatch):
     """Starts, delays, sleeps, answers, events and children: no wake-up is lost, though nobody searches the store."""
-    monkeypatch.setattr("surefoot.engine.drive.start.UNWIND_SECONDS", 0.0)
+    monkeypatch.setattr("surefoot.engine.drive.takeover.UNWIND_SECONDS", 0.0)
     with sf.Worker():
         doubling.start("first", 1)
         doubling.using(delay="0.2s").start("later", 2)

@@ -157,3 +157,11 @@ def is_plain(value: Any) -> bool:
         if seen > _MOST or len(rest) > _MOST:
             return False
     return True
+
+
+def is_raised_by_code(error: BaseException) -> bool:
+    """Whether a `raise` statement raised it, and no signal that struck between two instructions."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"

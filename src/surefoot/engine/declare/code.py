@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -22,7 +23,7 @@ from surefoot.engine.declare import call_spec
 UNKNOWN: Final = ""
 _INSTALLED: Final = ("site-packages", "dist-packages")
 _PYTHON: Final = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
-_SUREFOOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SUREFOOT: Final = str(Path(os.path.abspath(__file__)).parents[2]) + os.sep
 _lock = threading.Lock()
 _known: dict[int, str] = {}
 """By how many modules are loaded: more are as the code runs."""

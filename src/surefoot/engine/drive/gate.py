@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from surefoot.core.code_changes import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
+from surefoot.core.guard import is_raised_by_code
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
 from surefoot.core.state import RunState
@@ -213,7 +214,10 @@ def _frames(owner: Any) -> list[types.FrameType]:
 
 
 def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:
-    """Whether the rehearsal was cut off from outside: Ctrl-C, or whoever waits for the run has given it up."""
+    """Whether the rehearsal was cut off from outside: Ctrl-C, or whoever waits for the run has given it up.
+
+    Code that raises KeyboardInterrupt by itself is no Ctrl-C. It may stand behind what is new: the drive comes there later.
+    """
     if isinstance(outcome, KeyboardInterrupt):
-        return True
+        return not is_raised_by_code(outcome)
     return rehearsal.stops.is_given_up() and isinstance(outcome, BaseException)

@@ -13,6 +13,7 @@ from surefoot.engine.declare.plan import Options, created_entry
 from surefoot.engine.drive import acts, acts_async
 from surefoot.engine.process import config, journal
 from surefoot.engine.session.session import Session
+from surefoot.engine.session.stops import Stops
 from tests.working import kinds
 
 
@@ -20,8 +21,8 @@ from tests.working import kinds
 def troubles(monkeypatch):
     """Every trouble that any session remembers."""
     found = []
-    misused = Session.misused
-    monkeypatch.setattr(Session, "misused", lambda self, error: found.append(error) or misused(self, error))
+    misused = Stops.misused
+    monkeypatch.setattr(Stops, "misused", lambda self, error: found.append(error) or misused(self, error))
     return found
 
 

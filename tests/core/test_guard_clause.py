@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from decimal import Decimal
 
 import pytest
 
-from surefoot.core.guard import is_guard
+from surefoot.core.guard import is_guard, is_raised_by_code
 
 HERE = frozenset({__name__})
 LIMIT = 100
@@ -461,3 +462,18 @@ def test_a_type_error_from_within_is_not_taken_for_arguments_that_did_not_fit():
     assert judged(pay, 1, 2), "the call itself did not fit"
     assert not judged(pay, 1), "the function ran, and a call within did not fit"
     assert not judged(wrapped, 1)
+
+
+def test_a_raise_of_the_code_is_told_from_a_signal():
+    """A rehearsal that took the code's own KeyboardInterrupt for Ctrl-C would end every resume before it began."""
+
+    def by_itself() -> None:
+        raise KeyboardInterrupt
+
+    def struck() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    for act, is_its_own in ((by_itself, True), (struck, False)):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            act()
+        assert is_raised_by_code(caught.value) is is_its_own

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 LONGEST_ID = 200
 DECLARED = "declared"
-APPROVALS = (DECLARED, "every", "never")
 
 
 class Options(Struct, frozen=True):

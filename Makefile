@@ -14,7 +14,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BUDGET ?= 30m
 
-.PHONY: demo quick test check bench proof chaos suites clean
+.PHONY: demo quick test check bench proof chaos suites clean compiled
 .DELETE_ON_ERROR:
 
 # The stamp is written last: an interrupted set-up is started again from nothing, not believed.
@@ -25,13 +25,17 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+# Bytecode, as pip leaves it at an install. Tests start thousands of processes: without it each of them compiles everything.
+compiled: $(READY)
+	@$(BIN)/python -m compileall -q src tests bench
+
 demo: $(READY)
 	@$(BIN)/surefoot demo
 
 quick: $(READY)
 	@$(BIN)/python -m pytest tests --ring quick -n 2 --dist loadfile
 
-test: $(READY)
+test: compiled
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY)
@@ -48,6 +52,7 @@ suites: $(SUITES:%=test-%)
 
 .PRECIOUS: .venv-%/.ready
 test-%: .venv-%/.ready
+	@.venv-$*/bin/python -m compileall -q src tests
 	@.venv-$*/bin/python -m pytest tests/suites/$*
 
 .venv-%/.ready: tests/suites/%/requirements.txt pyproject.toml
@@ -56,13 +61,13 @@ test-%: .venv-%/.ready
 	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' --requirement $<
 	@touch $@
 
-bench: $(READY)
+bench: compiled
 	@$(BIN)/python -m bench
 
-proof: $(READY)
+proof: compiled
 	@$(BIN)/python -m pytest tests/proof -m proof -n 2 --dist loadfile --timeout=3600 -rA
 
-chaos: $(READY)
+chaos: compiled
 	@$(BIN)/python -m tests.crash.chaos --budget $(BUDGET)
 
 clean:

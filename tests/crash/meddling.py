@@ -249,7 +249,12 @@ def judge(found: Findings, story: Story) -> None:
 
 
 def _not_overwritten(found: Findings, story: Story) -> None:
-    """Line by line, as the world has it: whose the file is, and what the engine had seen when it wrote."""
+    """Line by line, as the world has it: whose the file is, and what the engine had seen when it wrote.
+
+    What is found after an effect that does not say what it writes is its own: that look ends its window. If the process died
+    before the outcome was recorded, the window goes on until the look of the process whose check found that it happened.
+    """
+    checked = {entry.address for entry in story.kinds("EffectSettled") if entry.learned_by == "check"}
     foreign = seen = False
     writer, begun = "", False
     for line in story.lines:
@@ -263,7 +268,8 @@ def _not_overwritten(found: Findings, story: Story) -> None:
             case "looked":
                 own = writer == line["address"] and not _is_declaring(line["address"])
                 foreign, seen = (False, False) if own else (foreign, foreign)
-                writer, looking = "", line["address"]
+                looking = line["address"]
+                writer = looking if own and looking in checked else ""
             case "wrote":
                 if seen:
                     found.add("I-34", f"{looking} has overwritten what somebody else wrote, though it was seen")

@@ -367,14 +367,12 @@ def test_stopped_holder_of_the_lock_does_not_stop_the_others(tmp_path, monkeypat
     holder, other = Anchor(path, create=True), Anchor(path, create=False)
     holder.begin(Mark(STORE, 0, bytes(32)))
     other.read()
-    holder.lock_for_creation(0)
+    with holder.creating(0):
+        other.advance(Mark(STORE, 1, bytes(32)))
+        with pytest.raises(StoreUnavailable, match="another process"), other.creating(0.01):
+            pass
+        assert other.read().pos == 0
 
-    other.advance(Mark(STORE, 1, bytes(32)))
-    with pytest.raises(StoreUnavailable, match="another process"):
-        other.lock_for_creation(0.01)
-    assert other.read().pos == 0
-
-    holder.unlock()
     other.advance(Mark(STORE, 2, bytes(32)))
     assert other.read().pos == 2
     holder.close()

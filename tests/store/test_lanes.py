@@ -11,8 +11,7 @@ import pytest
 from surefoot.errors import StoreUnavailable
 from surefoot.store.contract import Limit, RunQuery
 from surefoot.store.memory import MemoryStore
-from surefoot.store.sqlite import files as sqlite_file
-from surefoot.store.sqlite import lanes
+from surefoot.store.sqlite import lanes, schema
 from surefoot.store.sqlite import store as sqlite
 from surefoot.testing.conformance import due, index_row, put, taken, wish
 
@@ -76,7 +75,7 @@ def test_look_that_finds_nothing_writes_nothing(place, limits):
 def test_looking_reads_no_run_that_is_asleep_or_somebody_elses():
     """Ten thousand of them must cost an idle worker nothing."""
     connection = apsw.Connection(":memory:")
-    for statement in sqlite_file._SCHEMA.values():
+    for statement in schema.SCHEMA.values():
         connection.execute(statement)
     questions = [value for value in vars(lanes).values() if isinstance(value, str) and "FROM runs" in value]
     assert len(questions) == 7
@@ -154,7 +153,7 @@ def test_reservation_leaves_the_row_what_it_was(place):
 def test_lists_for_people_are_found_by_index(query, index):
     """With a hundred thousand runs a page costs what is on it: nothing is sorted, and no table is read from end to end."""
     connection = apsw.Connection(":memory:")
-    for statement in sqlite_file._SCHEMA.values():
+    for statement in schema.SCHEMA.values():
         connection.execute(statement)
     question, values = sqlite._search(query, 1000, 50)
 

@@ -15,7 +15,9 @@ from surefoot.core.parts import cut
 from surefoot.core.seal import Sealer, verify
 from surefoot.errors import JournalCorrupt, JournalRegressed, SchemaMismatch, StoreUnavailable, UsageError
 from surefoot.store.contract import RESERVED, Conflict, Head, RunQuery
-from surefoot.store.sqlite.salvage import LOST_HEAD, rebuild
+from surefoot.store.sqlite import files as sqlite_file
+from surefoot.store.sqlite.damaged_reader import LOST_HEAD
+from surefoot.store.sqlite.salvage import rebuild
 from surefoot.store.sqlite.store import SqliteStore
 from surefoot.testing.conformance import Writer, assert_whole, index_row
 from tests.store.conftest import Place
@@ -432,26 +434,28 @@ def test_newer_format_is_refused(damaged, closed):
 
 
 @pytest.mark.parametrize("joins", ["store.worker", "None"])
-def test_store_that_somebody_has_open_is_left_alone(closed, joins):
+def test_store_that_somebody_has_open_is_left_alone(closed, joins, monkeypatch):
     """A process that goes on writing into the file that was moved away loses everything it writes."""
     child = closed.child(f"store = open_here(create=False); {joins}; print('open', flush=True); sys.stdin.read()")
     assert child.stdout.readline() == "open\n"
     before = closed.path.read_bytes()
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
 
     with pytest.raises(StoreUnavailable, match="End th"):
-        rebuild(str(closed.path), busy_seconds=0.05)
+        rebuild(str(closed.path))
 
     assert closed.path.read_bytes() == before
     child.communicate()
     assert rebuild(str(closed.path)).complete
 
 
-def test_store_that_this_process_has_open_is_left_alone(place):
+def test_store_that_this_process_has_open_is_left_alone(place, monkeypatch):
     """Its own handle would go on with the old file."""
     fill(place)
 
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
     with pytest.raises(StoreUnavailable):
-        rebuild(str(place.path), busy_seconds=0.05)
+        rebuild(str(place.path))
 
 
 REBUILD_AND_WAIT = """

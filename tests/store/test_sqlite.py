@@ -28,6 +28,7 @@ from surefoot.errors import (
 )
 from surefoot.store import pages
 from surefoot.store.contract import Append, Conflict, Listed, RunQuery
+from surefoot.store.sqlite import files as sqlite_file
 from surefoot.store.sqlite import store as sqlite
 from surefoot.store.sqlite.salvage import rebuild
 from surefoot.testing.conformance import Writer, assert_whole, index_row, large_value
@@ -502,9 +503,10 @@ def test_changes_moves_when_another_process_appended(place):
 
 
 @pytest.mark.processes
-def test_locked_database_is_named_within_the_time_given_and_works_again_after(place):
+def test_locked_database_is_named_within_the_time_given_and_works_again_after(place, monkeypatch):
     """Waiting is bounded; nothing was written, so the handle stays good."""
-    store = place.open(busy_seconds=0.05)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
+    store = place.open()
     writer = Writer(store, "r")
     wish = writer.append(b"1")
     holder = place.child(

@@ -21,6 +21,7 @@ from surefoot.errors import UsageError
 from surefoot.store.anchor import _FILE_BYTES
 from surefoot.store.open import close_all, open_store
 from surefoot.store.sqlite import files as sqlite_file
+from surefoot.store.sqlite import schema
 from surefoot.world import globs, hashes, stores
 from surefoot.world.base import NotObservable, Pulse
 from surefoot.world.paths import as_written, file_part, shown, unshown
@@ -342,7 +343,7 @@ def test_store_is_no_file_to_watch():
 
 def test_store_is_known_by_what_the_store_says():
     """This layer may not import the store; so the two must agree."""
-    assert sqlite_file.APPLICATION_ID == stores.APPLICATION_ID
+    assert schema.APPLICATION_ID == stores.APPLICATION_ID
     assert sqlite_file.anchor_path("x") == f"x{stores.ANCHOR}"
     assert _FILE_BYTES == stores.ANCHOR_BYTES
 

@@ -1,12 +1,11 @@
 """A note of the journal's newest record, kept outside the journal, so that lost history is noticed.
 
-After each commit the commit counter and the newest seal go to a small side file. It is written after the
-journal is durable and is never synced before the acknowledgement, so it is never ahead of the journal: an
-anchor that knows more than the journal proves that the journal lost something (a deleted `-wal`, an older
-copy put back, an emptied file).
+After each commit the position and the seal of the newest record go to a small side file. It is written after the
+journal is durable, so it is never ahead of the journal. An anchor that knows more than the journal proves that the
+journal lost something (a deleted `-wal`, an older copy put back, an emptied file).
 
-Two slots, each with its own checksum, are written in turn: a torn write spoils one, the other still speaks.
-Writers of several processes take a lock and write only what is larger.
+Two slots, each with its own checksum, are written in turn: a torn write spoils one, and the other can still be read.
+Writers of several processes take a lock, and write only a higher position.
 """
 
 from __future__ import annotations
@@ -17,11 +16,13 @@ import fcntl
 import os
 import time
 import zlib
+from collections.abc import Iterator
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from surefoot.core.cure import NEWER_VERSION, Advice
-from surefoot.errors import JournalRegressed, SchemaMismatch, StoreUnavailable
+from surefoot.core.cure import Advice
+from surefoot.errors import JournalRegressed, StoreUnavailable
+from surefoot.store.failure import newer_format
 
 FORMAT: Final = 1
 NOTHING_SEAL: Final = bytes(32)
@@ -64,7 +65,7 @@ class Anchor:
         self.newest: Mark | None = None
 
     def read(self) -> Mark | None:
-        """The newest mark; None for an empty file, which a creator left that got no further."""
+        """The newest mark; None for an empty file: its creator was cut off."""
         try:
             raw = os.pread(self._fd, _FILE_BYTES, 0)
         except OSError as error:
@@ -82,12 +83,12 @@ class Anchor:
         return None not in _slots(self._raw)
 
     def begin(self, mark: Mark) -> None:
-        """Write both slots and sync them: before the first record, or to heal."""
+        """Write both slots and sync them, before the first record."""
         slot = _packed(mark)
         raw = slot.ljust(_SECOND, b"\0") + slot
         self._write(raw, 0)
         if os.fstat(self._fd).st_size > _FILE_BYTES:
-            # Only then: a power cut may keep a file's new size and lose what was written, and zeros are no anchor.
+            # Cut only now: a power cut may keep a file's new size and lose what was written, and zeros are no anchor.
             os.ftruncate(self._fd, _FILE_BYTES)
         os.fsync(self._fd)
         self._raw, self.newest, self._newest_is_second = raw, mark, False
@@ -95,15 +96,15 @@ class Anchor:
     def advance(self, mark: Mark) -> None:
         """Note a newer record. One that is not newer than what is noted changes nothing.
 
-        If another process sits on the lock (stopped in the middle), the note is left to the next
-        commit: an anchor that is behind is harmless, a writer that hangs is not.
+        If another process holds the lock (stopped in the middle), the note is left to the next commit: an anchor that
+        is behind is harmless, a writer that hangs is not.
         """
         if not self._lock(_PATIENCE_SECONDS):
             return
         try:
             raw = os.pread(self._fd, _FILE_BYTES, 0)
             if raw != self._raw:
-                with contextlib.suppress(Unreadable):  # damaged under our hands: what we know is written anew
+                with contextlib.suppress(Unreadable):  # damaged meanwhile: what we know is written anew
                     self._take(raw)
             newest = self.newest
             if newest is not None and newest.store != mark.store:
@@ -111,7 +112,7 @@ class Anchor:
             if newest is None or mark.pos > newest.pos:
                 self._put(mark)
         finally:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self._unlock()
 
     def heal(self) -> None:
         """Write the newest mark over a slot that does not hold."""
@@ -122,18 +123,20 @@ class Anchor:
             if not self.intact():
                 self._put(self.newest)
         finally:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self._unlock()
 
-    def lock_for_creation(self, seconds: float) -> None:
+    @contextlib.contextmanager
+    def creating(self, seconds: float) -> Iterator[None]:
         """Only one process makes the store; the others wait for it."""
         if not self._lock(seconds):
             raise StoreUnavailable(
                 f"{self.path}: another process has been creating this store for {seconds:g} s. "
                 "Wait for it, or end it, and try again."
             )
-
-    def unlock(self) -> None:
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            self._unlock()
 
     def sync(self) -> None:
         os.fsync(self._fd)
@@ -145,20 +148,19 @@ class Anchor:
             os.close(fd)
 
     def _lock(self, seconds: float) -> bool:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return self._lock_patiently(seconds)
-        return True
-
-    def _lock_patiently(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            time.sleep(0.001)
-            with contextlib.suppress(BlockingIOError):
+        while True:
+            try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(0.001)
+            else:
                 return True
-        return False
+
+    def _unlock(self) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _take(self, raw: bytes) -> None:
         self._raw = raw
@@ -170,13 +172,9 @@ class Anchor:
 
     def _put(self, mark: Mark) -> None:
         """Write over the slot that is not the newest, so that a torn write leaves the newest."""
-        slot = _packed(mark)
-        if self._newest_is_second:
-            self._write(slot, 0)
-            self._raw = slot + self._raw[_SLOT_BYTES:]
-        else:
-            self._write(slot, _SECOND)
-            self._raw = self._raw[:_SECOND].ljust(_SECOND, b"\0") + slot
+        slot, at = _packed(mark), 0 if self._newest_is_second else _SECOND
+        self._write(slot, at)
+        self._raw = self._raw[:at].ljust(at, b"\0") + slot + self._raw[at + _SLOT_BYTES :]
         self._newest_is_second = not self._newest_is_second
         self.newest = mark
 
@@ -184,6 +182,15 @@ class Anchor:
         while data:
             written = os.pwrite(self._fd, data, offset)
             data, offset = data[written:], offset + written
+
+
+def mark_at(path: str) -> Mark | None:
+    """What the anchor at this path knows; None: there is none, or nothing in it can be read."""
+    try:
+        with contextlib.closing(Anchor(path, create=False)) as anchor:
+            return anchor.read()
+    except (FileNotFoundError, Unreadable):
+        return None
 
 
 def foreign(path: str) -> JournalRegressed:
@@ -228,8 +235,5 @@ def _unpacked(slot: bytes) -> Mark | None:
     if magic != _MAGIC:
         return None
     if number > FORMAT:
-        raise SchemaMismatch(
-            f"the store's anchor has format {number}, this version of surefoot knows up to {FORMAT}.",
-            cures=(NEWER_VERSION,),
-        )
+        raise newer_format("the store's anchor", number, FORMAT)
     return Mark(store, pos, seal)

@@ -1,8 +1,8 @@
-"""The anchor of a store on a server: on the worker's side, so that a server that lost records is noticed.
+"""The anchor of a store on a server: kept on the worker's side, so that a server that lost records is noticed.
 
 After each commit of this process the position and the seal of its last record go to a small file (`anchor.py`), named
 after the store. A server that does not have that record lost it: an old backup was put back, or a standby was promoted
-that had not received everything. Which store the address had is noted as well (`place.py`). The folder is
+that had not received everything. Which store was at the address is noted as well (`place.py`). The folder is
 `SUREFOOT_ANCHORS`, or `.surefoot/anchors` where the process was started.
 """
 
@@ -17,6 +17,7 @@ from typing import Final
 from surefoot.core.cure import ADOPT, Advice
 from surefoot.errors import JournalRegressed, StoreUnavailable
 from surefoot.store.anchor import Anchor, Mark, Unreadable, foreign
+from surefoot.store.disk import make_folder
 from surefoot.store.place import Place
 
 FOLDER: Final = "SUREFOOT_ANCHORS"
@@ -50,7 +51,7 @@ class Anchors:
         return self._anchor.newest if self._anchor is not None else None
 
     def note(self, pos: int, seal: bytes, *, adopted: bool = False) -> None:
-        """After a commit. `adopted`: this store is accepted in the place of whatever was here."""
+        """After a commit. `adopted`: a person has accepted this store in place of the one that was noted here."""
         mark = Mark(self._store, pos, seal)
         if self._given_up:
             return
@@ -62,7 +63,7 @@ class Anchors:
             if not self._is_placed or adopted:
                 self._place.note(self._store, instead=adopted)
                 self._is_placed = True
-        except (OSError, StoreUnavailable) as error:  # what was committed stays so, with a note of it or without
+        except (OSError, StoreUnavailable) as error:  # what was committed stays committed, noted or not
             self._given_up = True
             log.warning(
                 "%s: no anchor can be kept (%s): a server that loses records would not be noticed from here. Set %s to a "
@@ -114,25 +115,15 @@ class Anchors:
             raise foreign(self.path)
 
     def _begin(self, mark: Mark) -> None:
-        _make_folder(os.path.dirname(self.path))
+        make_folder(os.path.dirname(self.path))
         anchor = Anchor(self.path, create=True)
-        anchor.lock_for_creation(1.0)
-        try:
+        with anchor.creating(1.0):
             self._read(anchor)
             if anchor.newest is None:
                 anchor.begin(mark)
-        finally:
-            anchor.unlock()
         anchor.advance(mark)
         self._anchor = anchor
 
 
 def anchors_folder() -> str:
     return os.path.abspath(os.environ.get(FOLDER) or _DEFAULT)
-
-
-def _make_folder(folder: str) -> None:
-    if not os.path.isdir(folder):
-        _make_folder(os.path.dirname(folder))
-        with suppress(FileExistsError):
-            os.mkdir(folder, 0o700)

@@ -1,6 +1,6 @@
-"""What a kind of store answers before one of it is open: a row of the table in `open.py`.
+"""A kind of store, before a store is open: a row of the table in `open.py`.
 
-Everything here is asked with a URL, or with the file of a store. Nothing heavy is imported before it is needed.
+Every question here is asked with a URL, or with the file of a store. Nothing heavy is imported before it is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORMS: Final = "sqlite:///relative.db, sqlite:////absolute.db, postgresql://user
 
 Announce = Callable[[str], object]
 Watch = Callable[[int, int], object]
-"""Told how many pages are copied, of how many."""
+"""Called with how many pages are copied, of how many."""
 Verify = Callable[[Store], str]
 """Looks at the copy as a store; answers with what is wrong, or with nothing."""
 
@@ -34,27 +34,27 @@ class Backup(Struct, frozen=True):
     records: int
     """Up to which record of the store."""
     removed: list[str]
-    """Older copies that went."""
+    """Older copies that were deleted."""
 
 
 class Backend:
-    """One kind of store. What is for stores in a file is refused unless a kind says otherwise."""
+    """One kind of store. What only stores in a file can do is refused here."""
 
     schemes: tuple[str, ...]
     durable = True
     """Whether what is acknowledged outlives the process."""
     instead = ""
-    """What helps where something is for stores in a file, and this is none."""
+    """The advice for verbs that only stores in a file have."""
 
     def place(self, url: str) -> str:
-        """Tells one store of this process from another. `UsageError`, if the URL is none."""
+        """A key: the same for two URLs of the same store. `UsageError`, if the URL is none."""
         raise NotImplementedError
 
     def open(self, url: str, *, create: bool, announce: Announce | None) -> Store:
         raise NotImplementedError
 
     def open_regressed(self, url: str) -> Store:
-        """One that is refused because it is older than it once was, opened all the same, to be adopted."""
+        """Open a store that is refused because it is older than it once was, so that it can be adopted."""
         raise self.no_file(url)
 
     def shown(self, url: str) -> str:
@@ -66,7 +66,7 @@ class Backend:
         raise self.no_file(url)
 
     def rebuild(self, file: str, *, accept_incomplete: bool = False) -> str:
-        """Have a database whose pages are damaged built anew from all that can be read. What was done, in words."""
+        """Build a database whose pages are damaged anew from all that can be read. Returns what was done, in words."""
         raise self.no_file(file)
 
     def back_up(self, store: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
@@ -74,13 +74,13 @@ class Backend:
         raise self.no_file(store.url)
 
     def before_opening(self, url: str) -> list[Finding]:
-        """What has to be looked at before opening a store mends it."""
+        """What has to be looked at before opening the store repairs it."""
         return []
 
     def examine(self, url: str, store: Store | None, *, now: int) -> Iterator[Finding]:
-        """Everything that can be found out about the place of a store; `store`, if it could be opened."""
+        """Everything that can be found out about the place of a store. `store` is None if it could not be opened."""
         raise NotImplementedError
 
     def no_file(self, url: str) -> UsageError:
-        """What is for stores in a file was asked of another one."""
+        """The error for a verb that only stores in a file have."""
         return UsageError(f"{self.shown(url)!r}: this is for stores in a SQLite file.{self.instead or f' ({FORMS})'}")

@@ -1,18 +1,18 @@
-"""What every store promises. It speaks records and positions and knows nothing of their meaning.
+"""What every store promises. A store keeps records at positions, and knows nothing of their meaning.
 
-`append` is compare-and-append: each run's records go behind the head the writer names, all runs of a
-batch in one durable transaction; a run whose head is another one is a `Conflict` for that run alone.
-What was acknowledged is on disk. `surefoot.testing.conformance` holds every store to this page.
+`append` is compare-and-append: each run's records go behind the head that the writer names, all runs of a
+batch in one durable transaction. A run whose head is another one is a `Conflict` for that run alone.
+What was acknowledged is on disk. `surefoot.testing.conformance` checks every store against this page.
 
 The contract is split by caller, and `Store` is all of it. Functions take the protocol they need. What follows from the
 rest is in `derived.Derived`, which a backend inherits.
 
-Who may take a run up next is in the index, which is a cache: `reserve` hands out candidates, a few seconds each to one
-worker only, so that many workers do not read the same journals. A claim is an append like any other; a reservation
-that is wrong costs a look, never a second claim.
+Which worker may take up a run next is in the index, which is a cache. `reserve` hands out candidates, each to one worker
+for a few seconds, so that many workers do not read the same journals. A claim is an append like any other. A wrong
+reservation costs one look, never a second claim.
 
 A large value is not in its record but in *parts*, shared by all values that contain them. An append names the
-values of its records, cut; the store writes what it does not have whole, in the same transaction.
+values of its records, cut into parts; the store writes the parts that it does not have whole, in the same transaction.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ NOT_IN_A_CHILD: Final = (
     "a step or an effect. A process that works with runs itself is started before the store is opened here, or as a "
     "program of its own."
 )
-"""What helps where a store is used in a forked child. That it is forked is not the fault: in any other helper process a
-decorated function would be no part of the run at all."""
+"""The advice where a store is used in a forked child. Forking is not the fault: in any other helper process, a decorated
+function would be no part of the run at all."""
 
 
 ANY: Final = "*"
@@ -60,21 +60,21 @@ class IndexRow(Struct, frozen=True):
     seq: int
     """The entry after which this was true."""
     wake: int | None = None
-    """From when on a worker may take it up, in microseconds since 1970; None: nobody, until something is written."""
+    """From when on a worker may take it up, in microseconds since 1970; None: not before something is written."""
     worker: str = ""
-    """Who has claimed it. Once that worker is dead, others may take it up."""
+    """The worker that has claimed it. Once that worker is dead, others may take it up."""
     reason: str = ""
     """The first of its stops, by name."""
     need: str = ""
-    """What of it waits for a person, by kind (`core/need.py`); empty: nothing."""
+    """What a person has to do for it, by kind (`core/need.py`); empty: nothing."""
     address: str = ""
-    """The call that is about."""
+    """The call that needs it."""
     brief: str = ""
-    """The same in a few words, safe to show, at most 200 characters."""
+    """What is needed, in a few words, safe to show, at most 200 characters."""
     until: int | None = None
-    """Until when somebody should answer, microseconds since 1970."""
+    """Until when a person should answer, microseconds since 1970."""
     marks: tuple[str, ...] = ()
-    """What is worth a mark beside it: `fell_back`, `left`, `forked`."""
+    """What lists show beside it: `fell_back`, `left`, `forked`."""
 
 
 class Append(Struct, frozen=True):
@@ -125,10 +125,10 @@ class RunQuery(Struct, frozen=True):
     labels: dict[str, str] = {}
     limit: int = 100
     need: str | None = None
-    """What waits for a person, by kind; `ANY`: whatever does."""
+    """Runs that wait for a person, by kind; `ANY`: of any kind."""
     queue: str | None = None
     before: str = ""
-    """The last run of the page before: what follows it in the list. Empty: from the newest on."""
+    """The last run of the page before this one. Empty: from the newest on."""
 
 
 class Listed(Struct, frozen=True):
@@ -150,7 +150,7 @@ class Limit(Struct, frozen=True):
 
 
 HELD_SECONDS: Final = 5.0
-"""For so long a run that was handed out is kept for whoever has it."""
+"""For so long a run is reserved for the worker that it was handed out to."""
 
 
 class Wanted(Struct, frozen=True):
@@ -165,20 +165,20 @@ class Wanted(Struct, frozen=True):
     queues: Sequence[str] = ()
     """Empty: all."""
     driven: Sequence[str] = ()
-    """Runs this process drives at the moment. What else it has claimed was given up without a word."""
+    """Runs this process drives at the moment. Its other claims were abandoned without a record."""
     limits: Sequence[Limit] = ()
     seconds: float = HELD_SECONDS
     """How long the reservations hold."""
     only: Sequence[str] = ()
     """These runs and no others; empty: any. With one run it is the admission to its queue."""
     ready_before: int | None = None
-    """Only runs that were ready before that time, microseconds since 1970: those that nobody takes up. Runs whose worker
+    """Only runs that were ready before that time, microseconds since 1970: runs that no worker takes up. Runs whose worker
     is dead have always been ready."""
 
 
 class Reserved(Struct, frozen=True):
     runs: list[str]
-    """Those that have been ready longest come first."""
+    """The longest ready ones come first."""
     next_wake: int | None = None
     """When the next one that this worker could drive becomes ready by itself, if any does."""
 
@@ -209,7 +209,7 @@ class WorkerSeen(Struct, frozen=True):
 
 
 class Journals(Protocol):
-    """Records, by run: for everybody who writes or reads."""
+    """Records, by run: for all writers and readers."""
 
     @property
     def id(self) -> bytes:
@@ -233,14 +233,14 @@ class Journals(Protocol):
 
 
 class Parts(Protocol):
-    """Large values: for those who put them together."""
+    """Large values: for code that puts them together."""
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         """The parts that are there, as found, unverified."""
 
 
 class Readable(Journals, Parts, Protocol):
-    """Journals with their values: for those who read runs."""
+    """Journals with their values: for code that reads runs."""
 
 
 class Index(Protocol):
@@ -266,10 +266,10 @@ class Life(Protocol):
         """The identity under which this process is known to be alive to others."""
 
     def serve(self, serving: Serving | None) -> None:
-        """From here on `workers` says this of the present process. None: it takes up no runs any more."""
+        """What `workers` says of this process from now on. None: it takes up no more runs."""
 
     def workers(self) -> list[WorkerSeen]:
-        """The processes that live, the longest known first; this one too, if it has joined."""
+        """The living processes, the longest known first; this one too, if it has joined."""
 
     def alive(self, worker: str) -> bool:
         """Whether that worker's process lives, by its lock; or, with many hosts, whether its lease runs."""
@@ -285,7 +285,7 @@ class Life(Protocol):
         """
 
     def last_heard(self, worker: str) -> int | None:
-        """When that worker last gave a sign of life, microseconds since 1970. None: nobody knows."""
+        """When that worker last gave a sign of life, microseconds since 1970. None: not known."""
 
     def holds(self) -> bool:
         """Whether others are sure to see this process as alive right now. Costs nothing: asked before every effect."""
@@ -294,17 +294,17 @@ class Life(Protocol):
         """The store's own clock, microseconds since 1970. None: it has none, the machine's counts."""
 
     def vitals(self) -> dict[str, float]:
-        """How this handle fares, for those who watch many: what it has a lease for counts `lease_losses` and
-        `lease_renewals`; with a clock of its own, `clock_difference_seconds`. Costs nothing and never fails.
+        """Numbers about this handle, for monitoring. With leases: `lease_losses` and `lease_renewals`; with a clock of
+        the store's own: `clock_difference_seconds`. Costs nothing and never fails.
         """
 
 
 class Work(Protocol):
-    """Who drives what next: for workers."""
+    """Which worker drives which run next: for workers."""
 
     def reserve(self, wanted: Wanted) -> Reserved:
         """Runs that the worker may take up: due (`wake`), or claimed by a worker that is dead; within the limits of
-        their queues; oldest first. Nobody else is given them for so many seconds, or until their row is written.
+        their queues; oldest first. No other worker is given them for so many seconds, or until their row is written.
         A hint, not a claim: it need not survive a crash of the store.
         """
 
@@ -322,8 +322,8 @@ class Upkeep(Protocol):
         """One durable transaction, like an append of one run; positions in the store never go back."""
 
     def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
-        """All of them in one transaction, or none: False if a journal is not as it was found. The new records stand
-        behind position `beyond`, up to which somebody may have seen records acknowledged that are lost.
+        """All of them in one transaction, or none: False if a journal is not as it was found. The new records get positions
+        behind `beyond`: up to there, records may have been acknowledged that are lost now.
         """
 
     def quarantined(self, run: str) -> list[Record]:
@@ -338,22 +338,22 @@ class Upkeep(Protocol):
     def part_ids(self) -> list[bytes]: ...
 
     def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
-        """Parts in the order in which they lie, each with its place, as found, unverified: quicker than by name."""
+        """Parts in the order stored, each with its place, as found, unverified: quicker than by name."""
 
     def discard(self, parts: Sequence[bytes], upto: int) -> bool:
         """Delete parts, unless anything was appended behind that position of the store; then False."""
 
     @property
     def expected(self) -> int | None:
-        """Up to which record the store is known to have reached; None: nobody knows."""
+        """Up to which record the store is known to have reached; None: not known."""
 
     @property
     def file(self) -> str:
         """The file that holds it; empty: it is not in one."""
 
     def flaws(self) -> list[str]:
-        """What is wrong with the place that the records lie in, as far as it can be told: damaged pages, tables and
-        indexes that disagree. Reads all of it.
+        """What is wrong with the place where the records are kept, as far as it can be found out: damaged pages, tables
+        and indexes that disagree. Reads all of it.
         """
 
     def anchor_flaw(self) -> str:
@@ -373,4 +373,4 @@ class Store(Journals, Parts, Index, Life, Work, Upkeep, Protocol):
     def close(self) -> None: ...
 
     def abandon(self) -> None:
-        """Close without a touch: what is damaged is evidence."""
+        """Close without writing anything: what is damaged is evidence."""

@@ -1,4 +1,4 @@
-"""What follows from the rest of a store: a backend inherits this, and overrides what it can do quicker, or knows better.
+"""Verbs of a store that follow from its other verbs. A backend inherits them, and overrides what it can do quicker.
 
 The defaults are those of a store without a clock, a lease or a file of its own.
 """
@@ -22,7 +22,7 @@ _ALL: Final = 2**62
 
 
 class Derived(Handle, _Base):
-    """The verbs of `contract.Store` that need none of their own."""
+    """The verbs of `contract.Store` that a backend need not write."""
 
     id: bytes
     url: str

@@ -1,8 +1,12 @@
-"""The two ways in which a server fails: the connection is gone, or the answer is no. No message contains a password."""
+"""Failures that several stores have in common. No message contains a password.
+
+A server fails in two ways: the connection is gone, or the answer is no.
+"""
 
 from __future__ import annotations
 
-from surefoot.errors import StoreUnavailable
+from surefoot.core.cure import NEWER_VERSION
+from surefoot.errors import SchemaMismatch, StoreUnavailable
 
 
 class Lost(Exception):
@@ -23,4 +27,10 @@ def unreachable(where: str, why: str, seconds: float) -> StoreUnavailable:
     return StoreUnavailable(
         f"{where}: the server cannot be reached: {why}.{tried} Nothing that was acknowledged is lost; what was under way "
         "is found out by reading at the next resume."
+    )
+
+
+def newer_format(what: str, found: int, known: int) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"{what} has format {found}, this version of surefoot knows up to {known}.", cures=(NEWER_VERSION,)
     )

@@ -1,7 +1,7 @@
-"""What can be found out about the place a store lives in: asked of the backend, or tried out, not assumed.
+"""What can be found out about the place of a store: asked of the backend, or tried out, not assumed.
 
-Each check answers with findings: `ok`, `warn` (works, but look at it) or `bad` (what was promised does not hold here), in
-words, with what to do.
+Each check gives findings: `ok`, `warn` (works, but look at it) or `bad` (a promise does not hold here), in words, with
+what to do.
 """
 
 from __future__ import annotations
@@ -29,6 +29,18 @@ class Finding(Struct, frozen=True):
     do: str = ""
 
 
+def ok(what: str, said: str) -> Finding:
+    return Finding(OK, what, said)
+
+
+def warn(what: str, said: str, do: str) -> Finding:
+    return Finding(WARN, what, said, do)
+
+
+def bad(what: str, said: str, do: str) -> Finding:
+    return Finding(BAD, what, said, do)
+
+
 def settings(found: dict[str, str], *, leave_out: tuple[str, ...]) -> str:
     """Settings in force, in one line."""
     return ", ".join(f"{name}={value}" for name, value in found.items() if name not in leave_out)
@@ -37,8 +49,8 @@ def settings(found: dict[str, str], *, leave_out: tuple[str, ...]) -> str:
 def clocks(difference: float) -> Finding:
     told = f"this machine's clock and the server's differ by {abs(difference):.1f} s"
     if abs(difference) > CLOCK_SECONDS:
-        return Finding(WARN, "clock", f"{told}; timers and leases go by the server's", "set the clocks (NTP)")
-    return Finding(OK, "clock", told)
+        return warn("clock", f"{told}; timers and leases go by the server's", "set the clocks (NTP)")
+    return ok("clock", told)
 
 
 def versions() -> Finding:
@@ -46,4 +58,4 @@ def versions() -> Finding:
 
     told = {"python": platform.python_version(), "apsw": apsw.apsw_version(), "msgspec": msgspec.__version__}
     system = f"{platform.system()} {platform.release()}"
-    return Finding(OK, "versions", ", ".join([*(f"{name} {number}" for name, number in told.items()), system]))
+    return ok("versions", ", ".join([*(f"{name} {number}" for name, number in told.items()), system]))

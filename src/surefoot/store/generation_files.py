@@ -3,8 +3,8 @@
 What is in a file, and how it is judged, is in `generation_pages.py`. A file is written under another name, synced, renamed,
 and its folder synced. The note, `NAME/newest`, is written after the generation it names: it is never ahead of what is there.
 
-Whoever saves holds `NAME/lock`, alone; whoever reads holds it with other readers. All names are opened relative to
-the open folder and links are not followed. What was damaged is moved to `NAME/damaged/`, out of the way and at hand.
+A process that saves holds `NAME/lock` alone; readers share it. All names are opened relative to the open folder, and links
+are not followed. Damaged files are moved to `NAME/damaged/`, where a person can look at them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Final, NoReturn
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from surefoot.core.cure import command
 from surefoot.core.generation import Saved, Seen, Shelved
-from surefoot.errors import (
-    CorruptCheckpoint,
-    JournalCorrupt,
-    StoreFull,
-    StoreUnavailable,
-    UsageError,
-)
+from surefoot.errors import JournalCorrupt, StoreFull, StoreUnavailable, UsageError
+from surefoot.store import disk
 from surefoot.store.generation_pages import (
     HASH,
     MAX_FILE,
@@ -44,6 +38,7 @@ from surefoot.store.generation_pages import (
     Prepared,
     check_blob,
     inflated,
+    not_read_back,
 )
 
 _GENERATION: Final = re.compile(r"([1-9][0-9]{0,17})\.json", re.ASCII)
@@ -60,9 +55,8 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a p
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PATIENCE_SECONDS: Final = 10.0
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BAD_FILE: Final = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
-"""There is something else in the place of a file of ours. Not EIO: what cannot be read now is not damaged."""
+"""Something else is in the place of our file. Not EIO: what cannot be read now is not damaged."""
 
 
 def folder_of(url: str) -> str:
@@ -78,7 +72,7 @@ def folder_of(url: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """A folder's name for a checkpoint's name: one for each, and none that leads anywhere else."""
+    """The name of a checkpoint's folder: a different one for each checkpoint, and none that leads out of the root."""
     raw = name.encode("utf-8")
     safe = "".join(chr(byte) if byte in _SAFE else f"%{byte:02X}" for byte in raw)
     if safe.startswith("."):
@@ -107,7 +101,8 @@ class FileShelf:
         """Alone with the folder, which is made if need be."""
         with ExitStack() as stack:
             with self._explained():
-                folder = self._made_folder()
+                disk.make_folder(self.where)
+                folder = self._found_folder()
                 stack.callback(os.close, folder)
                 lock = self._lock(folder, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)
                 stack.callback(os.close, lock)
@@ -145,15 +140,6 @@ class FileShelf:
         finally:
             os.close(root)
 
-    def _made_folder(self) -> int:
-        with suppress(FileNotFoundError):
-            return self._found_folder()
-        for path in _missing(self.where):
-            with suppress(FileExistsError):
-                os.mkdir(path, 0o700)
-            _sync_folder(os.path.dirname(path))
-        return self._found_folder()
-
     def _lock(self, folder: int, flags: int, kind: int) -> int:
         """The open lock file, locked. The system unlocks it if we die."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -170,10 +156,10 @@ class FileShelf:
             time.sleep(0.002)
 
     def _sweep(self, folder: int) -> None:
-        """Remove what a killed process was writing. We are alone, so nobody is writing it now."""
+        """Remove what a killed process was writing. We hold the lock, so no process is writing it now."""
         for name in os.listdir(folder):
             if name.startswith(_TEMPORARY):
-                with suppress(OSError):  # not ours, or not to be had: it is in nobody's way
+                with suppress(OSError):  # not ours, or not removable: it does no harm
                     os.unlink(name, dir_fd=folder)
 
     # --- reading -----------------------------------------------------------------------------------------
@@ -187,7 +173,7 @@ class FileShelf:
                 return self._look(folder)
 
     def _look(self, folder: int) -> Shelved | None:
-        numbers = _numbers(os.listdir(folder))
+        numbers = _numbers(_GENERATION, folder)
         note, doubt = self._note(folder)
         aside = _set_aside(folder)
         if not numbers and note is None and not aside:
@@ -197,7 +183,7 @@ class FileShelf:
     def _note(self, folder: int) -> tuple[dict[int, str] | None, str]:
         """The noted generations with their seals, and what is wrong with the note."""
         try:
-            raw = _read(_NOTE, folder, MAX_FILE)
+            raw = _read_file(_NOTE, folder, MAX_FILE)
         except FileNotFoundError:
             return None, NO_NOTE
         except Bad as error:
@@ -212,23 +198,19 @@ class FileShelf:
         self.state(seen)
 
     def state(self, seen: Seen) -> bytes:
-        """The state of a sound generation, whole. `Damaged` if that is not to be had."""
+        """The state of a sound generation, whole. `Damaged` if it cannot be read whole."""
         page: Page = seen.source[0]
         if page.blob is None:
             return bytes(page.state)
-        with self._open() as folder, self._explained():
-            if folder is None:
-                raise self._bad_blob(seen.number, "it is missing")
+        why = "it is missing"
+        with self._open() as folder, self._explained(), suppress(FileNotFoundError):
             try:
-                return inflated(_blob_body(folder, page.blob), page.blob)
-            except FileNotFoundError:
-                raise self._bad_blob(seen.number, "it is missing") from None
+                if folder is not None:
+                    return inflated(_blob_body(folder, page.blob), page.blob)
             except Bad as error:
-                raise self._bad_blob(seen.number, str(error)) from error
-
-    def _bad_blob(self, number: int, why: str) -> JournalCorrupt:
-        return JournalCorrupt(
-            f"checkpoint {self._name}: the state of generation {number} in {_BLOBS}/ is damaged: {why}.",
+                why = str(error)
+        raise JournalCorrupt(
+            f"checkpoint {self._name}: the state of generation {seen.number} in {_BLOBS}/ is damaged: {why}.",
             facts={"why": why},
         )
 
@@ -242,7 +224,7 @@ class FileShelf:
         return self._pages.prepare(found, new, kept)
 
     def write(self, prepared: Prepared) -> bool:
-        """Durable, read back whole, and only then noted. We are alone, so nobody can come between."""
+        """Durable, read back whole, and only then noted. We hold the lock, so no other process comes between."""
         folder = self._held
         if folder is None:
             raise AssertionError("a generation is saved while the folder is held")
@@ -257,7 +239,7 @@ class FileShelf:
         return True
 
     def _put_blob(self, folder: int, blob: Blob, state: bytes) -> None:
-        """Before the page that refers to it; the same state is kept once, if it is still what it was."""
+        """Written before the page that refers to it. The same state is kept once, if it is still what it was."""
         with suppress(Bad, OSError):
             if inflated(_blob_body(folder, blob), blob) == state:
                 return
@@ -273,15 +255,10 @@ class FileShelf:
             except JournalCorrupt as error:
                 why = error.summary
         if why:
-            raise CorruptCheckpoint(
-                f"checkpoint {self._name}: generation {prepared.number} was written to {self.where}, but does not read "
-                f"back: it {why}. The older generations are as they were.",
-                facts={"checkpoint": self._name, "generation": prepared.number, "why": why},
-                cures=(command("doctor", when="the disk?"),),
-            )
+            raise not_read_back(self._name, prepared.number, self.where, why, subject="it ")
 
     def _clear(self, folder: int, prepared: Prepared, kept: dict[int, str]) -> None:
-        """Delete the generations that may go, and move away those that are damaged."""
+        """Delete the generations that may go, and move the damaged ones away."""
         oldest = min(kept)
         for one in prepared.found:
             if one.number in kept:
@@ -290,26 +267,25 @@ class FileShelf:
                 if one.sound and one.number < oldest:
                     os.unlink(f"{one.number}.json", dir_fd=folder)
                 else:
-                    _set_aside_file(one.number, folder)
-        _sync(folder)
+                    with _subfolder(_DAMAGED, folder) as damaged:
+                        name = f"{one.number}.{secrets.token_hex(4)}"
+                        os.rename(f"{one.number}.json", name, src_dir_fd=folder, dst_dir_fd=damaged)
+                        os.fsync(damaged)
+        os.fsync(folder)
         self._collect(folder)
 
     def _collect(self, folder: int) -> None:
         """Delete blobs that no file here names: neither a generation nor what is left of a damaged one."""
         try:
-            blobs = os.open(_BLOBS, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-        except FileNotFoundError:
-            return
-        try:
-            try:
+            with _subfolder(_BLOBS, folder, make=False) as blobs:
                 named = _named_blobs(folder)
-            except Bad:
-                return  # what it needs is not known, so nothing goes
-            for name in os.listdir(blobs):
-                if HASH.fullmatch(name.encode()) and name.encode() not in named:
-                    os.unlink(name, dir_fd=blobs)
-        finally:
-            os.close(blobs)
+                for name in os.listdir(blobs):
+                    if HASH.fullmatch(name.encode()) and name.encode() not in named:
+                        os.unlink(name, dir_fd=blobs)
+        except FileNotFoundError:
+            return  # there are no blobs
+        except Bad:
+            return  # it is not known what that file needs, so nothing is deleted
 
     # --- when the system refuses -----------------------------------------------------------------------------
 
@@ -318,19 +294,16 @@ class FileShelf:
         try:
             yield
         except OSError as error:
-            self._explain(error)
-
-    def _explain(self, error: OSError) -> NoReturn:
-        if error.errno in _FULL:
-            raise StoreFull(
-                f"{self.where}: there is no space for checkpoint {self._name} ({error.strerror}). "
-                "What was saved before is as it was."
+            if error.errno in disk.FULL:
+                raise StoreFull(
+                    f"{self.where}: there is no space for checkpoint {self._name} ({error.strerror}). "
+                    "What was saved before is as it was."
+                ) from error
+            why = "a symbolic link is in the way, which is refused" if error.errno == errno.ELOOP else error.strerror
+            raise StoreUnavailable(
+                f"{self.where}: checkpoint {self._name} cannot be read or written: {why or error}. "
+                "It must be a folder that this user may read and write."
             ) from error
-        why = "a symbolic link is in the way, which is refused" if error.errno == errno.ELOOP else error.strerror
-        raise StoreUnavailable(
-            f"{self.where}: checkpoint {self._name} cannot be read or written: {why or error}. "
-            "It must be a folder that this user may read and write."
-        ) from error
 
 
 # --- blobs -------------------------------------------------------------------------------------
@@ -338,11 +311,8 @@ class FileShelf:
 
 def _blob_body(folder: int, blob: Blob) -> bytes:
     limit = check_blob(blob)
-    blobs = os.open(_BLOBS, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-    try:
-        return _read(blob.sha256, blobs, limit)
-    finally:
-        os.close(blobs)
+    with _subfolder(_BLOBS, folder, make=False) as blobs:
+        return _read_file(blob.sha256, blobs, limit)
 
 
 def _named_blobs(folder: int) -> set[bytes]:
@@ -352,38 +322,23 @@ def _named_blobs(folder: int) -> set[bytes]:
             named.update(HASH.findall(_read_file(name, folder, MAX_FILE)))
     with suppress(FileNotFoundError), _subfolder(_DAMAGED, folder, make=False) as damaged:
         for name in os.listdir(damaged):
-            try:
+            with suppress(Bad):  # Nothing of ours, so it names nothing. What cannot be read now may name a blob.
                 named.update(HASH.findall(_read_file(name, damaged, MAX_FILE)))
-            except Bad:
-                pass  # Nothing of ours, so it names nothing.
-            except OSError as error:
-                if error.errno not in _BAD_FILE:
-                    raise  # It may name a blob, which would be deleted.
     return named
 
 
 # --- files -----------------------------------------------------------------------------------------------
 
 
-def _numbers(names: list[str]) -> list[int]:
-    return [int(found[1]) for name in names if (found := _GENERATION.fullmatch(name))]
+def _numbers(pattern: re.Pattern[str], folder: int) -> list[int]:
+    return [int(found[1]) for name in os.listdir(folder) if (found := pattern.fullmatch(name))]
 
 
 def _set_aside(folder: int) -> list[int]:
-    """The numbers of generations that were moved away. They are not given again."""
-    try:
-        with _subfolder(_DAMAGED, folder, make=False) as damaged:
-            names = os.listdir(damaged)
-    except FileNotFoundError:
-        return []
-    return [int(found[1]) for name in names if (found := _SET_ASIDE.fullmatch(name))]
-
-
-def _set_aside_file(number: int, folder: int) -> None:
-    with _subfolder(_DAMAGED, folder) as damaged:
-        name = f"{number}.{secrets.token_hex(4)}"
-        os.rename(f"{number}.json", name, src_dir_fd=folder, dst_dir_fd=damaged)
-        _sync(damaged)
+    """The numbers of generations that were moved away. They are not used again."""
+    with suppress(FileNotFoundError), _subfolder(_DAMAGED, folder, make=False) as damaged:
+        return _numbers(_SET_ASIDE, damaged)
+    return []
 
 
 @contextmanager
@@ -391,7 +346,7 @@ def _subfolder(name: str, folder: int, *, make: bool = True) -> Iterator[int]:
     if make:
         with suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
-            _sync(folder)
+            os.fsync(folder)
     opened = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
     try:
         yield opened
@@ -400,31 +355,27 @@ def _subfolder(name: str, folder: int, *, make: bool = True) -> Iterator[int]:
 
 
 def _read_page(folder: int, number: int) -> bytes:
-    return _read(f"{number}.json", folder, MAX_FILE)
+    return _read_file(f"{number}.json", folder, MAX_FILE)
 
 
-def _read(name: str, folder: int, limit: int) -> bytes:
+def _read_file(name: str, folder: int, limit: int) -> bytes:
     """A file of ours. `Bad`, if something else is in its place."""
     try:
-        return _read_file(name, folder, limit)
+        fd = os.open(name, _READ, dir_fd=folder)
+        try:
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
+                raise Bad("it is not a regular file")
+            if info.st_size > limit:
+                raise Bad(f"it has {info.st_size} bytes, more than it can have")
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                return file.read(limit + 1)
+        finally:
+            os.close(fd)
     except OSError as error:
         if error.errno not in _BAD_FILE:
             raise
         raise Bad(f"its file cannot be read ({error.strerror})") from error
-
-
-def _read_file(name: str, folder: int, limit: int) -> bytes:
-    fd = os.open(name, _READ, dir_fd=folder)
-    try:
-        info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode):
-            raise Bad("it is not a regular file")
-        if info.st_size > limit:
-            raise Bad(f"it has {info.st_size} bytes, more than it can have")
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            return file.read(limit + 1)
-    finally:
-        os.close(fd)
 
 
 def _put_file(name: str, content: bytes, folder: int) -> None:
@@ -441,28 +392,7 @@ def _put_file(name: str, content: bytes, folder: int) -> None:
         with suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         raise
-    _sync(folder)
-
-
-def _sync(folder: int) -> None:
     os.fsync(folder)
-
-
-def _sync_folder(path: str) -> None:
-    fd = os.open(path, _FOLDER)
-    try:
-        _sync(fd)
-    finally:
-        os.close(fd)
-
-
-def _missing(path: str) -> list[str]:
-    """The folders to make, the outermost first."""
-    missing = []
-    while not os.path.lexists(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    return missing[::-1]
 
 
 def _locked(lock: int, kind: int) -> bool:
@@ -474,7 +404,7 @@ def _locked(lock: int, kind: int) -> bool:
 
 
 def _same(lock: int, name: str, folder: int) -> bool:
-    """Whether the file we locked is still the one of that name: else somebody else may lock another."""
+    """Whether the file we locked still has that name. If not, another process may lock another file of that name."""
     try:
         there = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -1,15 +1,15 @@
-"""Generations in a journal of their own: each an entry, sealed and chained like those of runs, large states by parts.
+"""Generations in a journal of their own: each is an entry, sealed and chained like those of runs; large states are in parts.
 
-A journal of a run is used up to its first flaw. A generation is a whole state, so here each record is judged by
-itself: its own seal, over the seal that stands before it. Nothing is deleted or set aside except by a save, in the
-same transaction, under the same comparison.
+A run's journal is used up to its first flaw. A generation is a whole state, so here each record is judged by itself: its
+own seal, over the seal before it. Records are deleted or set aside only by a save, in the same transaction, under the same
+comparison.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import msgspec
@@ -17,27 +17,28 @@ import msgspec
 from surefoot.core.cure import command
 from surefoot.core.entry import GenerationSaved, Kept
 from surefoot.core.generation import LEAP, Saved, Seen, Shelved, plausible
-from surefoot.core.parts import Cut, Whole, damaged_parts, expand
+from surefoot.core.parts import Whole, damaged_parts, expand
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.errors import CodecMissing, CorruptCheckpoint, Damaged, SchemaMismatch, Stopped
 from surefoot.store.contract import RESERVED, Append, Head, Rewrite, Store, Stored
+from surefoot.store.generation_pages import not_read_back
 
 _PREFIX: Final = f"{RESERVED}checkpoint{RESERVED}"
 _STORE: Final = f"{RESERVED}store"
-"""The journal of what was done to the store as a whole; and the witness under which a generation says what it knew of
-it. No witness of a user's has such a name."""
+"""The journal of what was done to the store as a whole. Also the witness under which a generation notes what it knew of
+that journal. No witness of a user's has such a name."""
 _JUMP: Final = 1000
 _BEYOND: Final = 2**62
-"""Behind any record: to ask for the head alone."""
+"""A position behind any record: to read the head alone."""
 _MOST_READS: Final = 100_000
 _NUMBER: Final = re.compile(rb'\{"generation":([1-9][0-9]{0,17})[,}]')
 _TRIES: Final = 100
 _PUT_TOGETHER: Final = 16
-"""Every so many generations what was saved is not only found whole, but put together and compared."""
+"""Every so many generations, the saved state is not only checked part by part, but put together and compared."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A generation, sealed, with all that is to stand before it."""
+    """A generation, sealed, and the append or rewrite that saves it."""
 
     number: int
     mark: bytes
@@ -56,10 +57,9 @@ class JournalShelf:
         self._name = name
         self._sealer = Sealer(store.id, self.run)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Nothing to hold: the store itself compares when it appends."""
-        yield
+        return nullcontext()
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class JournalShelf:
         return Shelved(seen, newest, mark, doubt, stored)
 
     def state(self, seen: Seen) -> bytes:
-        """The state of a sound generation, whole. `Damaged` if that is not to be had."""
+        """The state of a sound generation, whole. `Damaged` if it cannot be read whole."""
         value = seen.source[1].state
         return expand(value.reference, self.store.parts) if isinstance(value, Kept) else bytes(value)
 
@@ -110,7 +110,7 @@ class JournalShelf:
             try:
                 found = self.store.read(self.run, after=after, limit=1).records
             except Damaged:
-                continue  # a hole, and what stands in a hole is missing
+                continue  # a hole: the record there counts as missing
             records += [record for record in found if record.seq == after + 1]
         return Stored(records, head)
 
@@ -125,7 +125,7 @@ class JournalShelf:
                 before = []
             one = self._judge(record, before, number)
             seen.append(one)
-            # Where a seal was damaged, and not what it seals, the next record still knows the right one.
+            # If only the seal was damaged, and not what it seals, the next record was sealed over the right one.
             before = [record.seal, *(seal for previous in before if (seal := self._resealed(record, previous)))]
             number, seq = max(number, one.number), record.seq
         return seen
@@ -163,7 +163,7 @@ class JournalShelf:
             return b""
 
     def _set_aside_before(self, newest: int) -> int:
-        """The highest number among records that earlier saves set aside: it is not given again either."""
+        """The highest number among records that earlier saves set aside. It is not used again either."""
         try:
             found = [record.epoch for record in self.store.quarantined(self.run)]
         except Damaged:
@@ -175,25 +175,25 @@ class JournalShelf:
     def adopted_since(self, found: Shelved | None) -> bool:
         """Whether the store lost records, and a person accepted that, after all of these were saved.
 
-        Told by what each generation says it knew, not by clocks: those of an older state cannot know.
+        Judged by what each generation noted, not by clocks: a generation of an older state cannot have noted it.
         """
         adopted = self._adopted()
         return bool(adopted) and not _knows(found, adopted)
 
     def _adopted(self) -> str:
-        """Names the last time that the store was adopted; empty: it never was."""
+        """The seal of the last adoption of the store; empty: it never was adopted."""
         try:
             stored = self.store.read(_STORE)
         except Damaged:
-            return "?"  # it is there, so the store was adopted; what cannot be read is not forgotten for that
+            return "?"  # the journal is there, so the store was adopted, though it cannot be read now
         last = stored.head or (stored.records[-1] if stored.records else None)
         return "" if last is None else last.seal.hex()
 
     def _next(self, found: Shelved | None, adopted: str) -> int:
-        """The number of the next generation: none that was ever given, also of those that an adopted store has lost.
+        """The number of the next generation: none that was ever used, not even by generations that an adopted store lost.
 
         Each of them took a position in the store, and positions never go back, adopted or not. So no number is further
-        ahead of its position than by the step taken here, and a step from the newest position is beyond them all.
+        ahead of its position than by the step taken here, and one step from the newest position is beyond them all.
         """
         number = 1 if found is None else found.newest + 1
         if not adopted or _knows(found, adopted):
@@ -203,7 +203,7 @@ class JournalShelf:
     # --- saving ----------------------------------------------------------------------------------------
 
     def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Prepared:
-        """The new generation behind all that is there; or behind those that are kept, if others go."""
+        """The new generation behind all others; or, if some of them go, behind those that are kept."""
         adopted = self._adopted()
         number = self._next(found, adopted)
         watch = new.watch if not adopted else {**new.watch, _STORE: {"adopted": adopted}}
@@ -211,45 +211,34 @@ class JournalShelf:
             number, new.schema, msgspec.Raw(new.state), new.host, new.pid, watch, new.specs, new.by, new.note
         )
         kind, body, cuts = checked_body(entry)
-        if kept is None and (found is None or not found.damaged):
-            head = None if found is None else found.source.head
+        head = None if found is None else found.source.head
+        if found is None or (kept is None and not found.damaged):
             seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
             record = self._seal(seq + 1, number, new.at, kind, body, seal)
             return Prepared(number, record.seal, new.state, Append(self.run, head, [record], cuts=cuts))
-        if found is None:
-            raise AssertionError(self._name)
-        return self._rewriting(found, new, (number, kind, body), kept, cuts)
-
-    def _rewriting(
-        self,
-        found: Shelved,
-        new: Saved,
-        packed: tuple[int, int, bytes],
-        kept: Sequence[Seen] | None,
-        cuts: Sequence[Cut],
-    ) -> Prepared:
-        """Those that stay, sealed anew as a chain, and the new one. What is damaged goes to the quarantine."""
-        number, kind, body = packed
         stay = [one for one in found.seen if one.sound] if kept is None else list(kept)
-        records: list[Record] = []
-        seal = GENESIS
-        for one in stay:
-            old: Record = one.source[0]
-            records.append(self._seal(len(records) + 1, old.epoch, old.at, old.kind, old.body, seal))
-            seal = records[-1].seal
-        records.append(self._seal(len(records) + 1, number, new.at, kind, body, seal))
+        records = self._chained([one.source[0] for one in stay])
+        record = self._seal(len(records) + 1, number, new.at, kind, body, records[-1].seal if records else GENESIS)
         oldest = stay[0].number if stay else number
         left_out = {one.number for one in found.seen if one.number >= oldest} - {one.number for one in stay}
-        archive = found.damaged or bool(left_out)
-        wish = Rewrite(self.run, found.source.head, 0, records, cuts=cuts, archive=archive)
-        return Prepared(number, records[-1].seal, new.state, wish)
+        archive = found.damaged or bool(left_out)  # what is damaged goes to the quarantine
+        wish = Rewrite(self.run, head, 0, [*records, record], cuts=cuts, archive=archive)
+        return Prepared(number, record.seal, new.state, wish)
+
+    def _chained(self, old: Sequence[Record]) -> list[Record]:
+        """Those that stay, sealed anew as a chain."""
+        records: list[Record] = []
+        for one in old:
+            seal = records[-1].seal if records else GENESIS
+            records.append(self._seal(len(records) + 1, one.epoch, one.at, one.kind, one.body, seal))
+        return records
 
     def _seal(self, seq: int, number: int, at: int, kind: int, body: bytes, previous: bytes) -> Record:
-        # The epoch of such a record is its generation: said twice, one of them survives most damage.
+        # The epoch of such a record is its generation: kept twice, one of the two survives most damage.
         return self._sealer.seal(seq=seq, epoch=number, at=at, kind=kind, body=body, previous=previous)
 
     def write(self, prepared: Prepared) -> bool:
-        """Durable, and read back whole. False: somebody else saved meanwhile, and nothing was written."""
+        """Durable, and read back whole. False: another process saved meanwhile, and nothing was written."""
         wish = prepared.wish
         conflict = self.store.rewrite(wish) if isinstance(wish, Rewrite) else self.store.append([wish])[0]
         if conflict is not None:
@@ -280,21 +269,21 @@ class JournalShelf:
             return error.summary
 
     def _is_same(self, seen: Seen, prepared: Prepared) -> bool:
-        """Parts that are whole make the bytes that were cut. Now and then they are put together all the same."""
+        """Whole parts make up the bytes that were cut. Now and then they are put together and compared as well."""
         value = seen.source[1].state
         if not isinstance(value, Kept) or prepared.number % _PUT_TOGETHER == 0:
             return self.state(seen) == prepared.state
         return any(cut.reference == value.reference for cut in prepared.wish.cuts)
 
     def _heal(self, prepared: Prepared) -> None:
-        """Write parts again that were relied on and have gone bad since they were last looked at.
+        """Write parts again that the save relied on and that were damaged since the store last read them.
 
-        The store trusts parts that it has seen whole. To delete the bad ones makes it forget that; then all that
-        is lacking is written from the bytes at hand.
+        The store relies on parts that it has seen whole. Deleting the bad ones makes it forget that; then an append
+        without records writes what is missing, from the bytes at hand.
         """
         cuts = prepared.wish.cuts
         bad = sorted({name for cut in cuts for name in damaged_parts(cut.reference, self.store.parts)})
-        for _ in range(_TRIES):  # whoever appends in between makes us look again
+        for _ in range(_TRIES):  # another append in between makes us try again
             if not cuts or not self.store.discard(bad, self.store.changes()):
                 continue
             head = self.store.read(self.run, after=_BEYOND, limit=1).head
@@ -302,12 +291,7 @@ class JournalShelf:
                 return
 
     def _unreadable(self, number: int, why: str) -> CorruptCheckpoint:
-        return CorruptCheckpoint(
-            f"checkpoint {self._name}: generation {number} was written to {self.where}, but does not read back: {why}. "
-            "The older generations are as they were.",
-            facts={"checkpoint": self._name, "generation": number, "why": why},
-            cures=(command("doctor", when="the disk?"), command("verify", when="the store?")),
-        )
+        return not_read_back(self._name, number, self.where, why, command("verify", when="the store?"))
 
 
 def checkpoints(names: Iterable[str]) -> list[str]:
@@ -322,7 +306,7 @@ def _knows(found: Shelved | None, adopted: str) -> bool:
 
 
 def _doubt(head: Head | None, last: Record | None) -> str:
-    """What does not fit between the newest record and the note that is kept of it."""
+    """What is wrong between the newest record and the head."""
     if head is None:
         return "the note of the newest generation is missing"
     if last is not None and last.seq > head.seq:
@@ -333,6 +317,6 @@ def _doubt(head: Head | None, last: Record | None) -> str:
 
 
 def _claimed(body: bytes) -> int | None:
-    """The number that the body of a damaged record says, if it still says one. It is looked for, not decoded."""
+    """The number in the body of a damaged record, if there still is one. It is searched for, not decoded."""
     found = _NUMBER.match(body)
     return None if found is None else int(found[1])

@@ -1,8 +1,8 @@
 """A generation as a page that a person can read, sealed; and the note of which generations there are.
 
-The last field of a page is a seal over every byte before it. The note lists the generations with their seals, so that one
-which was deleted, or replaced by an older or foreign one, is noticed. Where pages lie is the matter of a medium: folders
-(`generation_files.py`), later buckets. A medium reads bytes by number and writes them; what they are worth is judged here.
+The last field of a page is a seal over every byte before it. The note lists the generations with their seals, so that a
+generation that was deleted, or replaced by an older or foreign one, is noticed. Pages are kept on a medium: folders
+(`generation_files.py`), later buckets. A medium reads and writes bytes by number; what they are worth is judged here.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from typing import Any, Final
 
 import msgspec
 
-from surefoot.core.cure import NEWER_VERSION
+from surefoot.core.cure import NEWER_VERSION, Cure, command
 from surefoot.core.forms import MAX_BYTES
 from surefoot.core.generation import Saved, Seen, Shelved, Watch
-from surefoot.errors import CodecMissing, SchemaMismatch, Stopped, StoreUnavailable, UsageError
+from surefoot.errors import CodecMissing, CorruptCheckpoint, Stopped, StoreUnavailable, UsageError
+from surefoot.store.failure import newer_format
 
 FORMAT: Final = 1
 INLINE: Final = 1024 * 1024
-"""States of more bytes than this are kept by themselves."""
+"""States with more bytes than this are kept in a file of their own."""
 MAX_FILE: Final = 64 * 1024 * 1024
 FORMAT_NAME: Final = re.compile(rb'\{"surefoot":"checkpoint/(\d{1,9})",')
 HASH: Final = re.compile(rb"[0-9a-f]{64}")
 NO_NOTE: Final = "the note of the newest generation is missing"
 NO_SEAL: Final = "0" * 64
-"""Before the first."""
+"""The seal before the first generation."""
 TAIL_BYTES: Final = len(b',"seal":""}\n') + 64
 
 _HIGHEST: Final = 10**17
@@ -40,7 +41,7 @@ _NOTE_LINE: Final = re.compile(rb"([1-9][0-9]{0,17}) ([0-9a-f]{64})\n")
 _NOTE_BODY: Final = re.compile(rb"(?:[1-9][0-9]{0,17} [0-9a-f]{64}\n)+")
 
 Read = Callable[[int], bytes]
-"""The page of that generation, as found. `FileNotFoundError`: it is not there; `Bad`: what is there cannot be one."""
+"""Reads the page of a generation, as found. `FileNotFoundError`: it is not there; `Bad`: what is there is no page."""
 
 
 class Bad(Exception):
@@ -48,7 +49,7 @@ class Bad(Exception):
 
 
 class Blob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a large state is, and what it must be."""
+    """The name of a large state's file, and what must be in it."""
 
     sha256: str
     """Of the state itself. It is also the file's name."""
@@ -57,7 +58,7 @@ class Blob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a generation's file says, but for its seal."""
+    """The content of a generation's file, without its seal."""
 
     surefoot: str
     name: str
@@ -122,7 +123,7 @@ class Pages:
     # --- judging -------------------------------------------------------------------------------------------
 
     def shelved(self, numbers: list[int], aside: list[int], note: dict[int, str], doubt: str, read: Read) -> Shelved:
-        """What is there: pages with these numbers, others that were moved away, and what the note says."""
+        """All generations: pages with these numbers, others that were moved away (`aside`), and those in the note."""
         seen: list[Seen] = []
         before = set(note.values())
         for number in sorted({*numbers, *note}):
@@ -178,11 +179,7 @@ class Pages:
         if found is None:
             raise Bad("it is no generation of a checkpoint")
         if int(found[1]) > FORMAT:
-            raise SchemaMismatch(
-                f"checkpoint {self._name}: generation {number} has format {int(found[1])}, this version of surefoot "
-                f"knows up to {FORMAT}.",
-                cures=(NEWER_VERSION,),
-            )
+            raise newer_format(f"checkpoint {self._name}: generation {number}", int(found[1]), FORMAT)
 
     # --- making -------------------------------------------------------------------------------------------
 
@@ -229,7 +226,7 @@ def _mark(seen: list[Seen], listed: dict[int, str]) -> bytes:
 def _check_place(page: Page, seal: str, listed: dict[int, str], before: set[str]) -> None:
     """Whether a page is the one that was saved here under its number."""
     if not listed or page.generation < min(listed):
-        return  # left over from before, or nothing is known: its own seal has to do
+        return  # left over from before, or there is no note: only its own seal can be checked
     if page.generation <= max(listed):
         if listed.get(page.generation) != seal:
             raise Bad("it is not the one that was saved here under this number")
@@ -238,7 +235,7 @@ def _check_place(page: Page, seal: str, listed: dict[int, str], before: set[str]
 
 
 def _body(fields: dict[str, Any]) -> bytes:
-    """The page as text, without its last brace: there the seal goes."""
+    """The page as text, without its last brace: the seal follows there."""
     try:
         body = _encode(fields)
         _page_of(body)
@@ -250,7 +247,7 @@ def _body(fields: dict[str, Any]) -> bytes:
 
 
 def check_blob(blob: Blob) -> int:
-    """Whether there can be such a state; and how many bytes it takes at most, packed."""
+    """Refuse a reference that cannot be right. Returns how many bytes the compressed state can have at most."""
     if not HASH.fullmatch(blob.sha256.encode()) or not 0 < blob.size <= MAX_BYTES:
         raise Bad("it has a reference that cannot be right")
     if blob.codec != "zlib":
@@ -274,3 +271,13 @@ def inflated(body: bytes, blob: Blob) -> bytes:
     if hashlib.sha256(state).hexdigest() != blob.sha256:
         raise Bad("it is not what was written: its content has another hash")
     return state
+
+
+def not_read_back(name: str, number: int, where: str, why: str, *cures: Cure, subject: str = "") -> CorruptCheckpoint:
+    """A generation was written, and what is read again is something else."""
+    return CorruptCheckpoint(
+        f"checkpoint {name}: generation {number} was written to {where}, but does not read back: {subject}{why}. "
+        "The older generations are as they were.",
+        facts={"checkpoint": name, "generation": number, "why": why},
+        cures=(command("doctor", when="the disk?"), *cures),
+    )

@@ -1,7 +1,7 @@
 """A handle of a store refuses everything once it was closed, given up, or inherited by a forked child.
 
-A forked child has copies of its parent's sockets, files and locks. To use them, or only to close them, would damage what
-the parent does. So every open handle is noted here, and in a child each of them is refused and kept as it is.
+A forked child has copies of its parent's sockets, files and locks. Using them, or only closing them, would damage the
+parent's store. So every open handle is noted here, and in a child each of them refuses everything and is never closed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Handle:
 
 _LIVE: Final[weakref.WeakSet[Handle]] = weakref.WeakSet()
 _INHERITED: Final[list[Handle]] = []
-"""Never let go of: what nobody holds is closed by the interpreter."""
+"""Kept for ever: the interpreter closes what is not referred to any more."""
 
 
 def _in_child() -> None:

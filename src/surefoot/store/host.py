@@ -2,11 +2,11 @@
 
 A lease that has run out says that a process was silent, not that it is dead: it may be paused, or cut off from the
 database, in the middle of an effect. On the same machine there is a proof. The operating system drops the lock when the
-process ends, however it ends, and only then; so a worker whose file is there, from this boot and this space of processes,
-and whose lock can be had, is dead. Its runs can be taken up at once, without waiting for its lease.
+process ends, however it ends, and only then. So a worker is dead if its file is there, from this boot and this PID
+namespace, and its lock can be taken. Its runs can be taken up at once, without waiting for its lease.
 
 The files are in a folder of the user's that no other machine shares: `$XDG_RUNTIME_DIR`, else the folder for temporary
-files. Where there is none that only this user can write, there is no proof, and leases decide as between hosts.
+files. If no such folder is writable for this user alone, there is no proof, and leases decide as between hosts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from surefoot.errors import StoreUnavailable
 from surefoot.store.liveness import Liveness
 
 KEEP_SECONDS: Final = 86400.0
-"""What a dead worker leaves behind proves for a day that it is dead."""
+"""For so long the file of a dead worker is kept, as proof that it is dead."""
 log = logging.getLogger("surefoot")
 
 
@@ -33,7 +33,7 @@ class HostLock:
         self._liveness = None if folder is None else Liveness(f"{folder}/{store.hex()}", keep_seconds=KEEP_SECONDS)
 
     def join(self, worker: str) -> None:
-        """Before anybody hears of this worker. Without a lock it is a worker all the same, only not a provable one."""
+        """Called before other processes know of this worker. Without a lock it can work, but its death cannot be proven."""
         if self._liveness is not None:
             try:
                 self._liveness.join(worker)

@@ -1,6 +1,6 @@
-"""What is in a file, without believing it: a store, an anchor, a checkpoint that is kept as files.
+"""What is in a file that may be damaged: a store, an anchor, a checkpoint that is kept as files.
 
-Nothing near the original is touched. The file of a store is looked at by its own kind (`sqlite/inspection.py`), in a copy.
+The original is not changed. The file of a store is looked at in a copy, by its own kind (`sqlite/inspection.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from surefoot.store import anchor as anchors
 from surefoot.store import generation_files, generation_pages
 from surefoot.store.anchor import Mark
 from surefoot.store.sqlite.damaged_reader import BadPage, Gap
+from surefoot.store.sqlite.schema import APPLICATION_ID
 
-_SQLITE: Final = b"SQLite format 3\0"
+SQLITE: Final = b"SQLite format 3\0"
 _LOG_MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 _NUMBER_AT: Final = 68
-_APPLICATION_ID: Final = 0x53464A31
 
 Watch = Callable[[str], object]
 
@@ -161,18 +161,18 @@ Seen = StoreSeen | AnchorSeen | ShelvesSeen
 
 def look(path: str, watch: Watch) -> Seen:
     """What is there. `UsageError` if it is nothing of ours, `NotFound` if there is nothing."""
-    path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)  # its log lies where it really is
+    path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)  # its log is beside the real file
     shelves = _shelves(path)
     if shelves:
         return ShelvesSeen(path, tuple(_shelf(folder, number) for folder, number in shelves))
     start = first_bytes(path)
-    if start.startswith(b"sfanchor") or (path.endswith("-anchor") and not start.startswith(_SQLITE)):
+    if start.startswith(b"sfanchor") or (path.endswith("-anchor") and not start.startswith(SQLITE)):
         return anchor_seen(path)
     if start.startswith(_LOG_MAGIC) and path.endswith("-wal"):
         raise UsageError(f"{path} is the log of a SQLite database. Inspect {path.removesuffix('-wal')} instead.")
-    if start.startswith(_SQLITE):
+    if start.startswith(SQLITE):
         number = int.from_bytes(start[_NUMBER_AT : _NUMBER_AT + 4], "big")
-        if number != _APPLICATION_ID and not _has_anchor(path):
+        if number != APPLICATION_ID and not _has_anchor(path):
             raise _foreign(path, "a SQLite database of another program")
         return _into_store(path, watch)
     if _has_anchor(path):
@@ -189,7 +189,7 @@ def _into_store(path: str, watch: Watch) -> StoreSeen:
 
 
 def first_bytes(path: str, count: int = 4096) -> bytes:
-    """The beginning of a plain file; every way in which there is none has its own answer."""
+    """The beginning of a plain file. Whatever else is there, or why it cannot be read, has an error of its own."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -245,7 +245,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _shelves(path: str) -> list[tuple[str, int]]:
-    """The folders of checkpoints that are meant by a path, and the generation, if it names one."""
+    """The folders of checkpoints that a path names, each with the generation, if it names one (else 0)."""
     folder, name = os.path.split(path)
     one = generation_files._GENERATION.fullmatch(name)
     if one is not None and os.path.isfile(path) and _is_shelf(folder):
@@ -287,7 +287,7 @@ def _shelf(folder: str, number: int) -> ShelfSeen:
 
 
 def _shelf_name(folder: str, base: str) -> str:
-    """The checkpoint's name: as its folder says it, or, if that was too long to be said there, as a generation does."""
+    """The checkpoint's name: from the folder's name, or, if it was too long for that, from a generation."""
     for file in sorted(os.listdir(folder)):
         path = os.path.join(folder, file)
         if "%~" in base and _begins_as_generation(path):

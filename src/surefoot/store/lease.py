@@ -1,9 +1,9 @@
-"""This process's sign of life on a server: a note that a thread of its own renews, by the server's clock.
+"""This process's sign of life on a server: a lease that a thread of its own renews, by the server's clock.
 
-A worker is alive as long as its lease runs. The thread has a connection that nobody else uses, and no code of the
-user's can block it. Whether the lease still runs is judged here from when the last renewal that succeeded was *sent*,
-by a clock that also counts sleep: the server cannot have counted from an earlier moment, so whoever is told "it runs"
-is seen as alive by everybody.
+A worker is alive as long as its lease runs. The thread has a connection of its own, and no code of the user's can block
+it. Whether the lease still runs is judged here from when the last successful renewal was *sent*, by a clock that also
+counts sleep. The server cannot have counted from an earlier moment. So if `holds` says yes, every other process sees this
+worker as alive.
 """
 
 from __future__ import annotations
@@ -13,31 +13,29 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from surefoot.errors import SurefootError
-from surefoot.store.channel import Manners
+from surefoot.store.channel import C, Connected, Manners, explained
 from surefoot.store.failure import Lost, Rejected
+from surefoot.store.findings import CLOCK_SECONDS
 from surefoot.store.host import HostLock
 from surefoot.store.liveness import remember
 
-CLOCK_SECONDS: Final = 5.0
-"""Clocks that differ by more are worth a warning."""
-
 _MARGIN: Final = 0.1
-"""Of the lease: so much earlier we count it as over than the server does."""
+"""Part of the lease: we count it as over that much earlier than the server does."""
 _PAUSE_SECONDS: Final = 0.2
 
 log = logging.getLogger("surefoot")
 
 
 def boot_seconds() -> float:
-    """Goes on while the machine sleeps, and nobody can set it."""
+    """A clock that goes on while the machine sleeps, and that cannot be set."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class ServerClock:
-    """The server's time, from when it was last told. Never ahead of it, so that no timer fires early."""
+    """The server's time, counted on from its last answer. Never ahead of it, so that no timer fires early."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -62,26 +60,26 @@ class ServerClock:
         return micros + int((boot_seconds() - at) * 1e6)
 
 
-class Signs(Protocol):
-    """How a server is told that this process lives. Used by one thread at a time; a lost connection is made again."""
+C_contra = TypeVar("C_contra", bound=Connected, contravariant=True)
 
-    def connect(self) -> None:
-        """Make a connection, unless there is one."""
 
-    def renew(self, name: str, about: str, silence: float) -> int:
+class Signs(Protocol[C_contra]):
+    """How a server is told that this process lives. Used by one thread at a time."""
+
+    def renew(self, connection: C_contra, name: str, about: str, silence: float, /) -> int:
         """The lease runs anew, from the server's now, which is the answer, in microseconds since 1970."""
 
-    def leave(self, name: str, silence: float) -> None:
+    def leave(self, connection: C_contra, name: str, silence: float, /) -> None:
         """Others see this worker as dead at once."""
 
-    def close(self) -> None: ...
 
-
-class Lease:
+class Lease(Generic[C]):
     def __init__(
-        self, signs: Signs, where: str, clock: ServerClock, seconds: float, lock: Callable[[], HostLock],
-        manners: Manners,
+        self, open_: Callable[[], C], signs: Signs[C], where: str, clock: ServerClock, seconds: float,
+        lock: Callable[[], HostLock], manners: Manners,
     ) -> None:  # fmt: skip
+        self._open = open_
+        self._connection: C | None = None
         self._signs = signs
         self._where = where
         self._clock = clock
@@ -94,9 +92,9 @@ class Lease:
         self._joining = threading.Lock()
         self._over = threading.Event()
         self._hurry = threading.Event()
-        """There is something to tell before the next renewal is due; or it is over."""
+        """Renew now: there is something new to say about this worker, or it is over."""
         self._said = threading.Event()
-        """The server knows what others are to read about this worker."""
+        """The server has what this worker says about itself."""
         self._thread: threading.Thread | None = None
         self.renewals = 0
         self.losses = 0
@@ -114,27 +112,28 @@ class Lease:
         return boot_seconds() < self._sent + self._seconds * (1 - _MARGIN)
 
     def say(self, about: str) -> None:
-        """What others read about this worker from here on; if the server is away, as soon as it is back."""
+        """What others read about this worker from now on; if the server is away, as soon as it is back."""
         self._about = about
         self._said.clear()
         self.join()
         self._hurry.set()
         self._said.wait(self._silence)
 
-    def leave(self, *, in_good_order: bool) -> None:
-        """Stop renewing; in good order, others see this worker as dead at once."""
+    def leave(self) -> None:
+        """Stop renewing, and sign off: others see this worker as dead at once."""
         self._over.set()
         self._hurry.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=self._seconds)
         if self._name:
             self._lock().leave()
-        if in_good_order and self._name:
+        if self._connection is not None:
             try:
-                self._signs.leave(self._name, self._silence)
+                if self._name:
+                    self._signs.leave(self._connection, self._name, self._silence)
             except (Lost, Rejected):
                 log.warning("%s: this worker could not sign off; its lease runs out by itself.", self._where)
-        self._signs.close()
+            self._connection.close()
 
     @property
     def _silence(self) -> float:
@@ -143,21 +142,18 @@ class Lease:
     def _enter(self) -> None:
         name = secrets.token_hex(16)
         self._lock().join(name)
-        try:
+        with explained(self._where, self._manners):
             self._renew(name)
-        except Lost as error:
-            raise self._manners.unreachable(self._where, str(error), 0) from error
-        except Rejected as error:
-            raise self._manners.explain(error, self._where) from error
         remember(name)
         self._name = name
         self._thread = threading.Thread(target=self._beat, name="surefoot-lease", daemon=True)
         self._thread.start()
 
     def _renew(self, name: str) -> None:
-        self._signs.connect()
+        if self._connection is None or self._connection.closed:
+            self._connection = self._open()
         sent, about = boot_seconds(), self._about
-        now = self._signs.renew(name, about, self._silence)
+        now = self._signs.renew(self._connection, name, about, self._silence)
         if self._name and sent > self._sent + self._seconds:
             self.losses += 1
         self._sent = sent
@@ -177,4 +173,4 @@ class Lease:
                 self._renew(self._name)
                 pause = self._seconds / 3
             except (Lost, Rejected, SurefootError, OSError):
-                pause = _PAUSE_SECONDS  # `holds` tells those who ask; we only try again
+                pause = _PAUSE_SECONDS  # `holds` says no by itself; we only try again

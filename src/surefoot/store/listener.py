@@ -1,7 +1,7 @@
 """Waiting for work: woken by the server, by a nudge from this process, or by the clock.
 
-Polling is the net: announcements may never come (a pooler stands in between), a connection may be lost, and nobody
-announces that a worker died. So no wait is longer than a second, whatever was asked for.
+Polling is the fallback: announcements may never arrive (a pooler in between), a connection may be lost, and the death of
+a worker is never announced. So no wait is longer than a second, whatever was asked for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Subscription(Protocol):
 
 class Listener:
     def __init__(self, subscribe: Callable[[], Subscription]) -> None:
-        """`subscribe` may be `Lost` or `Rejected`: then the clock has to do for a while."""
+        """`subscribe` may raise `Lost` or `Rejected`: then only the clock ends a wait, for a while."""
         self._subscribe = subscribe
         self._connection: Subscription | None = None
         self._not_before = 0.0
@@ -80,7 +80,7 @@ class Listener:
 
     def _wait(self, seconds: float) -> None:
         if self._over or (self._connection is None and self._connect()):
-            return  # what became ready before we listened was announced to nobody
+            return  # what became ready before we listened was not announced to us
         try:
             if self._connection is None:
                 readable(seconds, self._nudged)
@@ -101,7 +101,7 @@ class Listener:
 
 
 def readable(seconds: float, *descriptors: int) -> bool:
-    """Wait until one of them is. (`select` itself fails where a process has many files open.)"""
+    """Wait until one of them is. (`select.select` fails in a process that has many files open.)"""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)

@@ -1,19 +1,19 @@
-"""Who is alive, certain and not guessed: every process holds a lock on a file of its own beside the store.
+"""Which workers are alive, for certain: every process holds a lock on a file of its own beside the store.
 
 The operating system drops the lock when the process ends, however it ends, so a worker is dead if and only if
-its lock can be had. Process ids are no evidence (containers, reuse), nor are times.
+its lock can be taken. Process ids are no evidence (containers, reuse), nor are times.
 
 The lock is `flock`, which belongs to the opened file, and not a POSIX lock, which belongs to the process: closing
 *any* descriptor of a file drops all POSIX locks the process has on it, and code that reads every file of the working
-folder, which is where the store lies, would make a living process look dead. (Linux makes `flock` a lock of the server
-on NFS, of the opened file all the same; macOS has it too.) Three things follow:
+folder, which is where the store is, would make a living process look dead. (On NFS, Linux makes `flock` a lock on the
+server, which belongs to the opened file as well. macOS has `flock`, too.) Three things follow:
 
-- A forked child has a copy of the opened file, which would keep the lock after its parent is dead. It closes that at
-  once, and no fork happens between opening and noting. A program that is started (exec) does not inherit it.
-- What is in the file says who it is and what it serves: for people, and for workers that look for others. It is no proof
-  of anything; the lock is.
-- The two kinds do not see each other on a local disk. A process of surefoot from before 0.1.0, which took a POSIX lock,
-  counts as dead here: end those first.
+- A forked child has a copy of the opened file, which would keep the lock after its parent is dead. The child closes it at
+  once, and no fork happens between opening a file and noting it. A program that is started (exec) does not inherit it.
+- The file's content says which process it is and what it serves: for people, and for workers that look for others. The
+  content proves nothing; the lock does.
+- The two kinds of locks do not see each other on a local disk. A process of surefoot from before 0.1.0, which took a POSIX
+  lock, counts as dead here: end those first.
 """
 
 from __future__ import annotations
@@ -45,33 +45,29 @@ _NAMES: Final[set[str]] = set()
 
 
 _joining = threading.RLock()
-"""Held while a worker file is opened and noted, and while the process is forked: what a child inherits is noted."""
-
-
-def _before_fork() -> None:
-    _joining.acquire()
-
-
-def _in_parent() -> None:
-    _joining.release()
+"""Held while a worker file is opened and noted, and while the process is forked: a child inherits only noted files."""
 
 
 def _in_child() -> None:
     global _joining  # noqa: PLW0603 - threads that do not exist in the child may wait for the old one
     _joining = threading.RLock()
     for fd in _OURS.values():
-        # Only closed, never unlocked: that would unlock the parent's, which is the same opened file.
+        # Only closed, never unlocked: that would unlock the parent's file, too.
         with contextlib.suppress(OSError):
             os.close(fd)
     _OURS.clear()
     _NAMES.clear()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+os.register_at_fork(
+    before=lambda: _joining.acquire(),  # noqa: PLW0108 - a child of a child has another lock
+    after_in_parent=lambda: _joining.release(),  # noqa: PLW0108
+    after_in_child=_in_child,
+)
 
 
 def vouched(store: Life, worker: str) -> str:
-    """Why a worker counts as alive, in words that go behind its name. A lease runs on for a while after a death."""
+    """Why a worker counts as alive, in words that follow its name. A lease runs on for a while after a death."""
     until = None if is_ours(worker) else store.alive_until(worker)
     if until is None:
         return "which is alive"
@@ -85,7 +81,7 @@ def is_ours(worker: str) -> bool:
 
 
 def remember(worker: str) -> None:
-    """This process is known under that name, in a store that has other signs of life."""
+    """Note a name of this process in a store where leases are its sign of life."""
     _NAMES.add(worker)
 
 
@@ -96,15 +92,15 @@ class Card(Struct, frozen=True):
     pid: int
     since: int
     boot: str = ""
-    """Which boot of the machine it belongs to, and which space of processes there."""
+    """Which boot of the machine it belongs to, and which PID namespace."""
     serving: Serving | None = None
 
 
 class Liveness:
-    """This process's sign of life in one store, and a look at the others'."""
+    """This process's sign of life in one store, and those of others."""
 
     def __init__(self, folder: str, *, keep_seconds: float = 0.0) -> None:
-        """`keep_seconds`: so long what a dead worker leaves behind stays, as a proof that it is dead."""
+        """`keep_seconds`: so long the file of a dead worker is kept, as proof that it is dead."""
         self._folder = folder
         self._name: str | None = None
         self._keep_seconds = keep_seconds
@@ -126,16 +122,15 @@ class Liveness:
             self._write(_OURS[path])
 
     def living(self) -> list[tuple[str, Card]]:
-        """Those that live, the longest known first, with what they say about themselves."""
+        """The living ones, the longest known first, with what they say about themselves."""
         with _explained(self._folder):
-            names = [name for name in _listed(self._folder) if _NAME.match(name) and self.alive(name)]
+            names = [name for name in listed(self._folder) if self.alive(name)]
             found = [(name, card) for name in names if (card := self.card(name)) is not None]
         return sorted(found, key=lambda one: (one[1].since, one[0]))
 
     def gone(self) -> list[str]:
-        """Those of this boot whose lock can be had: they are dead for certain."""
-        names = [name for name in _listed(self._folder) if _NAME.match(name)]
-        return [name for name in names if self.is_gone(name)]
+        """Workers of this boot whose lock can be taken: they are certainly dead."""
+        return [name for name in listed(self._folder) if self.is_gone(name)]
 
     def is_gone(self, worker: str) -> bool:
         """Whether the process that had this name here, on this machine, in this boot, has ended."""
@@ -145,7 +140,7 @@ class Liveness:
         try:
             card = self.card(worker)
             is_dead = card is not None and bool(card.boot) and card.boot == boot() and _dead(path)
-            # One that gives its name up removes its file first: then the lock can be had, and the process lives.
+            # A process that gives its name up removes its file first: then the lock can be taken, though it is alive.
             return is_dead and os.path.exists(path)
         except OSError:
             return False
@@ -158,13 +153,12 @@ class Liveness:
             return None  # gone meanwhile, being written, or of a version that wrote none
 
     def _write(self, fd: int) -> None:
-        said = msgspec.json.encode(self._card)
         os.ftruncate(fd, 0)
-        os.pwrite(fd, said, 0)
+        os.pwrite(fd, msgspec.json.encode(self._card), 0)
 
     def alive(self, worker: str) -> bool:
         if not _NAME.match(worker):
-            return False  # no worker of such a store was ever called that; and it must not become a path
+            return False  # no worker of such a store ever had that name, and it must not become a path
         path = os.path.join(self._folder, worker)
         if path in _OURS:
             return True
@@ -172,7 +166,7 @@ class Liveness:
             return not _dead(path)
 
     def leave(self) -> None:
-        """Give the identity up: from here on others see this worker as dead."""
+        """Give the identity up: from now on others see this worker as dead."""
         with _joining:
             name, self._name = self._name, None
         if name is not None:
@@ -191,13 +185,13 @@ class Liveness:
             try:
                 os.fchmod(fd, 0o600)
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Between making and locking, a sweeping process may have taken the file for a dead one's.
+                # Between making and locking, another process may have swept the file away as a dead worker's.
                 if os.fstat(fd).st_nlink:
                     self._card = Card(os.uname().nodename, os.getpid(), time.time_ns() // 1000, boot())
                     self._write(fd)
                     return name
             except BlockingIOError:
-                pass  # somebody looks at it this moment: another name is quicker than waiting
+                pass  # another process is looking at it: another name is quicker than waiting
             except BaseException:
                 _give_back(path)
                 raise
@@ -208,13 +202,13 @@ class Liveness:
         for name in os.listdir(self._folder):
             path = os.path.join(self._folder, name)
             if _NAME.match(name):
-                with contextlib.suppress(OSError):  # another user's file: not ours to tidy
+                with contextlib.suppress(OSError):  # another user's file: not ours to remove
                     if time.time() - os.stat(path).st_mtime >= self._keep_seconds:
                         _dead(path, remove=True)
 
 
 def boot() -> str:
-    """This boot of this machine, and this space of processes in it. Empty: the system does not tell."""
+    """This boot of this machine, and the PID namespace. Empty: the system does not say."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
@@ -222,7 +216,8 @@ def boot() -> str:
         return ""
 
 
-def _listed(folder: str) -> list[str]:
+def listed(folder: str) -> list[str]:
+    """The files of workers there, of living and of dead ones."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -238,7 +233,7 @@ def _give_back(path: str) -> None:
 
 
 def _dead(path: str, *, remove: bool = False) -> bool:
-    """Whether the lock can be had. Shared, so that two who look at once do not take each other for the owner."""
+    """Whether the lock can be taken. Shared, so that two processes that look at once do not take each other for the owner."""
     try:
         fd = os.open(path, _FLAGS)
     except FileNotFoundError:
@@ -248,7 +243,7 @@ def _dead(path: str, *, remove: bool = False) -> bool:
         if remove:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        fcntl.flock(fd, fcntl.LOCK_UN)  # a child that was forked this moment has a copy, and would hold it on
+        fcntl.flock(fd, fcntl.LOCK_UN)  # a child that is forked right now has a copy, and would keep the lock
     except BlockingIOError:
         return False
     finally:

@@ -1,6 +1,6 @@
-"""A store that lives and dies with the process: for tests, and for trying things out.
+"""A store in the memory of the process: for tests, and for trying things out.
 
-It keeps every promise of the contract but the last: what was acknowledged is not on disk.
+It keeps every promise of the contract but one: what was acknowledged is not on disk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from surefoot.store.contract import (
     WorkerSeen,
 )
 from surefoot.store.derived import Derived
-from surefoot.store.findings import WARN, Finding, versions
+from surefoot.store.findings import Finding, versions, warn
 from surefoot.store.rules import (
     ALWAYS,
     Ready,
@@ -53,7 +53,7 @@ from surefoot.store.rules import (
 class MemoryStore(Derived):
     """The contract over a few dicts and a lock."""
 
-    # A copy that goes its own way would look like the store and silently not be it.
+    # A child's copy would look like the store, but what is written to it would be lost.
     in_a_child = "A store in memory cannot be shared; use sqlite:///."
 
     def __init__(self, url: str = "memory:") -> None:
@@ -190,7 +190,7 @@ class MemoryStore(Derived):
         return [Ready(row.wake, row.run, row.queue)] if row.wake is not None and row.wake <= due_by(wanted) else []
 
     def _is_busy(self, row: IndexRow, wanted: Wanted) -> bool:
-        """Whether somebody is driving it. There is but one worker that can be alive, and it knows what it drives."""
+        """Whether it is being driven. Only this process can be alive here, and it knows what it drives."""
         return row.worker == self._worker and (row.worker != wanted.worker or row.run in wanted.driven)
 
     def _room(self, limit: Limit, wanted: Wanted) -> Room:
@@ -267,5 +267,5 @@ class MemoryBackend(Backend):
         return MemoryStore(self.place(url))
 
     def examine(self, url: str, store: Store | None, *, now: int) -> Iterator[Finding]:
-        yield Finding(WARN, "durability", "a store in memory: its runs end with this process", "use sqlite:///runs.db")
+        yield warn("durability", "a store in memory: its runs end with this process", "use sqlite:///runs.db")
         yield versions()

@@ -1,7 +1,7 @@
 """From a store's URL to the store, the same object for the same place.
 
-The scheme of a URL says which kind of store it is: that is the table below, and nobody outside `store/` asks further. One
-that was closed, given up after a failure or inherited by a forked child is replaced by a fresh one, which looks anew.
+The scheme of a URL says which kind of store it is (the table below). No code outside `store/` asks which kind it has. A
+store that was closed, given up after a failure or inherited by a forked child is replaced by a fresh one.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _BACKENDS: Final[dict[str, Backend]] = {
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _USER: Final = re.compile(r"//[^/]*@")
-"""Whatever it is, a password may be in it."""
+"""A password may be in it."""
 
 _stores: Final[dict[str, Store]] = {}
 _known: Final[dict[tuple[str, str], Store]] = {}
-"""What a URL meant in a working folder, so that the thousandth run does not ask the file system again."""
+"""Store by URL and working folder, so that the thousandth run does not ask the file system again."""
 _opening = threading.RLock()
 _wrappers: Final[list[Callable[[Store], Store]]] = []
 
 
 def backend_of(url: str) -> Backend:
-    """What the scheme of this URL stands for."""
+    """The kind of store that the scheme of this URL names."""
     found = _SCHEME.match(url)
     scheme = found.group(1).lower() if found else ""
     backend = _BACKENDS.get(scheme.partition("+")[0])
@@ -47,7 +47,7 @@ def backend_of(url: str) -> Backend:
 
 
 def open_store(url: str, *, create: bool, announce: Announce | None = None) -> Store:
-    """The store at this URL. With `create`, a missing one is made, and `announce` is told; else `NotFound`."""
+    """The store at this URL. With `create`, a missing one is made and announced; else `NotFound`."""
     place = (url, os.getcwd())
     known = _known.get(place)
     if known is not None and known.usable:
@@ -68,7 +68,7 @@ def open_store(url: str, *, create: bool, announce: Announce | None = None) -> S
 
 @contextmanager
 def wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
-    """While this lasts, every store that is opened is handed out as this makes it: for tests that look on."""
+    """While this lasts, every store that is opened is wrapped by this function: for tests that watch a store."""
     _wrappers.append(wrap)
     try:
         yield
@@ -77,7 +77,7 @@ def wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
 
 
 def open_regressed(url: str) -> Store:
-    """A store that is refused because it is older than it once was, opened all the same, to be adopted."""
+    """Open a store that is refused because it is older than it once was, so that it can be adopted."""
     return backend_of(url).open_regressed(url)
 
 

@@ -1,20 +1,21 @@
 """Pages of the run list, by key: however far down a page is, it costs what is on it.
 
-Runs are listed in the order in which they were made, newest first; the place of a run never changes. Without a filter every
-run is met, and one whose row is missing or damaged with it. With a filter the backend's index finds the rows, and runs
-without a row are put between them, wherever they belong: a filter hides nothing that nobody can judge.
+Runs are listed in the order in which they were made, newest first. The place of a run never changes. Without a filter every
+run is listed, also one whose row is missing or damaged. With a filter the backend's index finds the rows, and runs without
+a row are put between them, where they belong: no row says that the filter does not fit them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from surefoot.store.contract import Listed, RunQuery
 from surefoot.store.rules import is_run, matches
 
 NEWEST: Final = 2**63 - 1
-"""Before that, everything is."""
+"""A place behind every run."""
 _ROWS_PER_LOOK: Final = 512
 
 
@@ -29,8 +30,20 @@ Page = Callable[[int, int], list[Placed]]
 """At most so many runs before a place, newest first; fewer than that only at the end of the list."""
 
 
-def is_filtered(query: RunQuery) -> bool:
-    return bool(query.status or query.workflow or query.labels or query.need or query.queue is not None)
+def listed(
+    query: RunQuery,
+    place: Callable[[str], int],
+    page: Page,
+    found: Callable[[RunQuery, int, int], list[Placed]],
+    rowless: Callable[[], Sequence[Placed]],
+) -> list[Listed]:
+    """What the query asks for. `place`: where a run is in the list (0: nowhere); `found`: a page of what the backend's
+    index finds for the query, which may be more than it asks for; `rowless`: the runs without a row, newest first.
+    """
+    before = place(query.before) if query.before else NEWEST
+    if query.status or query.workflow or query.labels or query.need or query.queue is not None:
+        return collect(query, before, partial(found, query), rowless())
+    return collect(query, before, page)
 
 
 def collect(query: RunQuery, before: int, page: Page, lost: Sequence[Placed] = ()) -> list[Listed]:

@@ -1,6 +1,6 @@
 """Which store was at an address, kept beside the anchors, so that a store that vanished is not taken for a new one.
 
-An anchor is found by the store's own name, which an emptied server no longer tells. So there is one more small file per
+An anchor is found by the store's id, which an emptied server does not know any more. So there is one more small file per
 address, named after its hosts, ports and database (never the user or the password), in the anchor's own format. It is
 read before the server is asked: a store that is noted there was there before, and has to be there now.
 """
@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import shlex
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Final
 
 from surefoot.core.cure import ADOPT, Advice, Cure
@@ -34,29 +34,21 @@ class Place:
     def noted(self) -> bytes | None:
         """The store that was here; None: nothing was ever acknowledged from here."""
         try:
-            anchor = Anchor(self.path, create=False)
+            with closing(Anchor(self.path, create=False)) as anchor:
+                mark = anchor.read()
         except FileNotFoundError:
             return None
-        try:
-            mark = anchor.read()
         except Unreadable:
-            mark = Mark(b"", 0, b"")
-        finally:
-            anchor.close()
+            raise self._unreadable() from None
         if mark is not None and mark.seal != self._digest:
             raise self._unreadable()
         return mark.store if mark is not None else None
 
     def note(self, store: bytes, *, instead: bool) -> None:
         """This store is here, and something was acknowledged. `instead`: whatever was here before."""
-        anchor = Anchor(self.path, create=True)
-        try:
-            anchor.lock_for_creation(1.0)
-            with suppress(Unreadable):  # such a one is only replaced by a person's word
-                if instead or anchor.read() is None:
-                    anchor.begin(Mark(store, 0, self._digest))
-        finally:
-            anchor.close()
+        with closing(Anchor(self.path, create=True)) as anchor, anchor.creating(1.0), suppress(Unreadable):
+            if instead or anchor.read() is None:  # an unreadable note is only replaced if a person says so
+                anchor.begin(Mark(store, 0, self._digest))
 
     def vanished(self) -> JournalRegressed:
         return self._regressed(

@@ -1,4 +1,4 @@
-"""What stores decide alike: whether records may stand where they are put, what is asked for, and who gets work."""
+"""Rules that all stores share: which records may be appended, which rows match a query, and which worker gets work."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from surefoot.errors import UsageError
 from surefoot.store.contract import ANY, RESERVED, Append, IndexRow, Limit, RunQuery, Wanted
 
 ALWAYS: Final = 0
-"""Since when a run is ready whose worker died: it comes before all others, having had its turn already."""
+"""Since when a run is ready whose worker died: it had its turn already, so it comes before all others."""
 
 
 def check_positions(item: Append) -> None:
-    """A writer that miscounts is stopped before it can make a journal with a hole."""
+    """A writer that miscounts is refused before it can make a journal with a hole."""
     check_records(item.run, item.head.seq if item.head is not None else 0, item.records)
     if item.head is None and not item.records:
         raise UsageError(f"run {item.run}: a new run needs at least one record.")
 
 
 def check_records(run: str, seq: int, records: Sequence[Record]) -> None:
-    """Whether the records of this run stand right behind that position."""
+    """Refuse records that do not go right behind that position of the run."""
     for record in records:
         seq += 1
         if record.seq != seq or record.run != run:
@@ -50,7 +50,7 @@ def matches(query: RunQuery, row: IndexRow) -> bool:
 
 
 class Ready(NamedTuple):
-    """A run that may be taken up. Sorted, those come first that have been ready longest."""
+    """A run that may be taken up. Sorted, the longest ready ones come first."""
 
     since: int
     run: str
@@ -58,11 +58,11 @@ class Ready(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What a queue with limits lets in now."""
+    """How many runs a queue with limits lets in now."""
 
     free: int
     opens: int | None = None
-    """When it lets in one more, if it is a matter of time."""
+    """When it lets in one more, if that is only a question of time."""
 
 
 def micros(seconds: float) -> int:
@@ -79,8 +79,8 @@ def serves(wanted: Wanted, workflow: str, queue: str) -> bool:
 
 
 def room(limit: Limit, *, now: int, busy: int, started: int, oldest: int | None) -> Room:
-    """`busy`: how many runs of the queue are driven, or about to be; `started`: how many were taken up within the
-    limit's time, the oldest of them when.
+    """`busy`: how many runs of the queue are driven, or about to be. `started`: how many were taken up within the limit's
+    time; `oldest`: when the first of these was.
     """
     by_number = sys.maxsize if limit.concurrency is None else limit.concurrency - busy
     by_rate = sys.maxsize if limit.starts is None else limit.starts - started
@@ -89,7 +89,7 @@ def room(limit: Limit, *, now: int, busy: int, started: int, oldest: int | None)
 
 
 def choose(ready: Iterable[Ready], rooms: Mapping[str, Room], limit: int) -> tuple[list[Ready], int | None]:
-    """So many, oldest first, as far as their queues let them in; and when a queue that kept one out opens by itself."""
+    """At most `limit` runs, oldest first, as far as their queues let them in; and when a queue that is full now opens."""
     chosen: list[Ready] = []
     free = {queue: room.free for queue, room in rooms.items()}
     opens = None

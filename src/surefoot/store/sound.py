@@ -1,7 +1,7 @@
-"""Parts that this handle has seen whole in the store: they are neither looked at nor sent again.
+"""Parts that this handle has seen whole in the store: they are neither read nor sent again.
 
-Another process may delete parts (`discard`), and counts that in the store. Whoever relies on what was seen holds that
-count against the one it was seen under.
+Another process may delete parts (`discard`). Each deletion is counted in the store. What was seen is only relied on while
+that count is the same as when it was seen.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Sound:
 
     @property
     def swept(self) -> object:
-        """How often parts had been deleted when these were seen; None: look that up first."""
+        """The count of deletions when these were seen; None: not known, read it first."""
         return self._swept if len(self._names) <= _LIMIT else None
 
     def under(self, swept: object) -> None:
-        """How often parts have been deleted by now. If it is another number, what was seen may be gone."""
+        """Note the count of deletions by now. If it is another number, forget what was seen: it may be gone."""
         if swept is None or swept != self.swept:
             self._names.clear()
             self._swept = swept

@@ -1,7 +1,7 @@
 """From a batch of appends to one wish per run, and from the answers back to the batch.
 
 Items that continue each other are one wish. An item that contradicts an earlier one for its run comes after it, in a
-round of its own. If the answer of a backend may have been lost, a conflict is looked up: our own seal at our own place is
+round of its own. If the answer of a backend may have been lost, a conflict is checked: our own seal at our own position is
 our own commit.
 """
 
@@ -65,13 +65,13 @@ def _granted(wishes: list[Wish], send: Send) -> list[bool]:
     try:
         return send(wishes)
     except PlaceTaken:
-        # There is a record behind a head. The reader of that run will see it; this writer has no place there.
+        # There is a record behind a head. The reader of that run will see it. This writer gets a conflict.
         return [False] if len(wishes) == 1 else [granted for wish in wishes for granted in _granted([wish], send)]
 
 
 def settled(wishes: Sequence[Wish], granted: Sequence[bool], is_there: Callable[[Record], object]) -> list[bool]:
-    """After a lost answer: a wish that is refused now may have been granted before. `is_there`: whether the store has
-    exactly that record.
+    """After a lost answer: a wish that is refused now may have been granted before. `is_there` says whether the store
+    has exactly that record.
     """
     return [
         was or (bool(wish.records) and bool(is_there(wish.records[-1])))

@@ -44,6 +44,7 @@ from surefoot.engine.session import losses, questions, replay, session
 from surefoot.engine.upkeep import adoption, tombstones
 from surefoot.engine.verbs import saga
 from surefoot.errors import StoreUnavailable
+from surefoot.store import disk
 from surefoot.store.contract import Head, Stored
 from surefoot.store.generation_files import _NOTE, FileShelf
 from surefoot.store.open import open_store
@@ -144,7 +145,7 @@ def synchronous_normal() -> None:
 
 @engine
 def no_folder_sync() -> None:
-    sqlite_file._sync_folder = lambda path: None
+    disk.sync_name = lambda path: None
 
 
 @engine

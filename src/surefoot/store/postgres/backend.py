@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from surefoot.core.urls import Url, parse
 from surefoot.store.backend import Announce, Backend
 from surefoot.store.contract import Store
-from surefoot.store.findings import OK, Finding, clocks, settings, versions
+from surefoot.store.findings import Finding, clocks, ok, settings, versions
 
 
 class PostgresBackend(Backend):
@@ -38,16 +38,16 @@ class PostgresBackend(Backend):
         """What the server says; opening the store has refused the settings that lose what was acknowledged."""
         if store is not None:
             found = store.durability()
-            yield Finding(OK, "settings", f"{settings(found, leave_out=('backend', 'url', 'anchor'))} (read back)")
-            yield _anchor(found["anchor"])
+            yield ok("settings", f"{settings(found, leave_out=('backend', 'url', 'anchor'))} (read back)")
+            is_there = os.path.exists(found["anchor"])
+            said = (
+                "the server has what this place saw acknowledged"
+                if is_there
+                else "not there: nothing was written from here yet"
+            )
+            yield ok("anchor", f"{found['anchor']}: {said}")
             yield clocks(store.vitals()["clock_difference_seconds"])
         yield versions()
 
     def _parsed(self, url: str) -> Url:
         return parse(url, self.schemes)
-
-
-def _anchor(path: str) -> Finding:
-    if os.path.exists(path):
-        return Finding(OK, "anchor", f"{path}: the server has what this place saw acknowledged")
-    return Finding(OK, "anchor", f"{path}: not there: nothing was written from here yet")

@@ -1,8 +1,8 @@
-"""One connection to a PostgreSQL server, with an end to every wait.
+"""One connection to a PostgreSQL server, with a limit to every wait.
 
 A statement is sent whole, in autocommit: it is one transaction, and whatever interrupts us, no lock stays behind. If
-the connection breaks or the server is silent for too long, the connection is given up and `Lost` says so: what was
-asked may have happened. `Rejected` is the server's word that it has not.
+the connection breaks or the server is silent for too long, the connection is given up with `Lost`: the statement may have
+been carried out. `Rejected` is the server's answer that it was not.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -28,9 +29,11 @@ _DEFAULTS: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""What a URL may set otherwise."""
+"""Settings that a URL may override."""
 
-Decoder = Callable[[bytes | None], Any]
+Params = Sequence[Param]
+Decoders = Sequence[Callable[[bytes | None], Any]]
+"""For each column, how its bytes become a value."""
 Rows = list[tuple[Any, ...]]
 
 
@@ -44,16 +47,17 @@ def driver() -> Any:
 class Connection:
     """Used by one thread at a time."""
 
-    def __init__(self, url: Url, *, seconds: int) -> None:
-        """Connect. `Lost`, if that fails, or takes longer than so many seconds."""
+    def __init__(self, url: Url, *, seconds: int, silence: float) -> None:
+        """Connect. `Lost`, if that fails, or takes longer than so many seconds. `silence`: so long an answer may take."""
         psycopg = driver()
         self._url = url
+        self._silence = silence
         try:
             given = psycopg.conninfo.conninfo_to_dict(url.given)
         except psycopg.Error as error:
             raise UsageError(f"{url.shown}: {self._said(error)}") from None
         try:
-            # Not to be set by the URL: texts are sent and read as UTF-8.
+            # The URL cannot override the encoding: texts are sent and read as UTF-8.
             given = {**_DEFAULTS, "connect_timeout": seconds, **given, "client_encoding": "utf8"}
             self._owner = psycopg.Connection.connect(**given)
         except psycopg.Error as error:
@@ -65,40 +69,22 @@ class Connection:
         self._poll = select.poll()
         self._poll.register(self._pg.socket, select.POLLIN)
 
-    def ask(self, statement: bytes, params: Sequence[Param], decoders: Sequence[Decoder], *, silence: float) -> Rows:
-        """The rows of one statement. After `silence` seconds without a byte from the server, `Lost`."""
-        try:
-            self._pg.send_query_params(
-                statement, [value for _, value in params], [kind for kind, _ in params], [1] * len(params), 1
-            )
-            results = self._exchange(silence)
-        except self._failure as error:
-            self.close()
-            raise Lost(self._said(error)) from None
-        except BaseException:
-            self.close()  # in the middle of something: whoever comes next must not read its answer
-            raise
+    def ask(self, statement: bytes, params: Params = (), decoders: Decoders = (), *, silence: float = 0) -> Rows:
+        """The rows of one statement. `Lost`, after so many seconds without a byte from the server."""
+        values, kinds = [value for _, value in params], [kind for kind, _ in params]
+        send = partial(self._pg.send_query_params, statement, values, kinds, [1] * len(params), 1)
+        results = self._exchange(send, silence or self._silence)
         if not results:
             self.close()
             raise Lost("the connection was closed")
         result = results[-1]
-        if result.status == self._fatal:
-            raise self._rejected(result)
         get = result.get_value
         columns = list(enumerate(decoders))
         return [tuple([decode(get(row, at)) for at, decode in columns]) for row in range(result.ntuples)]
 
     def run_script(self, script: str, *, silence: float) -> None:
         """Several statements, as one transaction unless they say otherwise."""
-        try:
-            self._pg.send_query(script.encode())
-            results = self._exchange(silence)
-        except self._failure as error:
-            self.close()
-            raise Lost(self._said(error)) from None
-        for result in results:
-            if result.status == self._fatal:
-                raise self._rejected(result)
+        self._exchange(partial(self._pg.send_query, script.encode()), silence)
 
     def wait_for_notice(self, seconds: float, *also: int) -> bool:
         """Whether a notification came; or one of the other descriptors became readable, or the time is up."""
@@ -119,7 +105,23 @@ class Connection:
             found = True
         return found
 
-    def _exchange(self, silence: float) -> list[Any]:
+    def _exchange(self, send: Callable[[], object], silence: float) -> list[Any]:
+        """What the server answers. `Rejected`, if one of its answers is no."""
+        try:
+            send()
+            results = self._answers(silence)
+        except self._failure as error:
+            self.close()
+            raise Lost(self._said(error)) from None
+        except BaseException:
+            self.close()  # in the middle of something: the next statement must not read this one's answer
+            raise
+        for result in results:
+            if result.status == self._fatal:
+                raise self._rejected(result)
+        return results
+
+    def _answers(self, silence: float) -> list[Any]:
         pg = self._pg
         while pg.flush():
             self._wait(select.POLLIN | select.POLLOUT, silence)
@@ -141,12 +143,10 @@ class Connection:
             raise Lost(f"no answer for {silence:g} s")
 
     def _rejected(self, result: Any) -> Exception:
-        field = self._diagnosis
-        code = (result.error_field(field.SQLSTATE) or b"").decode("ascii", "replace")
-        message = (result.error_field(field.MESSAGE_PRIMARY) or b"").decode("utf-8", "replace")
-        constraint = (result.error_field(field.CONSTRAINT_NAME) or b"").decode("utf-8", "replace")
+        fields = (self._diagnosis.SQLSTATE, self._diagnosis.MESSAGE_PRIMARY, self._diagnosis.CONSTRAINT_NAME)
+        code, message, constraint = ((result.error_field(field) or b"").decode("utf-8", "replace") for field in fields)
         if not code or code[:2] == "08" or code in ("57P01", "57P02", "57P03", "57P05", "25P03"):
-            # The session was ended, or the connection was: the statement may have been through by then.
+            # The session or the connection was ended: the statement may have been carried out by then.
             self.close()
             return Lost(self._url.hide(message) or "the connection was closed")
         return Rejected(code, self._url.hide(message), constraint)
@@ -169,7 +169,7 @@ class Connection:
 
 
 def place_of(options: dict[str, str]) -> str:
-    """The database that these settings of a connection lead to, however they are spelled."""
+    """The database that these settings of a connection lead to, the same for every spelling of them."""
     hosts = (options.get("host") or options.get("hostaddr") or "").lower().split(",")
     ports = (options.get("port") or _PORT).split(",")
     ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)

@@ -1,4 +1,4 @@
-"""What PostgreSQL's refusals mean to those who use the store, each with its cure. No message contains a password."""
+"""What PostgreSQL's refusals mean for users of the store, each with its cure. No message contains a password."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surefoot.store import failure
 from surefoot.store.failure import Rejected
 
 _PASSING: Final = frozenset({"40001", "40P01", "55P03", "57014", "53300", "53200", "55006"})
-"""Nothing has happened, and the same may well succeed a moment later: serialization failures, deadlocks, time-outs,
+"""Nothing has happened, and the same statement may succeed a moment later: serialization failures, deadlocks, time-outs,
 too many connections, no memory."""
 
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
@@ -66,7 +66,7 @@ _RESTORE: Final = (
 
 
 _ANSWERED: Final = re.compile(r"\bFATAL:\s+(?!the database system is|(sorry, )?too many|remaining connection slots)")
-"""The server's own word, and not that it is busy. (libpq keeps the error's code to itself while connecting.)"""
+"""The server itself refused, and not because it is busy. (libpq does not tell the error's code while connecting.)"""
 
 
 def unreachable(where: str, why: str, seconds: float) -> StoreUnavailable:

@@ -1,7 +1,7 @@
 """The tables of a PostgreSQL store: made and brought up to date by numbered scripts, or refused.
 
-A script is one transaction under a lock that all makers share, so a store is of one format or of the next, never in
-between. Those who only read make nothing.
+A script is one transaction under a lock that all processes share, so a store has one format or the next, never something
+in between. Opening a store to read it makes nothing.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from surefoot.core.cure import NEWER_VERSION, Advice
-from surefoot.errors import JournalCorrupt, SchemaMismatch, StoreNotDurable, UsageError
-from surefoot.store.failure import Rejected
+from surefoot.core.cure import Advice
+from surefoot.errors import JournalCorrupt, StoreNotDurable, UsageError
+from surefoot.store.failure import Rejected, newer_format
 from surefoot.store.postgres import wire
 from surefoot.store.postgres.connection import Connection
-from surefoot.store.postgres.refusals import no_store
 
 FORMAT: Final = 1
 OLDEST: Final = 140_000
 """The first server version with everything we use."""
 
 _DONE: Final = "SF002"
-"""A script's word that another process was quicker."""
+"""The error code by which a script says that another process was quicker."""
 _SILENCE: Final = 600.0
 """A script may rewrite a table."""
 
@@ -65,11 +64,11 @@ class Meta(Struct, frozen=True):
     timeline: str
 
 
-def greet(connection: Connection, where: str, silence: float) -> Server:
-    """The server at the other end, if it keeps what it acknowledges."""
+def greet(connection: Connection, where: str) -> Server:
+    """The server. Refused, if it does not keep what it acknowledges, or cannot hold a store."""
     boolean, text, number = wire.to_bool, wire.to_text, wire.to_int
     decoders = (number, boolean, *[text] * 9, boolean, number)
-    ((*said,),) = connection.ask(_SERVER, (), decoders, silence=silence)
+    ((*said,),) = connection.ask(_SERVER, (), decoders)
     server = Server(*said)
     _refuse_if_not_durable(server, where)
     if server.version_number < OLDEST:
@@ -106,18 +105,15 @@ def _refuse_if_not_durable(server: Server, where: str) -> None:
             )
 
 
-def meta(connection: Connection, where: str, silence: float) -> Meta:
-    """The store that is there, of a format we know, with tables that survive a crash."""
-    rows = connection.ask(_META, (), (wire.to_int, wire.to_bytes, wire.to_text), silence=silence)
+def meta(connection: Connection, where: str) -> Meta:
+    """The store's description of itself. Refused, if we do not know its format, or its tables do not survive a crash."""
+    rows = connection.ask(_META, (), (wire.to_int, wire.to_bytes, wire.to_text))
     if len(rows) != 1:
         raise JournalCorrupt(f"{where}: the store has no description of itself (surefoot.meta is empty).")
     found = Meta(*rows[0])
     if found.format > FORMAT:
-        raise SchemaMismatch(
-            f"{where}: this store has format {found.format}, this version of surefoot knows up to {FORMAT}.",
-            cures=(NEWER_VERSION,),
-        )
-    unlogged = [name for (name,) in connection.ask(_UNLOGGED, (), (wire.to_text,), silence=silence)]
+        raise newer_format(f"{where}: this store", found.format, FORMAT)
+    unlogged = [name for (name,) in connection.ask(_UNLOGGED, (), (wire.to_text,))]
     if unlogged:
         raise StoreNotDurable(
             f"{where}: the tables {', '.join(unlogged)} in schema surefoot are unlogged: the server empties them when it "
@@ -128,25 +124,20 @@ def meta(connection: Connection, where: str, silence: float) -> Meta:
     return found
 
 
-def timeline(connection: Connection, silence: float) -> str:
-    """It changes when a standby is promoted. Empty: this server does not tell."""
+def timeline(connection: Connection) -> str:
+    """A value that changes when a standby is promoted. Empty: this server does not tell."""
     try:
-        ((found,),) = connection.ask(_TIMELINE, (), (wire.to_text,), silence=silence)
+        ((found,),) = connection.ask(_TIMELINE, (), (wire.to_text,))
     except Rejected:
         return ""
     return str(found)
 
 
-def bring_up_to_date(connection: Connection, server: Server, where: str, *, silence: float) -> bool:
+def bring_up_to_date(connection: Connection, server: Server, where: str) -> bool:
     """Make the store, or bring it to this version's format. Whether this process made it."""
-    known = meta(connection, where, silence).format if server.has_store else 0
+    known = meta(connection, where).format if server.has_store else 0
     done = [_migrate(connection, number) for number in range(known + 1, FORMAT + 1)]
     return not server.has_store and done[0]
-
-
-def require(server: Server, where: str) -> None:
-    if not server.has_store:
-        raise no_store(where)
 
 
 def _migrate(connection: Connection, number: int) -> bool:

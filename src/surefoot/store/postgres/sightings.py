@@ -1,9 +1,8 @@
-"""What had been seen of the store when a position was handed out.
+"""What was visible in the store when a position was handed out.
 
-Transactions take their positions in one order and commit in another: a record with a lower position may appear behind
-one's back. So with each position that is handed out goes the moment it belongs to, as PostgreSQL describes moments:
-every transaction before `end` had committed, but for those `under_way`. "Behind that position" then means: not visible
-at that moment.
+Transactions take their positions in one order and commit in another: a record with a lower position may become visible
+later. So with each position that is handed out, its moment is noted, as PostgreSQL describes moments: every transaction
+before `end` had committed, except those `under_way`. "Behind that position" then means: not visible at that moment.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ class Moment(Struct, frozen=True):
 
 
 class Sighting(Struct, frozen=True):
-    """Everything visible at `since` has been seen; and of what came until `until`, what has a position up to here."""
+    """Everything visible at `since` has been seen; and of what became visible until `until`, all up to this position."""
 
     since: Moment
     until: Moment | None = None
 
 
 class Sightings:
-    """By thread: what one thread has looked at, another has not."""
+    """By thread: what one thread has seen, another has not."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[tuple[int, int], Sighting] = OrderedDict()

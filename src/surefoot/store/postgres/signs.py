@@ -1,10 +1,9 @@
-"""How a PostgreSQL server is told that this process lives: one row, on a connection of its own."""
+"""This process's sign of life on a PostgreSQL server: one row."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from typing import Final
 
 from surefoot.store.postgres import wire
@@ -19,35 +18,18 @@ _SWEEP_EVERY: Final = 100
 class Signs:
     """See `lease.Signs`."""
 
-    def __init__(self, open_: Callable[[], Connection], length: wire.Param) -> None:
-        self._open = open_
+    def __init__(self, length: wire.Param) -> None:
         self._length = length
-        self._connection: Connection | None = None
         self._renewals = 0
 
-    def connect(self) -> None:
-        self._connected()
-
-    def renew(self, name: str, about: str, silence: float) -> int:
-        connection = self._connected()
+    def renew(self, connection: Connection, name: str, about: str, silence: float) -> int:
         host = wire.text(socket.gethostname())
         params = (wire.text(name), host, wire.integer(os.getpid()), self._length, wire.text(about))
         ((now,),) = connection.ask(_RENEW, params, (wire.to_int,), silence=silence)
         self._renewals += 1
         if self._renewals % _SWEEP_EVERY == 0:
-            connection.ask(_SWEEP, (), (), silence=silence)
+            connection.ask(_SWEEP, silence=silence)
         return int(now)
 
-    def leave(self, name: str, silence: float) -> None:
-        if self._connection is not None:
-            self._connection.ask(_LEAVE, (wire.text(name),), (), silence=silence)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _connected(self) -> Connection:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._open()
-        return self._connection
+    def leave(self, connection: Connection, name: str, silence: float) -> None:
+        connection.ask(_LEAVE, (wire.text(name),), silence=silence)

@@ -1,12 +1,12 @@
 """Journals in a PostgreSQL database, for as many processes on as many hosts as wanted.
 
 An append is one statement, and so one transaction and one round trip: a function on the server moves each run's head
-if it is the expected one, and writes what belongs to it. Nothing is held between two statements, neither locks nor
-session state, so a paused client blocks nobody, a pooler may stand in between, and a statement that was delayed in the
+if it is the expected one, and writes the records and the row. Nothing is held between two statements, neither locks nor
+session state. So a paused client blocks no other, a pooler may be in between, and a statement that was delayed in the
 network finds that the head it names has moved.
 
-If the acknowledgement is lost, the same statement is sent again. A conflict then may be our own commit: the record at
-our last position has our seal.
+If the acknowledgement is lost, the same statement is sent again. A conflict may then be our own commit: the record at our
+last position has our seal.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property, partial
+from contextlib import closing, contextmanager
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, Final, TypeVar, cast
 
@@ -25,17 +25,11 @@ import msgspec
 from surefoot.core.parts import Cut, Part
 from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.core.urls import Url
-from surefoot.errors import (
-    JournalCorrupt,
-    JournalRegressed,
-    StoreNotDurable,
-    StoreUnavailable,
-    SurefootError,
-    UsageError,
-)
+from surefoot.errors import JournalCorrupt, StoreNotDurable, StoreUnavailable
 from surefoot.store.anchor import Mark
 from surefoot.store.anchors import Anchors, anchors_folder
-from surefoot.store.channel import Channel, Waits
+from surefoot.store.backend import Announce
+from surefoot.store.channel import Channel, Waits, explained
 from surefoot.store.contract import (
     ANY,
     Append,
@@ -56,19 +50,18 @@ from surefoot.store.failure import Lost, Rejected
 from surefoot.store.host import HostLock
 from surefoot.store.lease import Lease, ServerClock
 from surefoot.store.listener import Listener
-from surefoot.store.pages import NEWEST, Placed, collect, is_filtered
+from surefoot.store.pages import Placed, listed
 from surefoot.store.place import Place
 from surefoot.store.postgres import refusals, schema, wire
-from surefoot.store.postgres.connection import Connection, Decoder, Rows
-from surefoot.store.postgres.refusals import explain, unreachable
+from surefoot.store.postgres.connection import Connection, Decoders, Params, Rows
+from surefoot.store.postgres.refusals import explain
 from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
 from surefoot.store.postgres.signs import Signs
-from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, text, texts
+from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, storable, text, texts
+from surefoot.store.rows import FIELDS, from_values, to_values
 from surefoot.store.rules import check_positions, check_records
 from surefoot.store.sound import Sound
 from surefoot.store.wishes import PlaceTaken, Wish, grant, settled
-
-Announce = Callable[[str], object]
 
 _number, _number_or_none, _words, _bytes, _truth = (
     wire.to_int, wire.to_int_or_none, wire.to_text, wire.to_bytes, wire.to_bool,
@@ -80,7 +73,7 @@ _REWRITE: Final = b"SELECT * FROM surefoot.rewrite_1(" + b", ".join(b"$%d" % n f
 _REWRITTEN: Final = (_truth, _number_or_none, _truth)
 _BEGIN: Final = (
     b"BEGIN",
-    b"SET LOCAL idle_in_transaction_session_timeout = '30s'",  # else a paused client would block everybody
+    b"SET LOCAL idle_in_transaction_session_timeout = '30s'",  # else a paused client would block all others
     b"SET LOCAL lock_timeout = '10s'",
     b"LOCK TABLE surefoot.entries IN SHARE ROW EXCLUSIVE MODE",
 )
@@ -128,11 +121,7 @@ _INSTEAD: Final = b"""
     FROM surefoot.entries e LEFT JOIN surefoot.entries b ON b.run = e.run AND b.seq = e.seq - 1 WHERE e.pos = $1"""
 _SNAPSHOT: Final = b"SELECT pg_current_snapshot()::text"
 
-_ROW: Final = (
-    b"r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.wake, r.worker, r.reason, r.need, r.address, r.brief, "
-    b"r.until, r.marks"
-)
-_COLUMNS: Final = [name.strip() for name in _ROW.decode().replace("r.", "").split(",")]
+_ROW: Final = ", ".join(f"r.{name}" for name in FIELDS[1:]).encode()
 _LIST: Final = (
     b"SELECT h.n, h.run, r.run IS NOT NULL, " + _ROW + b" FROM surefoot.heads h LEFT JOIN surefoot.runs r "
     b"ON r.run = h.run WHERE h.n < $1 AND left(h.run, 1) <> E'\\x1f' ORDER BY h.n DESC LIMIT $2"
@@ -151,7 +140,7 @@ _LOST_ROWS: Final = (
 _TALLY: Final = b"SELECT status, reason, count(*) FROM surefoot.runs GROUP BY status, reason"
 
 _ALIVE: Final = b"SELECT $1 IN (SELECT surefoot.living_1($2))"
-_ALIVE_UNTIL: Final = (  # after a restart of the server, nobody is dead before a lease has passed
+_ALIVE_UNTIL: Final = (  # after a restart of the server, no worker is dead before a lease has passed
     b"SELECT (extract(epoch FROM CASE WHEN expires > clock_timestamp() THEN expires "
     b"ELSE pg_postmaster_start_time() + $2 END) * 1000000)::bigint FROM surefoot.workers WHERE worker = $1"
 )
@@ -174,10 +163,6 @@ _WORKER: Final = re.compile(r"[0-9a-f]{32}\Z")
 _ROWS_PER_LOOK: Final = 512
 _TRIES: Final = 5
 _QUICK_SECONDS: Final = 2
-_NEWEST_FIRST: Final = 2**63 - 1
-
-_to_json: Final = msgspec.json.encode
-_labels_of: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 _LISTEN: Final = b"LISTEN surefoot_ready"
 
@@ -198,16 +183,16 @@ class PostgresStore(Derived):
         self._clock = ServerClock(self.url)
         self._waits = waits
         self._lease_length = wire.interval(waits.lease)
-        signs = Signs(self._dial_quickly, self._lease_length)
-        self.lease = Lease(signs, self.url, self._clock, waits.lease, lambda: self._host, refusals)
+        signs = Signs(self._lease_length)
+        self.lease = Lease(self._dial_quickly, signs, self.url, self._clock, waits.lease, lambda: self._host, refusals)
         self._writer = Channel(self._checked, self.url, waits, self._over, refusals)
         self._reader = Channel(self._checked, self.url, waits, self._over, refusals)
         self._listener = Listener(self._subscribed)
         self._writing = threading.RLock()
         self._folder = anchors_folder()
-        self._anchors: Anchors | None = None
+        self._anchors: Anchors
         self._buried: set[str] = set()
-        """Workers of this host that are dead, and need not be told of again."""
+        """Dead workers of this host that were deleted on the server already."""
         self._sound = Sound()
         self._sightings = Sightings()
         self._looking = threading.Lock()
@@ -230,7 +215,7 @@ class PostgresStore(Derived):
 
     @classmethod
     def open_regressed(cls, url: Url) -> PostgresStore:
-        """A store that is older than the anchor says. Only for `rewrite_together`, which makes it whole again."""
+        """Open a store that is older than the anchor says. Only for `rewrite_together`, which makes it whole again."""
         store = cls(url, Waits())
         store._adopting = True
         store._enter(create=False, announce=None)
@@ -249,7 +234,7 @@ class PostgresStore(Derived):
         self._refuse_unless_usable()
         if not batch:
             return []
-        with self._writing, _storable():
+        with self._writing:
             if len(batch) == 1 and len(batch[0].records) == 1 and batch[0].row is None and not batch[0].cuts:
                 return [self._append_one(batch[0])]
             return grant(batch, self._send)
@@ -281,7 +266,7 @@ class PostgresStore(Derived):
             integers([wish.end.seq if wish.end else None for wish in wishes]),
             raws([wish.end.seal if wish.end else None for wish in wishes]),
             integers([at for at, _ in records]),
-            *_record_params([record for _, record in records]),
+            *_by_column([record for _, record in records], _RECORD_FIELDS),
             *_row_params([(at, wish.row) for at, wish in enumerate(wishes, 1) if wish.row is not None]),
         ]
         cuts = [cut for wish in wishes for cut in wish.cuts]
@@ -300,13 +285,13 @@ class PostgresStore(Derived):
     def _position(self, record: Record) -> int:
         """Where exactly this record is; 0: it is not there."""
         params = (text(record.run), integer(record.seq), raw(record.seal))
-        rows = self._ask(self._writer, _WRITTEN, params, (_number,))
+        rows = self._ask(_WRITTEN, params, (_number,), writing=True)
         return int(rows[0][0]) if rows else 0
 
     def rewrite(self, item: Rewrite) -> Conflict | None:
         check_records(item.run, item.keep, item.records)
         self._refuse_unless_usable()
-        with self._writing, _storable():
+        with self._writing:
             rows, doubtful = self._write_with_parts(_REWRITE, _rewrite_params(item), _REWRITTEN, item.cuts)
             conflict, pos, _ = rows[0]
             last = item.records[-1]
@@ -322,12 +307,9 @@ class PostgresStore(Derived):
         for item in items:
             check_records(item.run, item.keep, item.records)
         self._refuse_unless_usable()
-        with self._writing, _storable(), self._explained():
-            connection = self._dial()
-            try:
+        with self._writing, explained(self.url, refusals):
+            with closing(self._dial()) as connection:  # what is not committed by then is undone by the server
                 newest = self._rewrite_all(connection, items, beyond)
-            finally:
-                connection.close()  # what is not committed by then is undone by the server
             if newest:
                 self._note(newest, items[-1].records[-1].seal)
         return newest > 0
@@ -336,41 +318,39 @@ class PostgresStore(Derived):
         """The position of the last record; 0: nothing was done."""
         silence = self._waits.slow
         for statement in _BEGIN:
-            connection.ask(statement, (), (), silence=silence)
+            connection.ask(statement, silence=silence)
         if beyond:
             connection.ask(_SKIP, (integer(max(beyond, self._floor())),), (_number,), silence=silence)
         pos = 0
         for item in items:
-            # Nobody deletes parts while the table is locked: all of them go along, and the server looks at what it has.
+            # No parts are deleted while the table is locked. All of them are sent; the server writes those it lacks.
             parts = {part.id: part for part in Sound().lacking(item.cuts, _none_of)}
             params = [
                 *_rewrite_params(item),
-                *_part_params(list(parts.values())),
+                *_by_column(parts.values(), _PART_FIELDS),
                 integer(None),
                 integer(self._floor()),
             ]
             ((conflict, pos, _),) = connection.ask(_REWRITE, params, _REWRITTEN, silence=silence)
             if conflict:
                 return 0
-        connection.ask(b"COMMIT", (), (), silence=silence)
+        connection.ask(b"COMMIT", silence=silence)
         return int(pos)
 
     def _write_with_parts(
-        self, statement: bytes, params: list[Param], decoders: Sequence[Decoder], cuts: Sequence[Cut]
+        self, statement: bytes, params: list[Param], decoders: Decoders, cuts: Sequence[Cut]
     ) -> tuple[Rows, bool]:
-        """With those parts of the values that this handle has not seen whole. The last column says: look again."""
-        if not cuts:
-            return self._write(statement, [*params, *_part_params([]), integer(None), integer(self._floor())], decoders)
+        """With the parts of the values that this handle has not seen whole. The last column says: try again."""
         doubtful = False
         for _ in range(_TRIES):
-            if self._sound.swept is None:
-                self._sound.under(self._ask(self._writer, _SWEPT, (), (_number,))[0][0])
+            if cuts and self._sound.swept is None:
+                self._sound.under(self._ask(_SWEPT, (), (_number,), writing=True)[0][0])
             missing = {part.id: part for part in self._sound.lacking(cuts, _none_of)}
-            parts = _part_params([missing[name] for name in sorted(missing)])
-            swept = cast("int", self._sound.swept)
-            rows, again = self._write(statement, [*params, *parts, integer(swept), integer(self._floor())], decoders)
+            parts = _by_column([missing[name] for name in sorted(missing)], _PART_FIELDS)
+            swept = integer(cast("int", self._sound.swept) if cuts else None)
+            rows, again = self._write(statement, [*params, *parts, swept, integer(self._floor())], decoders)
             doubtful = doubtful or again
-            if not rows[0][-1]:
+            if not (cuts and rows[0][-1]):
                 self._sound.note(cuts)
                 return rows, doubtful
             self._sound.under(None)  # another process has deleted parts: what was seen here may be gone
@@ -378,72 +358,58 @@ class PostgresStore(Derived):
             f"{self.url}: parts of values are being deleted all the time. Wait for it, and try again."
         )
 
-    def _write(self, statement: bytes, params: Sequence[Param], decoders: Sequence[Decoder]) -> tuple[Rows, bool]:
+    def _write(self, statement: bytes, params: Params, decoders: Decoders) -> tuple[Rows, bool]:
         try:
-            return self._writer.ask_twice(
-                lambda connection: connection.ask(statement, params, decoders, silence=self._waits.silence)
-            )
+            return self._writer.ask_twice(lambda connection: connection.ask(statement, params, decoders))
         except Rejected as error:
             if error.code == _UNIQUE and error.constraint == "entries_pkey":
                 raise PlaceTaken from None
             if error.code == _REGRESSED or (error.code == _UNIQUE and error.constraint == "entries_pos"):
-                raise self._lost_records(str(error)) from error
+                raise self._anchors.regressed(str(error)) from error
             raise explain(error, self.url) from error
 
     def _floor(self) -> int:
-        mark = self._anchors.newest if self._anchors is not None else None
+        mark = self._anchors.newest
         return mark.pos if mark is not None else 0
 
     def _note(self, pos: int, seal: bytes) -> None:
-        if self._anchors is not None:
-            self._anchors.note(pos, seal, adopted=self._adopting)
-
-    def _lost_records(self, said: str) -> SurefootError:
-        if self._anchors is None:
-            return JournalRegressed(f"{self.url}: the store has lost records: {said}.")
-        return self._anchors.regressed(said)
+        self._anchors.note(pos, seal, adopted=self._adopting)
 
     # --- reading -----------------------------------------------------------------------------------
 
     def read(self, run: str, after: int = 0, limit: int | None = None) -> Stored:
-        with _storable():
-            params = (text(run), integer(after), integer(limit))
-        return _stored(run, self._look(_READ, params, _HEAD_OR_RECORD))
+        return _stored(run, self._ask(_READ, (text(run), integer(after), integer(limit)), _HEAD_OR_RECORD))
 
     def read_all(self, runs: Sequence[str]) -> list[Stored]:
-        with _storable():
-            params = (texts(runs),)
         found: list[Rows] = [[] for _ in runs]
-        for n, *row in self._look(_READ_ALL, params, (_number, *_HEAD_OR_RECORD)):
+        for n, *row in self._ask(_READ_ALL, (texts(runs),), (_number, *_HEAD_OR_RECORD)):
             found[n - 1].append(tuple(row))
         return [_stored(run, rows) for run, rows in zip(runs, found, strict=True)]
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
-        rows = self._look(_PARTS, (raws(ids),), _PART)
+        rows = self._ask(_PARTS, (raws(ids),), _PART)
         return {row[0]: Part(*row) for row in rows}
 
     def quarantined(self, run: str) -> list[Record]:
-        with _storable():
-            params = (text(run),)
-        return [Record(run, *row) for row in self._look(_QUARANTINED, params, _RECORD)]
+        return [Record(run, *row) for row in self._ask(_QUARANTINED, (text(run),), _RECORD)]
 
     def names(self) -> list[str]:
-        return [run for (run,) in self._look(_NAMES, (), (_words,), slow=True)]
+        return [run for (run,) in self._ask(_NAMES, (), (_words,), slow=True)]
 
     def part_ids(self) -> list[bytes]:
-        return [name for (name,) in self._look(_PART_IDS, (), (_bytes,), slow=True)]
+        return [name for (name,) in self._ask(_PART_IDS, (), (_bytes,), slow=True)]
 
     def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
-        rows = self._look(_SCAN_PARTS, (integer(after), integer(limit)), (_number, *_PART), slow=True)
+        rows = self._ask(_SCAN_PARTS, (integer(after), integer(limit)), (_number, *_PART), slow=True)
         return [(row[0], Part(*row[1:])) for row in rows]
 
     def changes(self) -> int:
-        """The highest position among what became visible since this handle last looked: no number comes twice."""
+        """The highest position among the records that became visible since the last call: no number comes twice."""
         with self._looking:
             if self._looked is None:
-                ((newest, moment),) = self._look(_NEWEST, (), (_number_or_none, _words))
+                ((newest, moment),) = self._ask(_NEWEST, (), (_number_or_none, _words))
             else:
-                ((newest, moment),) = self._look(_NEWS, self._looked.params(), (_number_or_none, _words))
+                ((newest, moment),) = self._ask(_NEWS, self._looked.params(), (_number_or_none, _words))
             self._looked = Moment.read(moment)
             if newest is not None:
                 self._newest = newest
@@ -451,26 +417,19 @@ class PostgresStore(Derived):
             return self._newest
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
-        """Behind a position that this thread got from `changes` or here: all that it cannot have seen by then."""
+        """Behind a position that this thread got from `changes` or from here: all that was not visible at that time."""
         sighting = self._sightings.of(after)
         if sighting is None:
-            rows = self._look(_SCAN, (integer(after), integer(limit)), _SCANNED, slow=True)
-        elif sighting.until is None:
-            until = Moment.read(self._look(_SNAPSHOT, (), (_words,))[0][0])
-            rows = self._scan_between(sighting.since, until, -1, limit)
+            rows = self._ask(_SCAN, (integer(after), integer(limit)), _SCANNED, slow=True)
         else:
-            until = sighting.until
-            rows = self._scan_between(sighting.since, until, after, limit)
-        if sighting is not None:
-            is_all = len(rows) < limit
-            seen = Sighting(until) if is_all else Sighting(sighting.since, until)
+            since, until, behind = sighting.since, sighting.until, after
+            if until is None:
+                until, behind = Moment.read(self._ask(_SNAPSHOT, (), (_words,))[0][0]), -1
+            params = (*since.params(), integer(limit), *until.params(), integer(behind))
+            rows = self._ask(_SCAN_BETWEEN, params, _SCANNED, slow=True)
+            seen = Sighting(until) if len(rows) < limit else Sighting(since, until)
             self._sightings.note(rows[-1][0] if rows else after, seen)
         return [(row[0], Record(*row[1:])) for row in rows]
-
-    def _scan_between(self, since: Moment, until: Moment, after: int, limit: int) -> Rows:
-        end, under_way = until.params()
-        params = (*since.params(), integer(limit), end, under_way, integer(after))
-        return self._look(_SCAN_BETWEEN, params, _SCANNED, slow=True)
 
     def discard(self, parts: Sequence[bytes], upto: int) -> bool:
         self._refuse_unless_usable()
@@ -479,19 +438,18 @@ class PostgresStore(Derived):
             return False  # not a position this thread has seen everything before
         params = (raws(parts), *sighting.since.params())
         with self._writing:
-            rows = self._ask(self._writer, _DISCARD, params, (_truth,), slow=True)
+            rows = self._ask(_DISCARD, params, (_truth,), slow=True, writing=True)
         return bool(rows[0][0])
 
     def runs(self, query: RunQuery) -> list[Listed]:
-        with _storable():
-            places = self._look(_PLACE, (text(query.before),), (_number,)) if query.before else [(NEWEST,)]
-            before = places[0][0] if places else 0
-            if not is_filtered(query):
-                return collect(query, before, self._page)
-            return collect(query, before, partial(self._found, query), self._rowless())
+        return listed(query, self._place, self._page, self._found, self._rowless)
+
+    def _place(self, run: str) -> int:
+        rows = self._ask(_PLACE, (text(run),), (_number,))
+        return rows[0][0] if rows else 0
 
     def _page(self, before: int, many: int) -> list[Placed]:
-        return _placed(self._look(_LIST, (integer(before), integer(many)), _LISTED))
+        return _placed(self._ask(_LIST, (integer(before), integer(many)), _LISTED))
 
     def _found(self, query: RunQuery, before: int, many: int) -> list[Placed]:
         statement, params = _FIND, [integer(before)]
@@ -507,17 +465,17 @@ class PostgresStore(Derived):
             statement += b" AND r.labelled <> '{}' AND r.labelled @> string_to_array($%d, ' ')" % len(params)
         params.append(integer(many))
         statement += b" ORDER BY r.n DESC LIMIT $%d" % len(params)
-        return _placed(self._look(statement, params, _LISTED))
+        return _placed(self._ask(statement, params, _LISTED))
 
     def _rowless(self) -> list[Placed]:
-        rows = self._look(_LOST_ROWS, (), (_number, _words), slow=True)
+        rows = self._ask(_LOST_ROWS, (), (_number, _words), slow=True)
         return [Placed(n, Listed(run, None)) for n, run in rows]
 
     def lost_rows(self) -> list[str]:
         return [one.listed.run for one in self._rowless()]
 
     def tally(self) -> dict[tuple[str, str], int]:
-        rows = self._look(_TALLY, (), (_words, _words, _number))
+        rows = self._ask(_TALLY, (), (_words, _words, _number))
         return {(status, reason): count for status, reason, count in rows}
 
     def vitals(self) -> dict[str, float]:
@@ -527,22 +485,12 @@ class PostgresStore(Derived):
             "clock_difference_seconds": self._clock.difference,
         }
 
-    def _look(
-        self, statement: bytes, params: Sequence[Param], decoders: Sequence[Decoder], *, slow: bool = False
-    ) -> Rows:
-        return self._ask(self._reader, statement, params, decoders, slow=slow)
-
     def _ask(
-        self,
-        channel: Channel[Connection],
-        statement: bytes,
-        params: Sequence[Param],
-        decoders: Sequence[Decoder],
-        *,
-        slow: bool = False,
+        self, statement: bytes, params: Params, decoders: Decoders, *, slow: bool = False, writing: bool = False
     ) -> Rows:
         self._refuse_unless_usable()
-        silence = self._waits.slow if slow else self._waits.silence
+        silence = self._waits.slow if slow else 0
+        channel = self._writer if writing else self._reader
         try:
             return channel.ask(lambda connection: connection.ask(statement, params, decoders, silence=silence))
         except Rejected as error:
@@ -560,23 +508,20 @@ class PostgresStore(Derived):
     def alive(self, worker: str) -> bool:
         self._refuse_unless_usable()
         if not _WORKER.match(worker) or self._host.is_gone(worker):
-            return (
-                False  # no worker of such a store was ever called that; or it is proven dead, whatever its lease says
-            )
-        return bool(self._look(_ALIVE, (text(worker), self._lease_length), (_truth,))[0][0])
+            return False  # no worker of such a store ever had that name; or it is proven dead, whatever its lease says
+        return bool(self._ask(_ALIVE, (text(worker), self._lease_length), (_truth,))[0][0])
 
     def alive_until(self, worker: str) -> int | None:
-        with _storable():
-            rows = self._look(_ALIVE_UNTIL, (text(worker), self._lease_length), (_number,))
+        rows = self._ask(_ALIVE_UNTIL, (text(worker), self._lease_length), (_number,))
         return int(rows[0][0]) if rows else None
 
     def serve(self, serving: Serving | None) -> None:
         self._refuse_unless_usable()
-        with _storable():
+        with storable():
             self.lease.say("" if serving is None else msgspec.json.encode(serving).decode())
 
     def workers(self) -> list[WorkerSeen]:
-        rows = self._look(_WORKERS, (self._lease_length,), (_words, _words, _number, _number, _number, _maybe))
+        rows = self._ask(_WORKERS, (self._lease_length,), (_words, _words, _number, _number, _number, _maybe))
         return [
             WorkerSeen(name, host, pid, since, heard, _serving(about))
             for name, host, pid, since, heard, about in rows
@@ -591,14 +536,13 @@ class PostgresStore(Derived):
         return HostLock(self.id)
 
     def _bury(self) -> None:
-        """Those that died on this host need not be waited for: what they had claimed can be taken up at once."""
+        """Delete the dead workers of this host on the server: their runs can be taken up at once."""
         if gone := [name for name in self._host.gone() if name not in self._buried]:
-            self._look(_BURY, (texts(gone),), ())
+            self._ask(_BURY, (texts(gone),), ())
             self._buried.update(gone)
 
     def last_heard(self, worker: str) -> int | None:
-        with _storable():
-            rows = self._look(_LAST_HEARD, (text(worker), self._lease_length), (_number,))
+        rows = self._ask(_LAST_HEARD, (text(worker), self._lease_length), (_number,))
         return int(rows[0][0]) if rows else None
 
     def holds(self) -> bool:
@@ -610,16 +554,15 @@ class PostgresStore(Derived):
     def reserve(self, wanted: Wanted) -> Reserved:
         self._bury()
         limits = wanted.limits
-        with _storable():
-            params = (
-                text(wanted.worker), texts(wanted.workflows), texts(wanted.queues), texts(wanted.driven),
-                integer(wanted.limit), wire.number(wanted.seconds), self._lease_length,
-                texts([limit.queue for limit in limits]), integers([limit.concurrency for limit in limits]),
-                integers([limit.starts for limit in limits]),
-                integers([round(limit.seconds * 1_000_000) for limit in limits]),
-                texts(wanted.only), integer(wanted.ready_before),
-            )  # fmt: skip
-        ((runs, next_wake),) = self._look(_RESERVE, params, (wire.to_list, _number_or_none))
+        params = (
+            text(wanted.worker), texts(wanted.workflows), texts(wanted.queues), texts(wanted.driven),
+            integer(wanted.limit), wire.number(wanted.seconds), self._lease_length,
+            texts([limit.queue for limit in limits]), integers([limit.concurrency for limit in limits]),
+            integers([limit.starts for limit in limits]),
+            integers([round(limit.seconds * 1_000_000) for limit in limits]),
+            texts(wanted.only), integer(wanted.ready_before),
+        )  # fmt: skip
+        ((runs, next_wake),) = self._ask(_RESERVE, params, (wire.to_list, _number_or_none))
         return Reserved([_words(run) for run in runs], next_wake)
 
     def listen(self, seconds: float) -> None:
@@ -634,12 +577,8 @@ class PostgresStore(Derived):
 
     def durability(self) -> dict[str, str]:
         self._refuse_unless_usable()
-        with self._explained():
-            connection = self._dial()
-            try:
-                server = schema.greet(connection, self.url, self._waits.silence)
-            finally:
-                connection.close()
+        with explained(self.url, refusals), closing(self._dial()) as connection:
+            server = schema.greet(connection, self.url)
         commit = server.synchronous_commit
         return {
             "backend": "postgresql",
@@ -652,7 +591,7 @@ class PostgresStore(Derived):
             "wal_level": server.wal_level,
             "wal_sync_method": server.wal_sync_method,
             "lease_seconds": f"{self._waits.lease:g}",
-            "anchor": self._anchors.path if self._anchors is not None else "",
+            "anchor": self._anchors.path,
         }
 
     def close(self) -> None:
@@ -661,110 +600,82 @@ class PostgresStore(Derived):
             self._over.set()
             self._listener.close()
             with self._writing:
-                self.lease.leave(in_good_order=True)
+                self.lease.leave()
                 self._writer.close()
                 self._reader.close()
-                if self._anchors is not None:
-                    self._anchors.close()
+                self._anchors.close()
             self._note_closed()
 
     def _enter(self, *, create: bool, announce: Announce | None) -> None:
-        with self._explained():
-            self._reader.connection = self._first(create=create, announce=announce)
-        self._note_open()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """For what is tried once."""
-        try:
-            yield
-        except Lost as error:
-            raise unreachable(self.url, str(error), 0) from error
-        except Rejected as error:
-            raise explain(error, self.url) from error
-
-    def _first(self, *, create: bool, announce: Announce | None) -> Connection:
-        connection = self._dial()
-        try:
-            if create and self._make(connection) and announce:
-                announce(f"created store {self.url} (schema surefoot)")
+        with explained(self.url, refusals), _closed_on_failure(self._dial()) as connection:
+            if create:
+                server, _ = self._greet(connection)
+                is_new = schema.bring_up_to_date(connection, server, self.url)
+                if is_new and announce:
+                    announce(f"created store {self.url} (schema surefoot)")
             self._check(connection)
             if create:
                 self._settle_in(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _make(self, connection: Connection) -> bool:
-        server, _ = self._greet(connection)
-        return schema.bring_up_to_date(connection, server, self.url, silence=self._waits.silence)
+        self._reader.connection = connection
+        self._note_open()
 
     def _greet(self, connection: Connection) -> tuple[schema.Server, Place]:
-        """The server, unless it had a store and has none now."""
+        """The server. `JournalRegressed`, if it had a store and has none now."""
         place = Place(self._folder, connection.place, self.url)
-        # Noted first, asked then: a store that another process makes in between is not missed.
-        was_here = self._adopting or self._anchors is not None or place.noted() is not None
-        server = schema.greet(connection, self.url, self._waits.silence)
+        # Read the note first, then ask the server: a store that another process makes in between is not missed.
+        was_here = self._adopting or self.id or place.noted() is not None
+        server = schema.greet(connection, self.url)
         if was_here and not server.has_store:
             raise place.vanished()
         return server, place
 
     def _dial(self) -> Connection:
-        return Connection(self._given, seconds=self._waits.connect)
+        return Connection(self._given, seconds=self._waits.connect, silence=self._waits.silence)
 
     def _dial_quickly(self) -> Connection:
-        """For the lease, which runs meanwhile, and for listeners, which have other things to do."""
-        return Connection(self._given, seconds=min(self._waits.connect, _QUICK_SECONDS))
+        """For the lease, which runs out meanwhile, and for listeners, which must not wait long."""
+        return Connection(self._given, seconds=min(self._waits.connect, _QUICK_SECONDS), silence=_QUICK_SECONDS)
 
     def _subscribed(self) -> Connection:
-        connection = self._dial_quickly()
-        try:
-            connection.ask(_LISTEN, (), (), silence=_QUICK_SECONDS)
-        except BaseException:
-            connection.close()
-            raise
+        with _closed_on_failure(self._dial_quickly()) as connection:
+            connection.ask(_LISTEN)
         return connection
 
     def _checked(self) -> Connection:
-        """A new connection, to the same store, which has lost nothing since."""
-        connection = self._dial()
-        try:
-            self._check(connection)
-        except StoreNotDurable as error:
-            connection.close()
-            if error.facts.get("replica"):  # about to be promoted, perhaps: while we change over, patience helps
-                raise Lost(error.summary) from error
-            raise
-        except BaseException:
-            connection.close()
-            raise
+        """A new connection, checked: it leads to the same store, which has lost nothing."""
+        with _closed_on_failure(self._dial()) as connection:
+            try:
+                self._check(connection)
+            except StoreNotDurable as error:
+                if error.facts.get("replica"):  # perhaps about to be promoted: try again
+                    raise Lost(error.summary) from error
+                raise
         return connection
 
     def _check(self, connection: Connection) -> None:
         server, place = self._greet(connection)
         self._clock.note(server.now)
-        schema.require(server, self.url)
-        found = schema.meta(connection, self.url, self._waits.silence)
+        if not server.has_store:
+            raise refusals.no_store(self.url)
+        found = schema.meta(connection, self.url)
         before = self.id or (None if self._adopting else place.noted())
         if before and found.store != before:
             raise place.replaced()
-        if self._anchors is None:
-            self.id = found.store
+        if not self.id:
             self._anchors = Anchors(found.store, self.url, place)
+            self.id = found.store
         if not self._adopting:
             self._anchors.check(lambda mark: self._known(connection, mark))
 
     def _known(self, connection: Connection, mark: Mark) -> tuple[bool, int]:
-        """Whether the server has that record; or a reason not to have it: it was set aside, pruned, or is damaged."""
-        params, silence = (integer(mark.pos), raw(mark.seal)), self._waits.silence
-        ((known, found),) = connection.ask(_KNOWN, params, (_truth, _number), silence=silence)
+        """Whether the server has that record, or a good reason not to: it was set aside, pruned, or is damaged."""
+        ((known, found),) = connection.ask(_KNOWN, (integer(mark.pos), raw(mark.seal)), (_truth, _number))
         return known or self._is_damage(connection, mark), found
 
     def _is_damage(self, connection: Connection, mark: Mark) -> bool:
-        """Another history has records that hold. One that does not is damaged, and whoever reads its run is told so."""
+        """A record of another history holds. One that does not hold is damaged, and reading its run will say so."""
         decoders = (_words, *_RECORD, lambda value: value or GENESIS)
-        rows = connection.ask(_INSTEAD, (integer(mark.pos),), decoders, silence=self._waits.silence)
+        rows = connection.ask(_INSTEAD, (integer(mark.pos),), decoders)
         if not rows:
             return False
         *fields, before = rows[0]
@@ -772,8 +683,8 @@ class PostgresStore(Derived):
         return not Sealer(self.id, record.run).holds(record, before)
 
     def _settle_in(self, connection: Connection) -> None:
-        found = schema.timeline(connection, self._waits.silence)
-        noted = schema.meta(connection, self.url, self._waits.silence).timeline
+        found = schema.timeline(connection)
+        noted = schema.meta(connection, self.url).timeline
         if found and found != noted:
             if noted:
                 log.warning(
@@ -781,18 +692,18 @@ class PostgresStore(Derived):
                     "newest records may be missing; what this place saw acknowledged is there.",
                     self.url, found, noted,
                 )  # fmt: skip
-            connection.ask(_NOTE_TIMELINE, (text(found),), (), silence=self._waits.silence)
-        # Restored from a dump, transactions have numbers of another server's: they are all long over.
-        connection.ask(_FOREIGN_XIDS, (), (), silence=self._waits.slow)
+            connection.ask(_NOTE_TIMELINE, (text(found),))
+        # In a restored dump, transactions have the numbers of another server. They are all long over.
+        connection.ask(_FOREIGN_XIDS, silence=self._waits.slow)
 
 
 @contextmanager
-def _storable() -> Iterator[None]:
-    """Texts that cannot be sent are the caller's mistake."""
+def _closed_on_failure(connection: Connection) -> Iterator[Connection]:
     try:
-        yield
-    except UnicodeEncodeError as error:
-        raise UsageError(f"a run id or an index row cannot be stored: {error}") from error
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
 
 
 # --- rows --------------------------------------------------------------------------------------------
@@ -804,38 +715,32 @@ _RECORD_FIELDS: Final[dict[str, _Make]] = {
     "key": integers, "body": raws, "seal": raws,
 }  # fmt: skip
 _ROW_FIELDS: Final[dict[str, _Make]] = {
-    "workflow": texts, "status": texts, "queue": texts,
-    "labels": lambda column: texts([_to_json(labels).decode() for labels in column]),
-    "created": integers, "seq": integers, "wake": integers, "worker": texts, "reason": texts, "need": texts,
-    "address": texts, "brief": texts, "until": integers,
-    "marks": lambda column: texts([",".join(marks) for marks in column]),
+    "workflow": texts, "status": texts, "queue": texts, "labels": texts, "created": integers, "seq": integers,
+    "wake": integers, "worker": texts, "reason": texts, "need": texts, "address": texts, "brief": texts,
+    "until": integers, "marks": texts,
 }  # fmt: skip
 _PART_FIELDS: Final[dict[str, _Make]] = {
     "id": raws, "kind": integers, "codec": integers, "size": integers, "body": raws,
 }  # fmt: skip
 
 
-def _by_column(items: Sequence[object], fields: dict[str, _Make]) -> list[Param]:
+def _by_column(items: Iterable[object], fields: dict[str, _Make]) -> list[Param]:
+    items = list(items)
     return [make([getattr(item, name) for item in items]) for name, make in fields.items()]
-
-
-def _record_params(records: Sequence[Record]) -> list[Param]:
-    return _by_column(records, _RECORD_FIELDS)
-
-
-def _part_params(parts: Sequence[Part]) -> list[Param]:
-    return _by_column(parts, _PART_FIELDS)
 
 
 def _row_params(rows: Sequence[tuple[int, IndexRow]]) -> list[Param]:
     """Each row with the number of its wish."""
-    labelled = texts([_labelled(row.labels) for _, row in rows])
-    return [integers([at for at, _ in rows]), *_by_column([row for _, row in rows], _ROW_FIELDS), labelled]
+    with storable():
+        values = [to_values(row) for _, row in rows]
+    columns = [make([value[name] for value in values]) for name, make in _ROW_FIELDS.items()]
+    return [integers([at for at, _ in rows]), *columns, texts([_labelled(row.labels) for _, row in rows])]
 
 
+@storable()
 def _labelled(labels: dict[str, str]) -> str:
-    """A digest of each label, for the index: whatever they hold, a digest can be stored."""
-    return " ".join(sha256(_to_json([name, value])).hexdigest()[:16] for name, value in labels.items())
+    """A digest of each label, for the index: a digest can always be stored."""
+    return " ".join(sha256(msgspec.json.encode([name, value])).hexdigest()[:16] for name, value in labels.items())
 
 
 def _rewrite_params(item: Rewrite) -> list[Param]:
@@ -846,7 +751,7 @@ def _rewrite_params(item: Rewrite) -> list[Param]:
         integer(item.keep),
         boolean(item.archive),
         boolean(item.forget),
-        *_record_params(item.records),
+        *_by_column(item.records, _RECORD_FIELDS),
         *_row_params([(1, item.row)] if item.row is not None else []),
     ]
 
@@ -860,25 +765,16 @@ def _stored(run: str, rows: Rows) -> Stored:
 
 
 def _placed(rows: Rows) -> list[Placed]:
-    return [Placed(row[0], Listed(row[1], _index_row(row) if row[2] else None)) for row in rows]
-
-
-def _index_row(row: tuple[Any, ...]) -> IndexRow | None:
-    fields = dict(zip(_COLUMNS, row[3:], strict=True))
-    try:
-        marks = tuple(filter(None, fields.pop("marks").split(",")))
-        return IndexRow(row[1], **(fields | {"labels": _labels_of(fields["labels"]), "marks": marks}))
-    except msgspec.MsgspecError:
-        return None
+    return [Placed(n, Listed(run, from_values((run, *row)) if there else None)) for n, run, there, *row in rows]
 
 
 def _none_of(ids: Iterable[bytes]) -> dict[bytes, Part]:
-    """The server looks at what it has; here every part counts as missing that this handle has not sent."""
+    """The server knows what it has. Here every part counts as missing that this handle has not sent."""
     return {}
 
 
 def _serving(about: str | None) -> Serving | None:
-    """What a worker says about itself, if it can be understood."""
+    """What a worker says about itself; None: nothing, or it cannot be read."""
     try:
         return msgspec.json.decode(about, type=Serving) if about else None
     except msgspec.DecodeError:

@@ -1,18 +1,21 @@
 """Values to and from PostgreSQL's binary format, by hand.
 
-A record is a dozen values, and an append may carry hundreds of them: a driver that looks at every value to find out
-what it is costs more than the database does. Here each place knows what it holds.
+A record is a dozen values, and an append may carry hundreds of records. A driver that looks at every value to find out
+its type costs more than the database does. Here the type of each value is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from struct import Struct as Layout
 from struct import pack
 from typing import Final
 
+from surefoot.errors import UsageError
+
 Param = tuple[int, bytes | None]
-"""A value for the server: its type's number, and its bytes."""
+"""A value for the server: the number of its type, and its bytes."""
 
 _INT8: Final = Layout(">q")
 _BOOL: Final = 16
@@ -38,8 +41,18 @@ def integer(value: int | None) -> Param:
     return _INT, None if value is None else _INT8.pack(value)
 
 
+@contextmanager
+def storable() -> Iterator[None]:
+    """A text that is not UTF-8 is the caller's mistake."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise UsageError(f"a run id or an index row cannot be stored: {error}") from error
+
+
 def text(value: str) -> Param:
-    return _TEXT, value.encode()
+    with storable():
+        return _TEXT, value.encode()
 
 
 def raw(value: bytes | None) -> Param:
@@ -77,9 +90,8 @@ def raws(values: Sequence[bytes | None]) -> Param:
 
 
 def texts(values: Sequence[str]) -> Param:
-    return _TEXTS, _array(
-        _TEXT, [len(value).to_bytes(4, "big") + value for value in map(str.encode, values)]
-    )  # fmt: skip
+    with storable():
+        return _TEXTS, _array(_TEXT, [len(value).to_bytes(4, "big") + value for value in map(str.encode, values)])
 
 
 def _array(kind: int, items: list[bytes]) -> bytes:

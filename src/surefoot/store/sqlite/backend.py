@@ -1,6 +1,6 @@
 """A store in a SQLite file, before it is open.
 
-In a process that has such a file open nothing may open it again beside SQLite, so there is one store object per real path.
+A process must not open such a file twice beside SQLite, so there is one store object per real path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SqliteBackend(Backend):
         return self.file(url)
 
     def open(self, url: str, *, create: bool, announce: Announce | None) -> Store:
-        # Here and not above: a program that only uses memory need not load SQLite.
+        # Not at the top: a program that only uses a store in memory need not load SQLite.
         from surefoot.store.sqlite.store import SqliteStore
 
         return SqliteStore.open(self.file(url), create=create, url=url, announce=announce)

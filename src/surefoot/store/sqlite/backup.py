@@ -1,11 +1,11 @@
-"""A copy of a store that is known to be good: taken while others write, read back whole, and only then given its name.
+"""A verified copy of a store: taken while others write, read back whole, and only then given its name.
 
-The pages are copied by SQLite's own backup from one and the same state. The copy gets an anchor that is noted from
-the original, so a copy that lost something on the way does not open. What is not complete has a name that ends in
+The pages are copied by SQLite's own backup from one and the same state. The copy gets an anchor with the original's
+newest record, so a copy that lost something on the way does not open. An incomplete copy has a name that ends in
 `.partial`, and older copies are deleted only after the new one was found whole.
 
-A copy has the identity of its store. Put back in its place it is older than the anchor there remembers, and is
-refused (`JournalRegressed`) until a person accepts that (`surefoot adopt`): what was recorded since is gone then.
+A copy has the identity of its store. Put back in its place it is older than the anchor there, and is refused
+(`JournalRegressed`) until a person accepts that (`surefoot adopt`): what was recorded since is gone then.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ import apsw
 
 from surefoot.core.cure import command
 from surefoot.errors import JournalCorrupt, StoreFull, StoreUnavailable, SurefootError, UsageError
-from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable
+from surefoot.store import disk
+from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, mark_at
 from surefoot.store.backend import Backup, Verify, Watch
 from surefoot.store.contract import Store
-from surefoot.store.sqlite.files import anchor_path, connect, disconnect, explain, snapshot
+from surefoot.store.sqlite.files import BUSY_SECONDS, alone, anchor_path, explain, reading, snapshot
 from surefoot.store.sqlite.store import SqliteStore
 
 KEEP: Final = 3
 
 _PAGES_PER_STEP: Final = 2048
 _PARTIAL: Final = ".partial"
-_SIDES: Final = ("", "-anchor", "-wal", "-shm", "-journal", "-workers")
-_BUSY_SECONDS: Final = 10.0
+_FILES: Final = ("", "-anchor", "-wal", "-shm", "-journal")
+_WORKERS: Final = "-workers"
 
 
 def back_up(opened: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
@@ -62,7 +63,7 @@ def _write(store: SqliteStore, target: str, verify: Verify, watch: Watch | None)
         # The anchor first: a copy that has its name is one that opens.
         os.rename(anchor_path(partial), anchor_path(target))
         os.rename(partial, target)
-        _sync(os.path.dirname(target))
+        disk.sync(os.path.dirname(target))
     except BaseException:
         _remove(partial)
         raise
@@ -71,42 +72,28 @@ def _write(store: SqliteStore, target: str, verify: Verify, watch: Watch | None)
 
 def _copy(store: SqliteStore, partial: str, watch: Watch | None) -> Mark:
     """All pages as they were at one moment, synced, and the anchor of that moment."""
-    os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    os.chmod(partial, 0o600)
-    source = connect(store.path, readonly=True, busy_seconds=_BUSY_SECONDS)
-    try:
-        with snapshot(source):
-            mark = _mark(store, source)
-            _copy_pages(source, partial, watch)
-    finally:
-        disconnect(source, checkpoint=False)
-    _sync(partial)
-    anchor = Anchor(anchor_path(partial), create=True)
-    try:
+    os.close(disk.create(partial))
+    with reading(store.path) as source, snapshot(source):
+        newest = source.execute("SELECT pos, seal FROM entries ORDER BY pos DESC LIMIT 1").fetchone()
+        mark = Mark(store.id, *(newest or (0, NOTHING_SEAL)))
+        _copy_pages(source, partial, watch)
+    disk.sync(partial)
+    with contextlib.closing(Anchor(anchor_path(partial), create=True)) as anchor:
         anchor.begin(mark)
-    finally:
-        anchor.close()
     return mark
 
 
-def _mark(store: SqliteStore, source: apsw.Connection) -> Mark:
-    row = source.execute("SELECT pos, seal FROM entries ORDER BY pos DESC LIMIT 1").fetchone()
-    return Mark(store.id, 0, NOTHING_SEAL) if row is None else Mark(store.id, row[0], row[1])
-
-
 def _copy_pages(source: apsw.Connection, partial: str, watch: Watch | None) -> None:
-    copy = apsw.Connection(partial, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
-    try:
-        copy.set_busy_timeout(int(_BUSY_SECONDS * 1000))
-        with copy.backup("main", source, "main") as backup:
-            while not backup.done:
-                backup.step(_PAGES_PER_STEP)
-                if watch is not None:
-                    watch(backup.page_count - backup.remaining, backup.page_count)
-    except apsw.IOError as error:
-        raise OSError(copy.system_errno or errno.EIO, str(error)) from error  # only the connection knows the reason
-    finally:
-        copy.close(force=True)
+    with alone(partial) as copy:
+        copy.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        try:
+            with copy.backup("main", source, "main") as backup:
+                while not backup.done:
+                    backup.step(_PAGES_PER_STEP)
+                    if watch is not None:
+                        watch(backup.page_count - backup.remaining, backup.page_count)
+        except apsw.IOError as error:
+            raise OSError(copy.system_errno or errno.EIO, str(error)) from error  # only the connection knows the reason
 
 
 def _check(partial: str, verify: Verify) -> None:
@@ -121,9 +108,7 @@ def _check(partial: str, verify: Verify) -> None:
             f"the copy is not whole, and was removed: {wrong}. Older copies are still there.",
             cures=(command("verify", when="is it the original?"),),
         )
-    for side in ("-wal", "-shm"):  # nobody wrote to it: they are empty, and only this process knew the name
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial + side)
+    disk.remove(partial, "-wal", "-shm")  # nobody wrote to it: they are empty, and only this process knew the name
 
 
 # --- names -----------------------------------------------------------------------------------------------
@@ -142,7 +127,7 @@ def _pattern(store: SqliteStore) -> re.Pattern[str]:
 def _refuse_if_taken(store: SqliteStore, target: str) -> None:
     if target == store.path or target.startswith(store.path + "-"):
         raise UsageError(f"{target} is the store itself, or one of its files. Name another place for the copy.")
-    for side in _SIDES:
+    for side in (*_FILES, _WORKERS):
         if os.path.lexists(target + side):
             raise UsageError(
                 f"{target + side} is there already, and is not written over. "
@@ -151,36 +136,24 @@ def _refuse_if_taken(store: SqliteStore, target: str) -> None:
 
 
 def _thin_out(store: SqliteStore, folder: str, newest: str) -> list[str]:
-    """Delete all but the newest three copies of this very store. Which is newest, its records say, not a clock."""
+    """Delete all but the newest three copies of this very store. The newest is the one with the most records."""
     found = []
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        mark = _mark_of(path) if _pattern(store).fullmatch(name) and path != newest else None
-        if mark is not None and mark.store == store.id:
-            found.append((mark.pos, path))
+        if _pattern(store).fullmatch(name) and path != newest:
+            with contextlib.suppress(OSError, SurefootError):  # not ours to judge, so not ours to delete
+                mark = mark_at(anchor_path(path))
+                found += [(mark.pos, path)] if mark is not None and mark.store == store.id else []
     old = [path for _, path in sorted(found, reverse=True)[KEEP - 1 :]]
     for path in old:
         _remove(path)
     if old:
-        _sync(folder)
+        disk.sync(folder)
     return old
 
 
-def _mark_of(path: str) -> Mark | None:
-    try:
-        anchor = Anchor(anchor_path(path), create=False)
-    except (OSError, SurefootError):
-        return None
-    try:
-        return anchor.read()
-    except (Unreadable, SurefootError):
-        return None  # not ours to judge, so not ours to delete
-    finally:
-        anchor.close()
-
-
 def _clear_partial(folder: str, target: str) -> None:
-    """What a backup to this place left behind that was cut off."""
+    """Remove what a backup to this place left behind that was cut off."""
     stem = re.sub(r"-\d{8}T\d{6}Z", "", os.path.basename(target))
     for name in os.listdir(folder):
         base, found, _ = name.partition(_PARTIAL)
@@ -190,13 +163,10 @@ def _clear_partial(folder: str, target: str) -> None:
 
 
 def _remove(path: str) -> None:
-    """A copy and all that belongs to it, the database first: what is left of it can then not be taken for whole."""
-    for side in _SIDES:
-        with contextlib.suppress(FileNotFoundError):
-            if side == "-workers":
-                shutil.rmtree(path + side)
-            else:
-                os.unlink(path + side)
+    """Remove a copy with all its files, the database first: what is left cannot be taken for a whole copy."""
+    disk.remove(path, *_FILES)
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(path + _WORKERS)
 
 
 # --- the operating system ----------------------------------------------------------------------------------
@@ -204,7 +174,7 @@ def _remove(path: str) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: str, *, create: bool) -> Iterator[None]:
-    """One backup into a folder at a time: what is partial there is then nobody's."""
+    """One backup into a folder at a time: then no other process is writing what is partial there."""
     if create:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -230,11 +200,3 @@ def _explained(path: str) -> Iterator[None]:
                 f"{path}: there is no room for the copy. Nothing is left of it; older copies are untouched."
             )
         raise found from error
-
-
-def _sync(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

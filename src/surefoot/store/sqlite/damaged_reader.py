@@ -1,11 +1,11 @@
 """What can still be read of a damaged database: every row that answers, and the places that do not.
 
 SQLite stops a scan at the first page that is not one. So a table is read from both ends towards the damage, and what
-lies between is asked for row by row. Nothing that comes back is believed: a block of zeros inside a page gives rows
-of nulls under the number 0, so every value is handed out with its type as stored, and whoever takes a row checks it.
+lies between is asked for row by row. A row that comes back may be garbage: a block of zeros inside a page gives rows of
+nulls under the number 0. So every value is handed out with its type as stored, and callers check each row (`fits`).
 
-Only reads, and only with statements that are fixed here. Text is taken as bytes: garbage is not UTF-8, and one such
-row must not hide its neighbours.
+This module only reads, and only with fixed statements. Text is read as bytes: garbage is not UTF-8, and one such row must
+not hide its neighbours.
 """
 
 from __future__ import annotations
@@ -13,29 +13,20 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from struct import Struct as Layout
 from struct import unpack_from
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import apsw
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
-ENTRY: Final = ("pos", "run", "seq", "epoch", "at", "kind", "schema", "codec", "key", "body", "seal")
-COLUMNS: Final = {
-    "meta": ("key", "value"),
-    "entries": ENTRY,
-    "heads": ("n", "run", "seq", "seal"),
-    "parts": ("n", "id", "kind", "codec", "size", "body"),
-    "quarantine": ("n", *ENTRY),
-    "runs": (
-        "run", "workflow", "status", "queue", "labels", "created", "seq", "checksum", "wake", "worker", "reason",
-        "need", "address", "brief", "until", "marks", "n",
-    ),
-}  # fmt: skip
-"""Every table of a store that is worth keeping; in each the first column is the one its rows are found by."""
+from surefoot.core.seal import Record
+from surefoot.store.sqlite.schema import COLUMNS
+
 _NOT_KEPT: Final = ("starts", "run_labels")
-"""What a store can do without, or makes anew from its journals. Its pages may be damaged all the same."""
+"""Tables that a store can do without, or makes anew from its journals. Their pages may be damaged, too."""
 INDEXES: Final = {
     "heads": ("sqlite_autoindex_heads_1", ("run", "n"), "run"),
     "entries": ("sqlite_autoindex_entries_1", ("run", "seq", "pos"), "run, seq"),
@@ -43,10 +34,23 @@ INDEXES: Final = {
 }
 """The indexes that hold a second copy of something: their names, what can be read from them alone, their order."""
 
+LOST_HEAD: Final = bytes(32)
+"""The seal of a head that could not be read. No record has it."""
+_Number = Annotated[int, Meta(gt=0)]
+_Count = Annotated[int, Meta(ge=0)]
+_Name = Annotated[str, Meta(min_length=1)]
+_Seal = Annotated[bytes, Meta(min_length=32, max_length=32)]
+_SHAPES: Final[dict[str, Any]] = {
+    "heads": tuple[_Number, _Name, _Count, _Seal],
+    "entries": tuple[_Number, _Name, _Number, _Count, _Count, _Count, _Count, _Count, _Count, bytes, _Seal],
+    "parts": tuple[_Number, bytes, int, int, int, bytes],
+}
+"""What a row of a table consists of. A row of anything else is garbage."""
+
 SLACK: Final = 1_000_000
 """How far beyond the highest number that is known a row may be and still be taken for one."""
 _PROBES: Final = 300_000
-"""Questions for single rows of one table; beyond that the rest of a gap is left unread, and said to be."""
+"""At most so many questions for single rows of one table. Beyond that, the rest of a gap is reported as unread."""
 _ROWS_PER_PAGE: Final = 1024
 """More than any page of ours holds: pages that name each other in a circle come to an end."""
 _PAGE_NAMED: Final = re.compile(r"\b[Pp]age (\d+)\b")
@@ -58,15 +62,18 @@ _LOG_HEADER: Final = 32
 _FRAME_HEADER: Final = 24
 _PAGE_HEADER: Final = Layout(">BxxHH")
 _POINTERS_AT: Final = {2: 12, 5: 12, 10: 8, 13: 8}
-"""The kinds of a page that holds rows, or the way to them, and where the places of its cells begin."""
+"""The kinds of pages that hold rows, or lead to them, and where the list of their cells begins."""
+_CIRCLE: Final = "its pages name each other in a circle"
 _GARBAGE: Final = (apsw.Error, UnicodeDecodeError, MemoryError, OverflowError, ValueError)
 
 Row = tuple[Any, ...]
 """Values as stored; a text that is not UTF-8 is an `Undecodable`."""
 
 
-class Undecodable(bytes):
-    """The bytes of a text that is none."""
+class Undecodable(Struct, frozen=True):
+    """A text that is not UTF-8."""
+
+    data: bytes
 
 
 class Gap(Struct, frozen=True):
@@ -95,11 +102,28 @@ class Scan(NamedTuple):
     whole: bool
 
 
+def fits(table: str, row: Row) -> bool:
+    """Whether these values, as stored, can be a row of that table."""
+    try:
+        msgspec.convert(row, _SHAPES[table], builtin_types=(bytes,))
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def is_number(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def is_name(value: object) -> bool:
+    return type(value) is str and bool(value)
+
+
 def nothing_left(connection: apsw.Connection, path: str) -> bool:
     """Whether neither the database nor its log has a page left that could lead to a row.
 
-    For a file that SQLite does not take for a database. It is read through the connection: whoever opens it beside
-    SQLite drops its locks. What cannot be read is not nothing: then this raises.
+    For a file that SQLite does not take for a database. It is read through the connection: a second descriptor of the
+    file would drop SQLite's locks when it is closed. "Unreadable" is never "nothing there": then this raises.
     """
     return not any(map(_may_hold_rows, _pages(connection, path)))
 
@@ -115,7 +139,7 @@ def _pages(connection: apsw.Connection, path: str) -> Iterator[bytes]:
 
 
 def _may_hold_rows(page: bytes) -> bool:
-    """Half of its places make sense: SQLite itself takes a page only if all of them do."""
+    """Whether at least half of its cells are where cells can be. (SQLite itself wants that of all of them.)"""
     kind, cells, content = _PAGE_HEADER.unpack_from(page)
     first = _POINTERS_AT.get(kind, 0)
     if not first or not cells or not first + 2 * cells <= content <= _PAGE:
@@ -148,10 +172,17 @@ class Remains:
     def between(self, table: str, first: int, last: int) -> list[Row]:
         """The rows with these numbers, as far as they can be read."""
         key = COLUMNS[table][0]
-        found: list[Row] = []
         question = f"SELECT {_as_stored(*COLUMNS[table])} FROM {table} NOT INDEXED WHERE {key} BETWEEN ? AND ?"  # noqa: S608 - our names
-        self.collect(question, (first, last), found.append)
-        return [_values(row) for row in found]
+        return [_values(row) for row in self.collect(question, (first, last))[0]]
+
+    def record(self, pos: int) -> Record | None:
+        """The record at that position, if there is one that can be read."""
+        rows = [row for row in self.between("entries", pos, pos) if fits("entries", row)]
+        return Record(*rows[0][1:]) if rows else None
+
+    def meta(self) -> dict[Any, Any]:
+        """What the store says about itself, as far as it can be read."""
+        return dict(self.keyed("meta", ("store", "format", "rewritten", "swept")).rows)
 
     def index(self, table: str) -> Scan:
         """What the index of a table says by itself, from both ends towards what cannot be read."""
@@ -166,22 +197,18 @@ class Remains:
         found = self._from_both_ends(f"{question} ORDER BY ", key)
         if found.whole:
             return found
-        single: list[Row] = []
-        for name in names:
-            self.collect(f"{question} WHERE {key} = ?", (name,), single.append)
+        single = [row for name in names for row in self.collect(f"{question} WHERE {key} = ?", (name,))[0]]
         return Scan(list(dict.fromkeys([*found.rows, *map(_values, single)])), whole=False)
 
     def _from_both_ends(self, question: str, order: str) -> Scan:
-        found: list[Row] = []
-        whole = self.collect(question + order, (), found.append) is None
-        if not whole:
-            self.collect(question + order.replace(",", " DESC,") + " DESC", (), found.append)
-        return Scan(list(dict.fromkeys(map(_values, found))), whole=whole)
+        found, error = self.collect(question + order)
+        if error is not None:
+            found += self.collect(question + order.replace(",", " DESC,") + " DESC")[0]
+        return Scan(list(dict.fromkeys(map(_values, found))), whole=error is None)
 
     def faults(self, table: str) -> list[str]:
         """What SQLite finds wrong with the structure of a table and its indexes."""
-        found: list[Row] = []
-        error = self.collect(f"PRAGMA quick_check({table})", (), found.append)
+        found, error = self.collect(f"PRAGMA quick_check({table})")
         lines = [line for (said, *_) in found for line in str(said).split("\n") if line and line != "ok"]
         lines = [line for line in lines if not line.startswith("***")]
         return lines + ([] if error is None else [str(error)])
@@ -198,24 +225,24 @@ class Remains:
 
     def faultless_trees(self, table: str, *names: str) -> list[bool]:
         """For the table and each of its indexes by name, whether SQLite finds its pages in order."""
-        roots: dict[Any, Any] = {}
-        self.collect("SELECT name, rootpage FROM sqlite_schema", (), lambda row: roots.update([row]))
+        roots: dict[Any, Any] = dict(self.collect("SELECT name, rootpage FROM sqlite_schema")[0])
         faults = self.faults(table)
         trees = {int(tree.group(1)) for tree in map(_TREE_NAMED.search, faults) if tree is not None}
-        # A fault that names no tree follows from one that does. Alone, or if SQLite gave up counting, it is everybody's.
-        anybodys = len(faults) >= _FINDINGS if trees else bool(faults)
-        return [name in roots and roots[name] not in trees and not anybodys for name in (table, *names)]
+        # A fault that names no tree follows from one that does. Alone, or if SQLite gave up counting, it may be in any tree.
+        in_any = len(faults) >= _FINDINGS if trees else bool(faults)
+        return [name in roots and roots[name] not in trees and not in_any for name in (table, *names)]
 
-    def collect(self, question: str, values: Sequence[Any], take: Callable[[Row], object]) -> Exception | None:
-        """Hand over answers until there are no more (None) or the database fails (why)."""
+    def collect(self, question: str, values: Sequence[Any] = ()) -> tuple[list[Row], Exception | None]:
+        """Rows until there are no more (None) or the database fails (why)."""
+        found: list[Row] = []
         try:
-            for count, row in enumerate(self.connection.execute(question, values)):
-                if count > self.most_rows:
-                    return _circle()
-                take(row)
+            for row in self.connection.execute(question, values):
+                if len(found) > self.most_rows:
+                    return found, ValueError(_CIRCLE)
+                found.append(row)
         except _GARBAGE as error:
-            return error
-        return None
+            return found, error
+        return found, None
 
 
 class _Reader:
@@ -286,7 +313,7 @@ class _Reader:
         try:
             for count, raw in enumerate(self._remains.connection.execute(self._select + how, values)):
                 if count > self._remains.most_rows:
-                    return _circle()
+                    return ValueError(_CIRCLE)
                 row = _values(raw)
                 if type(row[0]) is int and 0 < row[0] <= self._limit:  # a garbled number says nothing of where we are
                     self._last = row[0]
@@ -295,10 +322,6 @@ class _Reader:
         except _GARBAGE as error:
             return error
         return None
-
-
-def _circle() -> ValueError:
-    return ValueError("its pages name each other in a circle")
 
 
 def _as_stored(*columns: str) -> str:

@@ -1,99 +1,56 @@
-"""The files of a SQLite store: made completely or not at all, and believed only after a look at the anchor.
+"""The files of a SQLite store: made completely or not at all, and checked against the anchor before use.
 
 A new database is built under another name and renamed when it is whole, and its anchor is on disk before it.
-So a database that is there but is not whole was damaged or is not ours, and is refused, never completed. An
-anchor that has seen nothing, beside no database, is a creation that was cut off, and is continued.
+So a database that is not whole was damaged or is not ours: it is refused, never completed. An anchor that has
+seen nothing, without a database beside it, is a creation that was cut off, and is continued.
 
-The database file is never opened here but through `apsw`: closing any other descriptor of it would drop
-SQLite's locks, and another process could write at the same time. Others who do it are told (`guard.py`).
+The database file is only opened through `apsw`: closing any other descriptor of it would drop SQLite's locks, and
+another process could write at the same time. Other code that opens it gets a warning (`guard.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 import shlex
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
-from surefoot.core.cure import ADOPT, ANY_RUN, NEWER_VERSION, Advice, Cures, command
+from surefoot.core.cure import ADOPT, ANY_RUN, Advice, Cures, command
 from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.errors import (
     JournalCorrupt,
     JournalRegressed,
     NotFound,
-    SchemaMismatch,
     StoreFull,
     StoreUnavailable,
     SurefootError,
     UsageError,
 )
+from surefoot.store import disk
 from surefoot.store.anchor import NOTHING_SEAL, Anchor, Mark, Unreadable, foreign
+from surefoot.store.backend import Announce
 from surefoot.store.contract import NOT_IN_A_CHILD
+from surefoot.store.failure import newer_format
 from surefoot.store.sqlite.damaged_reader import nothing_left
 from surefoot.store.sqlite.guard import Guarded, guard, release
+from surefoot.store.sqlite.schema import APPLICATION_ID, ENTRY, FORMAT, SCHEMA
 
-FORMAT: Final = 1
-APPLICATION_ID: Final = 0x53464A31  # "SFJ1", for file(1)
+BUSY_SECONDS: Final = 10.0
+"""How long to wait for a locked database."""
+DURABLE: Final = ("wal", "full")
+"""The journal mode and the kind of syncs that keep what is acknowledged."""
+SIDES: Final = ("", "-journal", "-wal", "-shm")
+"""The endings of the files that SQLite makes for one database."""
 
-_SCHEMA: Final = {
-    "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
-    "entries": (
-        "CREATE TABLE entries (pos INTEGER PRIMARY KEY, run TEXT NOT NULL, seq INTEGER NOT NULL, "
-        "epoch INTEGER NOT NULL, at INTEGER NOT NULL, kind INTEGER NOT NULL, schema INTEGER NOT NULL, "
-        "codec INTEGER NOT NULL, key INTEGER NOT NULL, body BLOB NOT NULL, seal BLOB NOT NULL, UNIQUE (run, seq))"
-    ),
-    "heads": (
-        "CREATE TABLE heads (n INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, seal BLOB NOT NULL)"
-    ),
-    "parts": (
-        "CREATE TABLE parts (n INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER NOT NULL, "
-        "codec INTEGER NOT NULL, size INTEGER NOT NULL, body BLOB NOT NULL)"
-    ),
-    "quarantine": (
-        "CREATE TABLE quarantine (n INTEGER PRIMARY KEY, pos, run, seq, epoch, at, kind, schema, codec, key, body, "
-        "seal)"
-    ),
-    "runs": (
-        "CREATE TABLE runs (run TEXT PRIMARY KEY, workflow TEXT, status TEXT, queue TEXT, labels TEXT, "
-        "created INTEGER, seq INTEGER, checksum INTEGER, wake INTEGER, worker TEXT, reason TEXT, need TEXT, "
-        "address TEXT, brief TEXT, until INTEGER, marks TEXT, n INTEGER, held INTEGER) "
-        "WITHOUT ROWID"
-    ),
-    "journal": (
-        "CREATE VIEW journal AS SELECT pos, run, seq, epoch, "
-        "strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at, "
-        "kind, CAST(body AS TEXT) AS body, lower(hex(seal)) AS seal FROM entries"
-    ),
-    "starts": "CREATE TABLE starts (queue TEXT, at INTEGER, run TEXT, PRIMARY KEY (queue, at, run)) WITHOUT ROWID",
-    # Whoever looks for work meets only runs that could be it, and of each queue only the first few.
-    "runs_by_wake": "CREATE INDEX runs_by_wake ON runs (workflow, queue, wake) WHERE wake IS NOT NULL",
-    "runs_by_worker": "CREATE INDEX runs_by_worker ON runs (worker, queue) WHERE worker > ''",
-    # Lists for people: what waits for somebody, and the rest by what they ask for. `n` is the place in the list.
-    "runs_by_need": "CREATE INDEX runs_by_need ON runs (need, n) WHERE need > ''",
-    "runs_in_need": "CREATE INDEX runs_in_need ON runs (n) WHERE need > ''",
-    "runs_by_status": "CREATE INDEX runs_by_status ON runs (status, n)",
-    "runs_by_workflow": "CREATE INDEX runs_by_workflow ON runs (workflow, n)",
-    "runs_by_queue": "CREATE INDEX runs_by_queue ON runs (queue, n) WHERE queue > ''",
-    "run_labels": (
-        "CREATE TABLE run_labels (name TEXT, value TEXT, n INTEGER, run TEXT, PRIMARY KEY (name, value, n, run)) "
-        "WITHOUT ROWID"
-    ),
-    "runs_by_held": "CREATE INDEX runs_by_held ON runs (held, queue) WHERE held IS NOT NULL",
-}
-
-RECORD_AT: Final = "SELECT run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE pos = ?"
-_FULL_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_RECORD_AT: Final = f"SELECT {', '.join(ENTRY[1:])} FROM entries WHERE pos = ?"  # noqa: S608 - our own names
 _DAMAGED_READS: Final = (apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_DATA)
 _UNAVAILABLE: Final = (apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.NoMemError)
-
-Announce = Callable[[str], object]
 
 
 # --- connections -----------------------------------------------------------------------------------
@@ -103,7 +60,7 @@ _foreign_paths: Final[set[str]] = set()
 """Databases that the parent had open when this process was forked."""
 
 
-def connect(path: str, *, readonly: bool, busy_seconds: float) -> apsw.Connection:
+def connect(path: str, *, readonly: bool) -> apsw.Connection:
     if path in _foreign_paths:
         raise StoreUnavailable(
             f"{path}: opened in another process, of which this one ({os.getpid()}) is a forked copy: SQLite's locks do "
@@ -117,13 +74,38 @@ def connect(path: str, *, readonly: bool, busy_seconds: float) -> apsw.Connectio
         release(guarded)
         raise
     _open_connections[connection] = guarded
+    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    be_careful(connection)
+    return connection
+
+
+def be_careful(connection: apsw.Connection) -> None:
+    """Settings for a database that may be damaged, or made by somebody else."""
     # Nothing may be folded into the database on closing before the anchor was found to hold: the `-wal` is evidence.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-    connection.set_busy_timeout(int(busy_seconds * 1000))
     connection.execute("PRAGMA cell_size_check=ON").fetchall()
-    return connection
+
+
+@contextlib.contextmanager
+def reading(path: str) -> Iterator[apsw.Connection]:
+    """A read-only connection of its own: the store's own ones are needed meanwhile."""
+    connection = connect(path, readonly=True)
+    try:
+        yield connection
+    finally:
+        disconnect(connection, checkpoint=False)
+
+
+@contextlib.contextmanager
+def alone(path: str) -> Iterator[apsw.Connection]:
+    """A connection to a database that only this process knows."""
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+    try:
+        yield connection
+    finally:
+        connection.close(force=True)
 
 
 def disconnect(connection: apsw.Connection, *, checkpoint: bool) -> None:
@@ -145,8 +127,8 @@ def _in_child() -> None:
         return
     import ctypes
 
-    # Closing an inherited handle would damage the parent's store, and the interpreter closes what nobody holds.
-    # So the child holds these for ever.
+    # Closing an inherited connection would damage the parent's store, and the interpreter closes what is not referred to
+    # any more. So the child keeps these for ever.
     for connection, guarded in list(_open_connections.items()):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         _foreign_paths.add(guarded.path)
@@ -159,38 +141,29 @@ os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 # --- opening ---------------------------------------------------------------------------------------
 
 
-class Opened:
+class Opened(NamedTuple):
     """A database whose anchor holds, with a read-only connection to it."""
 
-    def __init__(
-        self, path: str, reader: apsw.Connection, anchor: Anchor, store_id: bytes, opened: tuple[int, int]
-    ) -> None:
-        self.path = path
-        self.reader = reader
-        self.anchor = anchor
-        self.store_id = store_id
-        self.identity = opened
+    path: str
+    reader: apsw.Connection
+    anchor: Anchor
+    store_id: bytes
+    identity: tuple[int, int]
 
 
-def open_files(
-    path: str, *, create: bool, announce: Announce | None, busy_seconds: float, adopting: bool = False
-) -> Opened:
+def open_files(path: str, *, create: bool, announce: Announce | None, adopting: bool = False) -> Opened:
     """With `adopting`, a store that lost records is opened too, and its anchor is left as it is."""
     _refuse_unnameable(path)
-    with _explained(path):
-        anchor = _make_sure_it_is_there(path, create=create, announce=announce, busy_seconds=busy_seconds)
-        reader = None
-        try:
-            before = identity(path)  # a rebuilt store may take its place while we wait for a lock on this one
-            reader = connect(path, readonly=True, busy_seconds=busy_seconds)
-            anchor, store_id = _check(path, reader, anchor, adopting=adopting)
-            return Opened(path, reader, anchor, store_id, before)
-        except BaseException:
-            if reader is not None:
-                disconnect(reader, checkpoint=False)
-            if anchor is not None:
-                anchor.close()
-            raise
+    with explained(path), contextlib.ExitStack() as undo:
+        anchor = _make_sure_it_is_there(path, create=create, announce=announce)
+        if anchor is not None:
+            undo.callback(anchor.close)
+        before = identity(path)  # a rebuilt store may take its place while we wait for a lock on this one
+        reader = connect(path, readonly=True)
+        undo.callback(disconnect, reader, checkpoint=False)
+        anchor, store_id = _check(path, reader, anchor, adopting=adopting)
+        undo.pop_all()
+        return Opened(path, reader, anchor, store_id, before)
 
 
 def anchor_path(path: str) -> str:
@@ -202,62 +175,53 @@ def identity(path: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _make_sure_it_is_there(path: str, *, create: bool, announce: Announce | None, busy_seconds: float) -> Anchor | None:
+def _make_sure_it_is_there(path: str, *, create: bool, announce: Announce | None) -> Anchor | None:
     """The anchor of the database that is there now; None: a database without one."""
     size = _size(path)
     anchored = os.path.lexists(anchor_path(path))
     if size:
         return Anchor(anchor_path(path), create=False) if anchored else None
     if size == 0 and not anchored:
-        raise _not_a_store(path, "the file is empty")
+        raise not_a_store(path, "the file is empty")
     if size is None and not create and not anchored:
         log = _leftover(path)
-        if log is not None and not os.path.lexists(anchor_path(path)):  # else somebody is making it this moment
+        if log is not None and not os.path.lexists(anchor_path(path)):  # else another process is making it right now
             raise _log_alone(path, log)
-        raise _no_store(path)
+        raise no_store(path)
     if create:
-        _make_folder(os.path.dirname(path))
+        disk.make_folder(os.path.dirname(path))
     anchor = Anchor(anchor_path(path), create=create)
     try:
-        _continue_or_refuse(path, anchor, create=create, announce=announce, busy_seconds=busy_seconds)
+        with anchor.creating(BUSY_SECONDS):
+            _continue_or_refuse(path, anchor, create=create, announce=announce)
     except BaseException:
         anchor.close()
         raise
     return anchor
 
 
-def _continue_or_refuse(
-    path: str, anchor: Anchor, *, create: bool, announce: Announce | None, busy_seconds: float
-) -> None:
-    """There was no database a moment ago. Make one, unless there ever was more than that."""
-    anchor.lock_for_creation(busy_seconds)
+def _continue_or_refuse(path: str, anchor: Anchor, *, create: bool, announce: Announce | None) -> None:
+    """There was no database a moment ago. Make one, unless anything shows that there was one before."""
+    if _size(path):
+        return  # another process was quicker
     try:
-        if _size(path):
-            return  # another process was quicker
-        try:
-            mark = anchor.read()
-        except Unreadable:
-            raise _anchor_damaged(path) from None
-        if mark is not None and mark.pos:
-            raise _regressed(path, mark, "the database is empty" if _size(path) == 0 else "the database is missing")
-        _refuse_leftovers(path)
-        if not create:
-            raise _no_store(path)
-        if mark is None:
-            mark = Mark(secrets.token_bytes(16), 0, NOTHING_SEAL)
-            anchor.begin(mark)
-            _sync_folder(path)
-        _build(path, mark.store)
-        if announce is not None:
-            announce(f"created store {path}")
-    finally:
-        anchor.unlock()
-
-
-def _refuse_leftovers(path: str) -> None:
+        mark = anchor.read()
+    except Unreadable:
+        raise _anchor_damaged(path) from None
+    if mark is not None and mark.pos:
+        raise _regressed(path, mark, "the database is empty" if _size(path) == 0 else "the database is missing")
     log = _leftover(path)
     if log is not None:
         raise _log_alone(path, log)
+    if not create:
+        raise no_store(path)
+    if mark is None:
+        mark = Mark(secrets.token_bytes(16), 0, NOTHING_SEAL)
+        anchor.begin(mark)
+        disk.sync_name(path)
+    _build(path, mark.store)
+    if announce is not None:
+        announce(f"created store {path}")
 
 
 def _leftover(path: str) -> str | None:
@@ -276,7 +240,7 @@ def _log_alone(path: str, log: str) -> JournalRegressed:
 
 
 def _move_away(path: str) -> str:
-    """The command that makes room for a new store: with every file that is there, for one left behind is in the way."""
+    """The command that makes room for a new store. It moves every file of the old one: none may stay behind."""
     there = [path + suffix for suffix in ("", "-wal", "-shm", "-journal", "-anchor") if os.path.lexists(path + suffix)]
     aside = next(name for n in count(1) if not os.path.lexists(name := f"{path}-lost-{n}"))
     return f"mkdir {shlex.quote(aside)} && mv {shlex.join([*there, aside])}"
@@ -284,26 +248,20 @@ def _move_away(path: str) -> str:
 
 def _build(path: str, store_id: bytes) -> None:
     new = path + "-new"
-    for suffix in ("", "-journal", "-wal", "-shm"):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(new + suffix)
-    fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    os.fchmod(fd, 0o600)  # SQLite gives its `-wal` and `-shm` the mode of the database
-    os.close(fd)
-    _fill(new, store_id)
-    fd = os.open(new, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    os.fsync(fd)
-    os.close(fd)
+    disk.remove(new, *SIDES)
+    os.close(disk.create(new))  # SQLite gives its `-wal` and `-shm` the mode of the database
+    fill(new, store_id)
+    disk.sync(new)
     os.rename(new, path)
-    _sync_folder(path)
+    disk.sync_name(path)
 
 
-def _fill(new: str, store_id: bytes) -> None:
-    connection = apsw.Connection(new, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
-    try:
+def fill(new: str, store_id: bytes) -> None:
+    """The tables of an empty store, in an empty file."""
+    with alone(new) as connection:
         for statement in (
             "PRAGMA page_size=4096", "PRAGMA synchronous=FULL", "PRAGMA fullfsync=1", "BEGIN IMMEDIATE",
-            f"PRAGMA application_id={APPLICATION_ID}", *_SCHEMA.values(),
+            f"PRAGMA application_id={APPLICATION_ID}", *SCHEMA.values(),
         ):  # fmt: skip
             connection.execute(statement).fetchall()
         connection.execute(
@@ -311,16 +269,17 @@ def _fill(new: str, store_id: bytes) -> None:
         )
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
-    finally:
-        connection.close(force=True)
 
 
 # --- checking --------------------------------------------------------------------------------------
 
 
 def _check(path: str, reader: apsw.Connection, anchor: Anchor | None, *, adopting: bool) -> tuple[Anchor, bytes]:
-    """Hold the journal against its anchor. Costs the same however long the journal is."""
-    mark = _marked(anchor)  # before the journal: others may append, and then the journal is ahead, not behind
+    """Check the journal against its anchor. Costs the same however long the journal is."""
+    mark = None
+    with contextlib.suppress(Unreadable):
+        # Before the journal: others may append, and then the journal is ahead, not behind.
+        mark = anchor.read() if anchor is not None else None
     with snapshot(reader):
         store_id = _store_id(path, reader, mark)
         if adopting:
@@ -328,10 +287,11 @@ def _check(path: str, reader: apsw.Connection, anchor: Anchor | None, *, adoptin
                 raise foreign(anchor_path(path))
             return anchor or Anchor(anchor_path(path), create=True), store_id
         newest = _newest(path, reader)
-        if mark is None:
-            _refuse_unanchored(path, reader, newest)
-        else:
+        if mark is not None:
             _hold_against(path, reader, store_id, newest, mark)
+        elif newest or reader.execute("SELECT 1 FROM heads UNION ALL SELECT 1 FROM runs").fetchone():
+            # Without an anchor it is not known whether this is all there was, unless there never was anything.
+            raise _anchor_damaged(path)
     anchor = anchor or Anchor(anchor_path(path), create=True)
     if mark is None:
         _begin_again(anchor, store_id)
@@ -342,19 +302,10 @@ def _check(path: str, reader: apsw.Connection, anchor: Anchor | None, *, adoptin
     return anchor, store_id
 
 
-def _marked(anchor: Anchor | None) -> Mark | None:
-    """None: there is no anchor, or nothing readable in it."""
-    try:
-        return anchor.read() if anchor is not None else None
-    except Unreadable:
-        return None
-
-
 def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
     """Whether this is a store of ours, whole, and of a format we know."""
     try:
-        number = reader.execute("PRAGMA application_id").fetchone()
-        schema = _pairs(reader, "SELECT name, sql FROM sqlite_schema")
+        number, schema = description(reader)
     except apsw.NotADBError as error:
         if mark is not None and mark.pos:
             last = anew(path, reader)
@@ -364,34 +315,40 @@ def _store_id(path: str, reader: apsw.Connection, mark: Mark | None) -> bytes:
                 cures=(*restore(path)[:-1], *last),  # without its first page it cannot be repaired
             ) from error
         raise _replaced(path, mark, "it is not a SQLite database") from error
-    if number != (APPLICATION_ID,):
+    if number != APPLICATION_ID:
         raise _replaced(path, mark, "it is a SQLite database of another program")
-    if not schema.keys() & _SCHEMA.keys():
+    if not schema.keys() & SCHEMA.keys():
         raise _replaced(path, mark, "it has none of a store's tables")
-    meta = _pairs(reader, "SELECT key, value FROM meta") if "meta" in schema else {}
+    meta = pairs(reader, "SELECT key, value FROM meta") if "meta" in schema else {}
     found = meta.get("format")
-    if isinstance(found, int) and found > FORMAT:
-        raise SchemaMismatch(
-            f"{path}: this store has format {found}, this version of surefoot knows up to {FORMAT}.",
-            cures=(NEWER_VERSION,),
-        )
+    refuse_newer(path, found)
     store_id = meta.get("store")
     if found != FORMAT or not isinstance(store_id, bytes) or not is_ours(schema):
         raise JournalCorrupt(f"{path}: the description of the store's tables is not what was written.")
     return store_id
 
 
+def refuse_newer(path: str, found: object) -> None:
+    if isinstance(found, int) and found > FORMAT:
+        raise newer_format(f"{path}: this store", found, FORMAT)
+
+
 def anew(path: str, connection: apsw.Connection) -> Cures:
-    """What helps if nothing does: to make room for a new store. Only where not one row of this one can be read."""
+    """The last resort: make room for a new store. Only if not one row of this one can be read."""
     return (Advice("start anew?", _move_away(path)),) if nothing_left(connection, path) else ()
 
 
 def is_ours(schema: dict[Any, Any]) -> bool:
     """Whether these are the tables of a store."""
-    return _SCHEMA.items() <= schema.items()
+    return SCHEMA.items() <= schema.items()
 
 
-def _pairs(reader: apsw.Connection, question: str) -> dict[Any, Any]:
+def description(reader: apsw.Connection) -> tuple[object, dict[Any, Any]]:
+    """The number of the program that made the database, and the tables by name."""
+    return reader.execute("PRAGMA application_id").get, pairs(reader, "SELECT name, sql FROM sqlite_schema")
+
+
+def pairs(reader: apsw.Connection, question: str) -> dict[Any, Any]:
     return {key: value for key, value in reader.execute(question).fetchall()}  # noqa: C416 - dict() loses the types
 
 
@@ -401,15 +358,8 @@ def _newest(path: str, reader: apsw.Connection) -> tuple[int, bytes] | None:
         return None
     pos, seal = row
     if not isinstance(pos, int) or pos < 1 or not isinstance(seal, bytes) or len(seal) != len(NOTHING_SEAL):
-        raise JournalCorrupt(f"{path}: the newest record is not what was written.", cures=restore(path))
+        raise damaged(path, "the newest record is not what was written.", structure=False)
     return pos, seal
-
-
-def _refuse_unanchored(path: str, reader: apsw.Connection, newest: tuple[int, bytes] | None) -> None:
-    """Without an anchor nobody can say whether this is all there was, unless there never was anything."""
-    if newest is None and reader.execute("SELECT 1 FROM heads UNION ALL SELECT 1 FROM runs").fetchone() is None:
-        return
-    raise _anchor_damaged(path)
 
 
 def _hold_against(
@@ -426,13 +376,13 @@ def _hold_against(
 
 def _still_there(reader: apsw.Connection, store_id: bytes, mark: Mark) -> bool:
     """Whether the record that the anchor names is in this journal, or is known to have been here."""
-    row = reader.execute(RECORD_AT, (mark.pos,)).fetchone()
+    row = reader.execute(_RECORD_AT, (mark.pos,)).fetchone()
     if row is not None and row[-1] == mark.seal:
         return True
     rewritten = reader.execute("SELECT value FROM meta WHERE key = 'rewritten'").fetchone()
     if rewritten is not None and isinstance(rewritten[0], int) and rewritten[0] >= mark.pos:
-        return True  # it was among those that a rewrite replaced, right before the anchor could be told
-    # Another history has records that hold. One that does not is damaged, and whoever reads its run is told so.
+        return True  # a rewrite replaced it, and was cut off before it could update the anchor
+    # A record of another history holds. One that does not hold is damaged, and reading its run will say so.
     return row is not None and not _holds(reader, store_id, row)
 
 
@@ -448,14 +398,11 @@ def _holds(reader: apsw.Connection, store_id: bytes, row: tuple[Any, ...]) -> bo
 
 def _begin_again(anchor: Anchor, store_id: bytes) -> None:
     """A journal without records needs no evidence; its anchor may be made anew."""
-    anchor.lock_for_creation(1.0)
-    try:
+    with anchor.creating(1.0):
         with contextlib.suppress(Unreadable):
             if anchor.read() is not None:
                 return  # another process was quicker
         anchor.begin(Mark(store_id, 0, NOTHING_SEAL))
-    finally:
-        anchor.unlock()
 
 
 @contextlib.contextmanager
@@ -490,34 +437,14 @@ def _size(path: str) -> int | None:
         return None
     if not stat.S_ISREG(found.st_mode):
         what = "a directory" if stat.S_ISDIR(found.st_mode) else "no plain file"
-        raise _not_a_store(path, f"it is {what}")
+        raise not_a_store(path, f"it is {what}")
     return found.st_size
-
-
-def _make_folder(folder: str) -> None:
-    """Missing folders are made for this user alone, whatever the umask. Those that are there stay as they are."""
-    if os.path.isdir(folder):
-        return
-    _make_folder(os.path.dirname(folder))
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(folder, 0o700)
-        os.chmod(folder, 0o700)
-        _sync_folder(folder)
-
-
-def _sync_folder(path: str) -> None:
-    """A new name is on disk only once its folder is."""
-    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 # --- errors ----------------------------------------------------------------------------------------
 
 STRUCTURE: Final = {"structure": True}
-"""The facts of damage to the database itself, as against a record in it: it has to be built anew (`salvage.py`)."""
+"""The facts of damage to the database itself, not only to a record: it has to be built anew (`salvage.py`)."""
 
 
 def restore(path: str) -> Cures:
@@ -528,27 +455,29 @@ def restore(path: str) -> Cures:
     )
 
 
+def damaged(path: str, what: str, *, structure: bool = True) -> JournalCorrupt:
+    return JournalCorrupt(f"{path}: {what}", facts=STRUCTURE if structure else {}, cures=restore(path))
+
+
 @contextlib.contextmanager
-def _explained(path: str) -> Iterator[None]:
+def explained(path: str) -> Iterator[None]:
     try:
         yield
     except (apsw.Error, UnicodeDecodeError, OSError) as error:
         raise explain(error, path) from error
 
 
-def explain(error: Exception, path: str, *, system_errno: int = 0, busy_seconds: float = 10.0) -> SurefootError:
-    """What a failure of SQLite or the operating system means to those who use the store."""
+def explain(error: Exception, path: str, *, system_errno: int = 0) -> SurefootError:
+    """What a failure of SQLite or the operating system means for users of the store."""
     number = error.errno if isinstance(error, OSError) else system_errno
-    if isinstance(error, apsw.FullError) or (isinstance(error, (apsw.IOError, OSError)) and number in _FULL_ERRNOS):
+    if isinstance(error, apsw.FullError) or (isinstance(error, (apsw.IOError, OSError)) and number in disk.FULL):
         return StoreFull(f"{path}: no space left for the journal ({error}). Free some, then resume.")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return StoreUnavailable(
-            f"{path}: locked by another process for {busy_seconds:g} s. Wait for it, or end it, and try again."
+            f"{path}: locked by another process for {BUSY_SECONDS:g} s. Wait for it, or end it, and try again."
         )
     if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGED_READS:
-        return JournalCorrupt(
-            f"{path}: the database cannot be read back whole: {error}", facts=STRUCTURE, cures=restore(path)
-        )
+        return damaged(path, f"the database cannot be read back whole: {error}")
     if isinstance(error, (OSError, *_UNAVAILABLE)):
         why = os.strerror(number) if number else str(error)
         return StoreUnavailable(
@@ -557,20 +486,20 @@ def explain(error: Exception, path: str, *, system_errno: int = 0, busy_seconds:
         )
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.SchemaChangeError, ValueError)):
         # Our statements are fixed: one that does not fit means that the tables are not those we made.
-        return JournalCorrupt(f"{path}: the database is damaged: {error}", facts=STRUCTURE, cures=restore(path))
+        return damaged(path, f"the database is damaged: {error}")
     return StoreUnavailable(f"{path}: SQLite refused: {type(error).__name__}: {error}")
 
 
-def _no_store(path: str) -> NotFound:
+def no_store(path: str) -> NotFound:
     return NotFound(f"no store at {path}: nothing has been recorded there. Name another with --store or sf.configure.")
 
 
-def _not_a_store(path: str, why: str) -> UsageError:
+def not_a_store(path: str, why: str) -> UsageError:
     return UsageError(f"{path} is not a surefoot store: {why}. Name another path, or move it out of the way.")
 
 
 def _replaced(path: str, mark: Mark | None, why: str) -> SurefootError:
-    return _regressed(path, mark, why) if mark is not None and mark.pos else _not_a_store(path, why)
+    return _regressed(path, mark, why) if mark is not None and mark.pos else not_a_store(path, why)
 
 
 def _regressed(path: str, mark: Mark, found: str) -> JournalRegressed:

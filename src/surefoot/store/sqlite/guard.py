@@ -1,15 +1,15 @@
-"""In a process that has a store open, nobody else should open its database: whoever does is told.
+"""In a process that has a store open, other code should not open its database: this module warns if it does.
 
-SQLite's locks are POSIX locks. They belong to the process, and closing *any* descriptor of a file drops all that the
-process holds on it. A store lies in the working folder, and code that reads every file there (a copy, an archive, an
-agent that looks at its project) would let other processes write in the middle of a commit, and cut `-shm` short under
-those who have it mapped. That ends in a crash, or in damage that the seals and the anchor show; never in silence. So
-such an `open`, or a `sqlite3.connect`, is allowed, since alone on its store a process loses nothing by it, and agents read
-their folder; but it is said, once for each store. Whether a process lives does not hang on such a lock (`liveness.py`).
+SQLite's locks are POSIX locks. They belong to the process, and closing *any* descriptor of a file drops all locks that the
+process holds on it. A store is in the working folder. Code that reads every file there (a copy, an archive, an agent that
+looks at its project) would let other processes write in the middle of a commit, and cut `-shm` short while they have it
+mapped. That ends in a crash, or in damage that the seals and the anchor show; it is never silent. So such an `open`, or a
+`sqlite3.connect`, is allowed, since a process that is alone on its store loses nothing by it, and agents read their folder.
+But there is a warning, once for each store. Whether a process is alive does not depend on such a lock (`liveness.py`).
 
-Python says what it opens through audit hooks. What is not said is not noticed: files that are opened by libraries
-written in C, by name relative to a directory's descriptor (`dir_fd`), or below `ATTACH`. `apsw` is no danger: SQLite
-knows its own descriptors. Nor are other programs. A hook stays for the life of the process, and in forked children.
+Python announces what it opens through audit hooks. It does not announce files that are opened by libraries written in C,
+by name relative to a directory's descriptor (`dir_fd`), or with `ATTACH`: those are not noticed. `apsw` is no danger:
+SQLite knows its own descriptors. Nor are other programs. A hook stays for the life of the process, and in forked children.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class Guarded(NamedTuple):
 
 
 _guarded: Final[list[Guarded]] = []
-"""One for each connection. Changed in single steps, without a lock: a forked child might find that held for ever."""
+"""One for each connection. Changed in single steps, without a lock: a forked child might find a lock held for ever."""
 _told: Final[set[str]] = set()
 _installed = False
 _log = logging.getLogger("surefoot")
 
 
 def guard(path: str) -> Guarded:
-    """Tell whoever opens this database, or its `-shm`, until `release`. To be called before SQLite opens it."""
+    """Warn if this database, or its `-shm`, is opened, until `release`. To be called before SQLite opens it."""
     global _installed  # noqa: PLW0603 - once per process: a hook cannot be taken back
     if not _installed:
         _installed = True
         sys.addaudithook(_look)
-    file = Guarded(path, _identity(path))
+    file = Guarded(path, identity(path))
     _guarded.append(file)
     return file
 
@@ -55,7 +55,7 @@ def release(file: Guarded) -> None:
 
 
 def _look(event: str, args: tuple[Any, ...]) -> None:
-    # Called for everything that Python announces, so what comes first decides what the guard costs.
+    # Called for everything that Python announces, so the first line decides what the guard costs.
     if event != "open" and event != "sqlite3.connect":  # noqa: PLR1714 - a tuple would be slower
         return
     name = args[0]
@@ -64,29 +64,31 @@ def _look(event: str, args: tuple[Any, ...]) -> None:
     try:
         name = name if isinstance(name, str) else os.fsdecode(name)
     except TypeError:
-        return  # no name: whoever opens it is told so
+        return  # no name: `open` itself will refuse it
     if event == "sqlite3.connect":
         name = _path_of(name)
-    found = _identity(name)
+    found = identity(name)
     if found is not None:
         _tell_if_guarded(name, found)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    """By device and inode: locks belong to the file, whichever name it is opened by."""
+def identity(path: str) -> tuple[int, int] | None:
+    """Device and inode: locks belong to the file, by whichever name it is opened. None: there is no such file."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
-        return None  # there is none
+        return None
     return found.st_dev, found.st_ino
 
 
 def _tell_if_guarded(name: str, found: tuple[int, int]) -> None:
     shared = name.endswith(_SHARED)
     for file in tuple(_guarded):
-        # `-shm` may be made after the store is opened, so it is looked up now.
-        if found == file.identity or (shared and found == _identity(file.path + _SHARED)):
-            _tell(file, name)
+        # `-shm` may be made after the store is opened, so its identity is read now.
+        if found == file.identity or (shared and found == identity(file.path + _SHARED)):
+            if file.path not in _told:
+                _told.add(file.path)  # First, since a handler may open a file itself.
+                _tell(file, name)
             return
 
 
@@ -99,9 +101,6 @@ def _path_of(database: str) -> str:
 
 
 def _tell(file: Guarded, name: str) -> None:
-    if file.path in _told:
-        return
-    _told.add(file.path)  # First, since a handler may open a file itself.
     _log.warning(
         "%s was opened by this program while it has the store %s open. Closing it again drops SQLite's locks: if other "
         "processes use the store, they may write at the same time and damage it. Leave its folder out of what you read; "

@@ -1,9 +1,9 @@
-"""What is in the file of a SQLite store, without believing it: looked at in a copy.
+"""What is in the file of a SQLite store that may be damaged: looked at in a copy.
 
-A store that is damaged cannot be opened, and opening is what one must not do with evidence: SQLite would fold the log
-into the database. So the files are copied to a private folder as plain bytes, the copy is read as far as it answers
-(`remains.py`), every record is held against its seal, and the copy is deleted. (Copying plain bytes is allowed only in
-a process that does not have the store open.)
+A damaged store cannot be opened, and evidence must not be opened: SQLite would fold the log into the database. So the
+files are copied to a private folder as plain bytes, the copy is read as far as it answers (`damaged_reader.py`), every
+record is checked against its seal, and the copy is deleted. (Copying plain bytes is allowed only in a process that does
+not have the store open.)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import shutil
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from struct import Struct as Layout
 from typing import IO, Any, Final
@@ -22,7 +23,7 @@ from typing import IO, Any, Final
 import apsw
 
 from surefoot.core.audit import Audit
-from surefoot.core.cure import NEWER_VERSION, Advice
+from surefoot.core.cure import Advice
 from surefoot.core.entry import Entry
 from surefoot.core.parts import Part, damaged_parts
 from surefoot.core.seal import Record, Sealer, from_record, references
@@ -34,8 +35,10 @@ from surefoot.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from surefoot.store import disk
 from surefoot.store.anchor import Mark
 from surefoot.store.inspection import (
+    SQLITE,
     AnchorSeen,
     Bad,
     JournalSeen,
@@ -48,24 +51,19 @@ from surefoot.store.inspection import (
     unreadable,
 )
 from surefoot.store.sqlite import files
-from surefoot.store.sqlite.damaged_reader import COLUMNS, Remains
-from surefoot.store.sqlite.files import APPLICATION_ID, FORMAT, anchor_path
-from surefoot.store.sqlite.salvage import LOST_HEAD, _is_entry, _is_head, _is_name, _is_number, _is_part
+from surefoot.store.sqlite.damaged_reader import LOST_HEAD, Remains, fits, is_name, is_number
+from surefoot.store.sqlite.files import anchor_path
+from surefoot.store.sqlite.schema import APPLICATION_ID, COLUMNS
 
-_SQLITE: Final = b"SQLite format 3\0"
-_LOG_MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 _HEADER: Final = Layout(">16sH10sI")
-_NUMBER_AT: Final = 68
 _PAGE: Final = 4096
 _TRIES: Final = 5
 _NEEDLE: Final = 24
-"""Bytes of a body from which on it is unlikely to be anywhere else."""
+"""A body with so many bytes is unlikely to be anywhere else in the file."""
 _PARTS_KEPT: Final = 4000
 _CHUNK: Final = 1024 * 1024
 _SPARE: Final = 16 * 1024 * 1024
-"""So many bytes stay free where the copy lies: it is read as a database, and others use that disk as well."""
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_LIMIT: Final = 2**63 - 1
+"""So many bytes stay free beside the copy: it is read as a database, and other programs use that disk as well."""
 
 
 def look_into(path: str, watch: Watch) -> StoreSeen:
@@ -84,10 +82,7 @@ def look_into(path: str, watch: Watch) -> StoreSeen:
 def _opened(copy: str) -> Iterator[apsw.Connection]:
     connection = apsw.Connection(copy, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        for setting in (apsw.SQLITE_DBCONFIG_DEFENSIVE, apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE):
-            connection.config(setting, 1)
-        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        connection.execute("PRAGMA cell_size_check=ON").fetchall()
+        files.be_careful(connection)
         yield connection
     finally:
         connection.close(force=True)
@@ -109,9 +104,9 @@ def _copy(path: str, watch: Watch) -> Iterator[tuple[str, list[str], list[str]]]
         else:
             notes.append("it was written to all the time: what looks damaged at its end may be the copy's fault")
         os.chmod(copy, 0o600)
-        yield copy, notes, _mend_copy(copy)
+        yield copy, notes, _lengthen(copy)
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in disk.FULL:
             raise _no_room(path, os.path.dirname(folder)) from error
         raise unreadable(path, error) from error
     finally:
@@ -119,12 +114,11 @@ def _copy(path: str, watch: Watch) -> Iterator[tuple[str, list[str], list[str]]]
 
 
 def _copy_files(path: str, copy: str) -> None:
-    """Plain files only, and no more bytes than they had when they were opened: what lies there may be meant to hurt."""
+    """Plain files only, and no more bytes than they had when they were opened: the files may be an attack."""
     with contextlib.ExitStack() as stack:
         files: list[tuple[str, IO[bytes], int]] = []
         for suffix in ("-anchor", "-wal", ""):  # the anchor first: then the journal is ahead of it, not behind
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(copy + suffix)
+            disk.remove(copy, suffix)
             with contextlib.suppress(FileNotFoundError):
                 file, size = _plain(path + suffix)
                 files.append((suffix, stack.enter_context(file), size))
@@ -177,12 +171,12 @@ def _state(path: str) -> list[tuple[int, int] | None]:
     return found
 
 
-def _mend_copy(copy: str) -> list[str]:
-    """Make the copy such that SQLite reads what there is: a file that was cut gets its length back. What was wrong."""
+def _lengthen(copy: str) -> list[str]:
+    """Let SQLite read what there is of the copy: a file that was cut gets its length back. Returns what was wrong."""
     with open(copy, "r+b") as file:
         head = file.read(_HEADER.size)
         size = os.fstat(file.fileno()).st_size
-        if len(head) < _HEADER.size or not head.startswith(_SQLITE):
+        if len(head) < _HEADER.size or not head.startswith(SQLITE):
             return []
         _, page_size, _, pages = _HEADER.unpack(head)
         whole = page_size * pages
@@ -193,11 +187,11 @@ def _mend_copy(copy: str) -> list[str]:
 
 
 def _graft(copy: str) -> None:
-    """Give the copy the first page that every store of this format begins with. Only ever done to a copy."""
+    """Give the copy the first page that every store of this format has. Never done to the original."""
     fresh = copy + "-fresh"
     with open(fresh, "wb"):
         pass
-    files._fill(fresh, bytes(16))
+    files.fill(fresh, bytes(16))
     with open(fresh, "rb") as file:
         page = bytearray(file.read(_PAGE))
     with open(copy, "r+b") as file:
@@ -223,29 +217,26 @@ class _Look:
 
     def seen(self, faults: list[str], notes: list[str]) -> StoreSeen:
         self._faults = faults
-        meta: dict[Any, Any] = dict(self._remains.keyed("meta", ("store", "format", "rewritten", "swept")).rows)
+        meta = self._remains.meta()
         number = meta.get("format")
-        if type(number) is int and number > FORMAT:
-            raise SchemaMismatch(
-                f"{self._path}: this store has format {number}, this version of surefoot knows up to {FORMAT}.",
-                cures=(NEWER_VERSION,),
-            )
+        files.refuse_newer(self._path, number)
         mark = newest_mark(self._anchor)
         self._store_id = self._identified(meta.get("store"), mark)
         self._watch("looking at the pages")
         pages = self._remains.bad_pages()
         heads, names = self._heads()
         places, misfits = self._places(mark)
-        aside = self._aside()
+        runs_aside = {row[0]: row[2] for row in self._remains.rows("quarantine") if is_number(row[0])}
+        aside = Counter(run for run in runs_aside.values() if is_name(run))
         journals: list[JournalSeen] = []
         for name in sorted({*names, *places}):
             self._watch(f"{len(journals)} of {len(names)} journals")
-            journals.append(self._journal(name, places.get(name, []), heads.get(name), aside.get(name, 0)))
+            journals.append(self._journal(name, places.get(name, []), heads.get(name), aside[name]))
         newest = max((pos for found in places.values() for _, pos in found), default=0)
         return StoreSeen(
             path=self._path,
-            bytes=_size(self._path),
-            log_bytes=_size(self._path + "-wal"),
+            bytes=disk.size(self._path),
+            log_bytes=disk.size(self._path + "-wal"),
             store=self._store_id.hex(),
             format=number if type(number) is int else None,
             newest=newest,
@@ -266,30 +257,23 @@ class _Look:
 
     def _heads(self) -> tuple[dict[str, tuple[int, bytes]], set[str]]:
         by_index = self._remains.index("heads")
-        listed = {n: run for run, n in by_index.rows if _is_name(run) and _is_number(n)}
-        rows = [row for row in self._remains.rows("heads", listed) if _is_head(row)]
+        listed = {n: run for run, n in by_index.rows if is_name(run) and is_number(n)}
+        rows = [row for row in self._remains.rows("heads", listed) if fits("heads", row)]
         if {row[0]: row[1] for row in rows} != listed:
             self._faults.append("the heads and their index do not name the same journals")
         return {row[1]: (row[2], row[3]) for row in rows}, {*listed.values(), *(row[1] for row in rows)}
 
     def _places(self, mark: Mark | None) -> tuple[dict[str, list[tuple[int, int]]], int]:
         """Where the records of each journal are, and how many rows are no records."""
-        known = [pos for _, _, pos in self._remains.index("entries").rows if _is_number(pos)]
+        known = [pos for _, _, pos in self._remains.index("entries").rows if is_number(pos)]
         found: dict[str, dict[int, tuple[int, int]]] = {}
         misfits = 0
         for row in self._remains.rows("entries", known, upto=mark.pos if mark is not None else 0):
-            if _is_entry(row, _LIMIT):
+            if fits("entries", row):
                 found.setdefault(row[1], {})[row[0]] = (row[2], row[0])
             else:
                 misfits += 1
         return {run: sorted(places.values()) for run, places in found.items()}, misfits
-
-    def _aside(self) -> dict[str, int]:
-        counted: dict[str, int] = {}
-        for row in {row[0]: row for row in self._remains.rows("quarantine") if _is_number(row[0])}.values():
-            if _is_name(row[2]):
-                counted[row[2]] = counted.get(row[2], 0) + 1
-        return counted
 
     def _journal(
         self, name: str, places: list[tuple[int, int]], head: tuple[int, bytes] | None, quarantined: int
@@ -297,7 +281,7 @@ class _Look:
         audit = Audit(Sealer(self._store_id, name), read=_entry)
         bad_parts: list[PartSeen] = []
         for _, pos in places:
-            record = self.record(pos)
+            record = self._remains.record(pos)
             if record is None:
                 audit.blame("its row cannot be read a second time")
                 continue
@@ -325,28 +309,20 @@ class _Look:
                 bad = {reference.digest: error.summary}
             yield from (PartSeen(seq, name.hex(), why) for name, why in bad.items())
 
-    def record(self, pos: int) -> Record | None:
-        rows = [row for row in self._remains.between("entries", pos, pos) if _is_entry(row, _LIMIT)]
-        return Record(*rows[0][1:]) if rows else None
-
     def fetch(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
-        """Parts by name, as found; one that cannot be read is not there."""
+        """Parts by name, as found. An unreadable part is left out, and then reported as missing or damaged."""
         if len(self._parts) > _PARTS_KEPT:
             self._parts.clear()
         for name in ids:
             if name not in self._parts:
-                rows: list[tuple[Any, ...]] = []
-                self._remains.collect(
-                    f"SELECT {', '.join(COLUMNS['parts'])} FROM parts WHERE id = ?",  # noqa: S608 - our names
-                    (name,),
-                    rows.append,
-                )
-                if rows and _is_part(rows[0]):
+                question = f"SELECT {', '.join(COLUMNS['parts'])} FROM parts WHERE id = ?"  # noqa: S608 - our names
+                rows, _ = self._remains.collect(question, (name,))
+                if rows and fits("parts", rows[0]):
                     self._parts[name] = Part(*rows[0][1:])
         return {name: self._parts[name] for name in ids if name in self._parts}
 
     def _place(self, record: Record | None) -> Place | None:
-        """Where the bytes of a record are: in the log if it has them, since the log is newer."""
+        """Where the bytes of a record are: in the log, if they are there, since the log is newer."""
         if record is None:
             return None
         needle = record.body if len(record.body) >= _NEEDLE else record.seal
@@ -364,7 +340,7 @@ class _Look:
             return "it belongs to another store than the database beside it"
         if newest < mark.pos:
             return f"it knows of record {mark.pos}, but the newest that can be read is {newest}: records are lost"
-        there = self.record(mark.pos) if mark.pos else None
+        there = self._remains.record(mark.pos) if mark.pos else None
         rewritten = meta.get("rewritten")
         replaced = type(rewritten) is int and rewritten >= mark.pos
         if mark.pos and not replaced and (there is None or there.seal != mark.seal):
@@ -373,7 +349,7 @@ class _Look:
 
 
 def _entry(record: Record) -> Entry | None:
-    """What a newer version wrote is whole, but it says nothing to us."""
+    """None for an entry of a newer version: it is whole, but we cannot read it."""
     try:
         return from_record(record)
     except (SchemaMismatch, CodecMissing):
@@ -382,8 +358,7 @@ def _entry(record: Record) -> Entry | None:
 
 def _schema_problem(path: str, connection: apsw.Connection) -> str:
     try:
-        number = connection.execute("PRAGMA application_id").get
-        schema = files._pairs(connection, "SELECT name, sql FROM sqlite_schema")
+        number, schema = files.description(connection)
     except (apsw.Error, UnicodeDecodeError) as error:
         return str(error)
     if number != APPLICATION_ID and not schema.keys() & COLUMNS.keys():
@@ -402,10 +377,3 @@ def _find(path: str, needle: bytes) -> int:
     ):
         return data.rfind(needle) if path.endswith("-wal") else data.find(needle)
     return -1
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0

@@ -1,9 +1,9 @@
 """Which runs of a SQLite store a worker may take up: found by index, a few at a time, however many are asleep.
 
 A queue of one workflow is a *lane*. Each lane is asked for its first few runs that are due, so that neither a long
-queue that is at its limit nor the work of others stands before what this worker could do; an idle look costs a few
-questions per lane. The same questions are asked twice: reading, and, if there is anything, once more inside the
-transaction that reserves. Only the second counts.
+queue at its limit nor the work of others hides what this worker could do. Without work, a look costs a few questions per
+lane. The same questions are asked twice: reading, and, if there is anything, once more inside the transaction that
+reserves. Only the second answer counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from surefoot.store.rules import ALWAYS, Ready, Room, choose, due_by, earliest, 
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
-# `SELECT DISTINCT` would read every entry of the index; this leaps from one value to the next.
+# `SELECT DISTINCT` would read every entry of the index; this jumps from one value to the next.
 WORKERS: Final = (
     "WITH RECURSIVE w (worker) AS (SELECT min(worker) FROM runs WHERE worker > '' UNION ALL "
     "SELECT (SELECT min(r.worker) FROM runs r WHERE r.worker > '' AND r.worker > w.worker) FROM w "
@@ -60,7 +60,7 @@ class Found(NamedTuple):
 
 
 def find(ask: Ask, wanted: Wanted, gone: Collection[str]) -> Found:
-    """What could be taken up now; `gone` are the workers that are dead."""
+    """The runs that could be taken up now; `gone` are the dead workers."""
     ready, wakes = _named(ask, wanted, gone) if wanted.only else _in_lanes(ask, wanted, gone)
     queues = {one.queue for one in ready}
     rooms = {limit.queue: _room(ask, wanted, limit, gone) for limit in wanted.limits if limit.queue in queues}
@@ -69,7 +69,7 @@ def find(ask: Ask, wanted: Wanted, gone: Collection[str]) -> Found:
 
 
 def _in_lanes(ask: Ask, wanted: Wanted, gone: Collection[str]) -> tuple[list[Ready], list[int | None]]:
-    """Those that are ready, and when the next ones are."""
+    """The runs that are ready, and when the next ones are."""
     lanes = [lane for lane in ask(_LANES, (_json(wanted.workflows), wanted.now)) if serves(wanted, lane[0], lane[1])]
     ready = _left_behind(ask, wanted, gone)
     for workflow, queue, due, _ in lanes:
@@ -79,7 +79,7 @@ def _in_lanes(ask: Ask, wanted: Wanted, gone: Collection[str]) -> tuple[list[Rea
 
 
 def _named(ask: Ask, wanted: Wanted, gone: Collection[str]) -> tuple[list[Ready], list[int | None]]:
-    """The same of the runs that are named."""
+    """The same, among the runs that are named in `only`."""
     ready: list[Ready] = []
     wakes: list[int | None] = []
     for run, workflow, queue, wake, worker in ask(_NAMED, (_json(wanted.only), wanted.now)):
@@ -95,7 +95,7 @@ def _named(ask: Ask, wanted: Wanted, gone: Collection[str]) -> tuple[list[Ready]
 
 
 def take(ask: Ask, wanted: Wanted, gone: Collection[str]) -> Found:
-    """Inside a transaction: nobody else is given these for a while."""
+    """Inside a transaction: reserve these runs for a while."""
     found = find(ask, wanted, gone)
     until = wanted.now + micros(wanted.seconds)
     rated = {limit.queue: limit for limit in wanted.limits if limit.starts is not None}
@@ -108,7 +108,7 @@ def take(ask: Ask, wanted: Wanted, gone: Collection[str]) -> Found:
 
 
 def _left_behind(ask: Ask, wanted: Wanted, gone: Collection[str]) -> list[Ready]:
-    """Runs that are claimed by the dead, or by this process, which does not drive them any more."""
+    """Runs that are claimed by dead workers, or by this process, which does not drive them any more."""
     driven = frozenset(wanted.driven)
     return [
         Ready(ALWAYS, run, queue)

@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shutil
 import statistics
 import subprocess
 import sys
@@ -17,17 +16,23 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
+import apsw
+
 from surefoot.errors import StoreUnavailable
+from surefoot.store import disk
+from surefoot.store.anchor import Anchor, Unreadable
 from surefoot.store.contract import Store
-from surefoot.store.findings import BAD, CLOCK_SECONDS, OK, WARN, Finding, versions
+from surefoot.store.findings import CLOCK_SECONDS, OK, Finding, bad, ok, versions, warn
 from surefoot.store.findings import settings as in_one_line
+from surefoot.store.liveness import listed
+from surefoot.store.sqlite.files import DURABLE, anchor_path, reading
 
 if TYPE_CHECKING:
     from surefoot.store.sqlite.store import SqliteStore
 
 _SYNCS: Final = 7
 _TOO_QUICK_SECONDS: Final = 20e-6
-"""The quickest devices that keep what they acknowledge need more than this."""
+"""The quickest devices that keep what they acknowledge need longer than this."""
 _SLOW_SECONDS: Final = 0.05
 _PROBE_BYTES: Final = 4096
 _LITTLE_BYTES: Final = 256 * 1024 * 1024
@@ -42,9 +47,8 @@ _NETWORK: Final = frozenset(
 )
 _PASSING: Final = {"tmpfs": "memory", "ramfs": "memory", "overlay": "the layer of a container"}
 
-_MENDED: Final = ((3, 44, 6), (3, 50, 7))
-"""The first releases of older lines that got the mend, too."""
-_EXPECTED: Final = {"journal_mode": "wal", "synchronous": "full"}
+_FIXED: Final = ((3, 44, 6), (3, 50, 7))
+"""The first releases of older lines with the fix."""
 
 
 # --- what `verify` asks of the store itself ----------------------------------------------------------------------
@@ -52,21 +56,14 @@ _EXPECTED: Final = {"journal_mode": "wal", "synchronous": "full"}
 
 def structure(path: str) -> list[str]:
     """What is wrong with the database as such: pages, tables and indexes that disagree. Reads all of it."""
-    import apsw
-
-    from surefoot.store.sqlite.files import connect, disconnect
-
     try:
-        # A connection of its own: the store's own ones are needed meanwhile.
-        connection = connect(path, readonly=True, busy_seconds=10.0)
+        with reading(path) as connection:
+            try:
+                rows = connection.execute(f"PRAGMA integrity_check({_FLAWS})").fetchall()
+            except apsw.Error as error:
+                return [f"the database is damaged: {error}"]
     except apsw.Error as error:
         return [f"the database cannot be opened once more: {error}"]
-    try:
-        rows = connection.execute(f"PRAGMA integrity_check({_FLAWS})").fetchall()
-    except apsw.Error as error:
-        return [f"the database is damaged: {error}"]
-    finally:
-        disconnect(connection, checkpoint=False)
     said = [str(row[0]) for row in rows]
     return [] if said == ["ok"] else [f"the database is damaged: {one}" for one in said]
 
@@ -81,9 +78,7 @@ def anchor_fault(store: SqliteStore) -> str:
 
 
 def before_opening(path: str) -> list[Finding]:
-    """What has to be looked at before opening a store mends it."""
-    from surefoot.store.sqlite.files import anchor_path
-
+    """What has to be looked at before opening the store repairs it."""
     if not os.path.lexists(anchor_path(path)):
         return []
     finding = _anchor(path, None)
@@ -95,13 +90,13 @@ def examine(path: str, opened: Store | None, *, now: int) -> Iterator[Finding]:
     store = cast("SqliteStore | None", opened)
     folder = _existing(os.path.dirname(os.path.realpath(path)))
     if store is not None:
-        yield from _settings(store)
+        yield _settings(store)
         yield _anchor(store.path, store)
         yield _clock(store, now)
-    yield sqlite_version(_sqlite_version())
+    yield sqlite_version(apsw.sqlite_lib_version())
     yield file_system(_mounted_as(folder))
     yield from _tried(folder)
-    yield space(*_free(folder), _size(path))
+    yield space(*_free(folder), disk.size(path))
     yield from permissions(path)
     if store is not None:
         yield _log(store.path)
@@ -109,56 +104,45 @@ def examine(path: str, opened: Store | None, *, now: int) -> Iterator[Finding]:
     yield versions()
 
 
-def _settings(store: SqliteStore) -> Iterator[Finding]:
+def _settings(store: SqliteStore) -> Finding:
     try:
         found = store.durability()
     except StoreUnavailable as error:
-        yield Finding(BAD, "settings", f"cannot be read back: {error}", "make the store writable for this user")
-        return
-    wrong = {name: found.get(name, "?") for name, right in _EXPECTED.items() if found.get(name) != right}
+        return bad("settings", f"cannot be read back: {error}", "make the store writable for this user")
     told = in_one_line(found, leave_out=("backend", "path", "sqlite", "anchor"))
-    if wrong:
-        yield Finding(BAD, "settings", told, "put the store on a local file system: wal and full are needed")
-    else:
-        yield Finding(OK, "settings", f"{told} (read back)")
-
-
-def _sqlite_version() -> str:
-    import apsw
-
-    return apsw.sqlite_lib_version()
+    if (found["journal_mode"], found["synchronous"]) != DURABLE:
+        return bad("settings", told, "put the store on a local file system: wal and full are needed")
+    return ok("settings", f"{told} (read back)")
 
 
 def sqlite_version(version: str) -> Finding:
     """Whether this SQLite has a bug that loses what was committed."""
     numbers = tuple(int(number) for number in version.split(".")[:3])
-    mended = any(first <= numbers < (*first[:1], first[1] + 1) for first in _MENDED)
-    if (3, 7, 0) <= numbers <= (3, 51, 2) and not mended:
-        return Finding(
-            BAD,
+    fixed = any(first <= numbers < (*first[:1], first[1] + 1) for first in _FIXED)
+    if (3, 7, 0) <= numbers <= (3, 51, 2) and not fixed:
+        return bad(
             "sqlite",
             f"{version}: has the WAL-reset bug of 3.7.0 to 3.51.2, which can lose commits of two processes",
             "pip install --upgrade apsw",
         )
-    return Finding(OK, "sqlite", version)
+    return ok("sqlite", version)
 
 
 def file_system(kind: str) -> Finding:
     what = "file system"
     if not kind:
-        return Finding(OK, what, "kind unknown on this platform; make sure that it is a local one")
+        return ok(what, "kind unknown on this platform; make sure that it is a local one")
     if kind in _NETWORK or kind.startswith("fuse.") or kind == "fuse":
-        return Finding(
-            WARN,
+        return warn(
             what,
             f"{kind}: a network or user-space file system, whose locks and syncs are often not what they say",
             "keep the store on a local disk",
         )
     if kind in _PASSING:
-        return Finding(
-            WARN, what, f"{kind}: it lives in {_PASSING[kind]}, and ends with it", "keep the store on a disk or volume"
+        return warn(
+            what, f"{kind}: it lives in {_PASSING[kind]}, and ends with it", "keep the store on a disk or volume"
         )
-    return Finding(OK, what, kind)
+    return ok(what, kind)
 
 
 def _mounted_as(folder: str) -> str:
@@ -180,21 +164,20 @@ def _mounted_as(folder: str) -> str:
 def _tried(folder: str) -> Iterator[Finding]:
     path = os.path.join(folder, f".surefoot-probe-{secrets.token_hex(6)}")
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = disk.create(path)
     except OSError as error:
-        yield Finding(BAD, "writing", f"{folder}: {error.strerror}", "this user must be able to write in that folder")
+        yield bad("writing", f"{folder}: {error.strerror}", "this user must be able to write in that folder")
         return
     try:
         yield synced(fd)
         yield _locked(path, fd)
     finally:
         os.close(fd)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        disk.remove(path, "")
 
 
 def synced(fd: int, sync: Callable[[int], object] = os.fsync) -> Finding:
-    """Write, sync and read back, several times. That a disk keeps it without power, nobody can see from here."""
+    """Write, sync and read back, several times. Whether a disk keeps it without power cannot be seen from here."""
     what, took = "sync", []
     try:
         for _ in range(_SYNCS):
@@ -204,23 +187,20 @@ def synced(fd: int, sync: Callable[[int], object] = os.fsync) -> Finding:
             sync(fd)
             took.append(time.perf_counter() - started)
             if os.pread(fd, _PROBE_BYTES, 0) != content:
-                return Finding(BAD, what, "what was written and synced reads back as something else", "change the disk")
+                return bad(what, "what was written and synced reads back as something else", "change the disk")
     except OSError as error:
-        return Finding(BAD, what, f"a synced write failed: {error.strerror}", "look at the disk and its space")
+        return bad(what, f"a synced write failed: {error.strerror}", "look at the disk and its space")
     middle = statistics.median(took)
     told = f"written, synced and read back in {middle * 1e6:.0f} µs"
     if middle < _TOO_QUICK_SECONDS:
-        return Finding(
-            WARN,
+        return warn(
             what,
             f"{told}: too quick to be true for a disk that keeps what it acknowledges",
             "check that this is no memory disk, and that syncs are not switched off (eatmydata, nobarrier, the VM's cache)",
         )
     if middle > _SLOW_SECONDS:
-        return Finding(
-            WARN, what, f"{told}: every recorded call waits this long", "use a quicker disk, or one less busy"
-        )
-    return Finding(OK, what, told)
+        return warn(what, f"{told}: every recorded call waits this long", "use a quicker disk, or one less busy")
+    return ok(what, told)
 
 
 _LOCKS: Final = ("lockf", "flock")
@@ -228,14 +208,11 @@ _LOCKS: Final = ("lockf", "flock")
 _LOCKER: Final = """
 import fcntl, sys
 with open(sys.argv[1], "r+b") as file:
-    for line in sys.stdin:
-        lock = getattr(fcntl, line.strip())
-        try:
-            lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            lock(file, fcntl.LOCK_UN)
-            print("free", flush=True)
-        except OSError:
-            print("held", flush=True)
+    try:
+        getattr(fcntl, sys.argv[2])(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        print("free")
+    except OSError:
+        print("held")
 """
 
 
@@ -243,43 +220,32 @@ def _locked(path: str, fd: int) -> Finding:
     """Whether another process sees the locks of this one, of either kind, and sees them go."""
     what = "locks"
     try:
-        child = subprocess.Popen(  # noqa: S603 - this Python, with a program that stands above
-            [sys.executable, "-I", "-S", "-c", _LOCKER, path],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        with child:
-            seen = [_seen(child, fd, name) for name in _LOCKS]
+        seen = [_seen(path, fd, name) for name in _LOCKS]
     except OSError as error:
-        return Finding(BAD, what, f"cannot be had: {error.strerror}", "use a file system with working POSIX locks")
+        return bad(what, f"cannot be had: {error.strerror}", "use a file system with working POSIX locks")
     wrong = next((pair for pair in seen if pair != ("held", "free")), None)
     if wrong is None:
-        return Finding(OK, what, "a second process sees them come and go")
+        return ok(what, "a second process sees them come and go")
     while_held, afterwards = wrong
-    return Finding(
-        BAD,
+    return bad(
         what,
         f"a second process saw a held lock as {while_held or 'nothing'}, a released one as {afterwards or 'nothing'}",
         "use a local file system: two processes could drive one run here",
     )
 
 
-def _seen(child: subprocess.Popen[str], fd: int, name: str) -> tuple[str, str]:
+def _seen(path: str, fd: int, name: str) -> tuple[str, str]:
+    """What a second process says of a lock while this one holds it, and afterwards."""
     lock = getattr(fcntl, name)
     lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    while_held = _asked(child, name)
+    while_held = _asked(path, name)
     lock(fd, fcntl.LOCK_UN)
-    return while_held, _asked(child, name)
+    return while_held, _asked(path, name)
 
 
-def _asked(child: subprocess.Popen[str], name: str) -> str:
-    if child.stdin is None or child.stdout is None:
-        return ""
-    try:
-        child.stdin.write(f"{name}\n")
-        child.stdin.flush()
-    except OSError:
-        return ""
-    return child.stdout.readline().strip()
+def _asked(path: str, name: str) -> str:
+    program = [sys.executable, "-I", "-S", "-c", _LOCKER, path, name]
+    return subprocess.run(program, stdout=subprocess.PIPE, text=True, check=False).stdout.strip()  # noqa: S603 - see above
 
 
 # --- looked at ---------------------------------------------------------------------------------------------------
@@ -292,41 +258,37 @@ def _clock(store: SqliteStore, now: int) -> Finding:
 
 
 def clock(newest: int, now: int) -> Finding:
-    """The wall clock against what was recorded, both in microseconds since 1970."""
+    """The wall clock compared with what was recorded, both in microseconds since 1970."""
     if not newest:
-        return Finding(OK, "clock", "nothing is recorded yet to hold it against")
+        return ok("clock", "nothing is recorded yet to hold it against")
     behind = (newest - now) / 1e6
     if behind > CLOCK_SECONDS:
-        return Finding(
-            WARN,
+        return warn(
             "clock",
             f"{behind:.0f} s behind the newest entry: it was set back, or this is another machine",
             "set it right (NTP); order never depends on it, but timers after a restart do",
         )
-    return Finding(OK, "clock", f"the newest entry is {max(-behind, 0):.0f} s old")
+    return ok("clock", f"the newest entry is {max(-behind, 0):.0f} s old")
 
 
 def _free(folder: str) -> tuple[int, int]:
     found = os.statvfs(folder)
     # Some file systems do not count files at all.
-    return shutil.disk_usage(folder).free, found.f_favail if found.f_files else sys.maxsize
+    return found.f_bavail * found.f_frsize, found.f_favail if found.f_files else sys.maxsize
 
 
 def space(free: int, files: int, store_bytes: int) -> Finding:
     told = f"{free / 1e6:,.0f} MB free, the store has {store_bytes / 1e6:,.1f} MB"
     if free < _TOO_LITTLE_BYTES or files < 16:
-        return Finding(BAD, "space", told if files >= 16 else f"{told}, but room for {files} files", "free some now")
+        return bad("space", told if files >= 16 else f"{told}, but room for {files} files", "free some now")
     if free < max(_LITTLE_BYTES, store_bytes):
-        return Finding(WARN, "space", told, "free some: a backup, or a busy day, may not fit")
-    return Finding(OK, "space", told)
+        return warn("space", told, "free some: a backup, or a busy day, may not fit")
+    return ok("space", told)
 
 
-def permissions(path: str) -> Iterator[Finding]:
-    """Whether this user can use the files, and nobody else."""
-    wrong = list(_wrong_modes(path))
-    yield from wrong
-    if not wrong:
-        yield Finding(OK, "permissions", "the store's files are for this user alone")
+def permissions(path: str) -> list[Finding]:
+    """Whether only this user can use the files."""
+    return list(_wrong_modes(path)) or [ok("permissions", "the store's files are for this user alone")]
 
 
 def _wrong_modes(path: str) -> Iterator[Finding]:
@@ -336,78 +298,72 @@ def _wrong_modes(path: str) -> Iterator[Finding]:
             found = os.stat(name)
             if found.st_mode & 0o077:
                 mode = found.st_mode & 0o777
-                yield Finding(WARN, what, f"{name} has mode {mode:o}: others can read or write it", f"chmod 600 {name}")
+                yield warn(what, f"{name} has mode {mode:o}: others can read or write it", f"chmod 600 {name}")
             if found.st_uid != os.geteuid():
-                yield Finding(WARN, what, f"{name} belongs to another user ({found.st_uid})", f"chown it: {name}")
+                yield warn(what, f"{name} belongs to another user ({found.st_uid})", f"chown it: {name}")
             if not os.access(name, os.R_OK | os.W_OK):
-                yield Finding(BAD, what, f"{name} cannot be read and written by this user", f"chmod 600 {name}")
+                yield bad(what, f"{name} cannot be read and written by this user", f"chmod 600 {name}")
     folder = _existing(os.path.dirname(os.path.realpath(path)))
     mode = os.stat(folder).st_mode
     if mode & 0o022 and not mode & 0o1000:
-        yield Finding(WARN, what, f"{folder}: others can replace files in it (mode {mode & 0o777:o})", "chmod go-w")
+        yield warn(what, f"{folder}: others can replace files in it (mode {mode & 0o777:o})", "chmod go-w")
     if not os.access(folder, os.W_OK | os.X_OK):
-        yield Finding(BAD, what, f"{folder}: this user cannot write in it", "chmod u+wx")
+        yield bad(what, f"{folder}: this user cannot write in it", "chmod u+wx")
 
 
 def _anchor(path: str, store: SqliteStore | None) -> Finding:
-    from surefoot.store.anchor import Anchor, Unreadable
-    from surefoot.store.sqlite.files import anchor_path
-
     try:
         anchor = Anchor(anchor_path(path), create=False)
     except (OSError, StoreUnavailable) as error:
-        return Finding(BAD, "anchor", f"cannot be read: {error}", "put it back: it shows whether history was lost")
+        return bad("anchor", f"cannot be read: {error}", "put it back: it shows whether history was lost")
     try:
         mark = anchor.read()
         if mark is None:
             return _empty_anchor(path)
         if not anchor.intact():
-            return Finding(
-                WARN, "anchor", "one of its two slots is damaged, the other speaks", "none: opening the store heals it"
+            return warn(
+                "anchor", "one of its two slots is damaged, the other speaks", "none: opening the store heals it"
             )
     except Unreadable:
-        return Finding(BAD, "anchor", "neither of its slots can be read", "put back a copy of it")
+        return bad("anchor", "neither of its slots can be read", "put back a copy of it")
     except StoreUnavailable as error:
-        return Finding(BAD, "anchor", str(error), "put back a copy of it, if the disk has lost it")
+        return bad("anchor", str(error), "put back a copy of it, if the disk has lost it")
     finally:
         anchor.close()
     newest = store.changes() if store is not None else mark.pos
     if store is not None and mark.store != store.id:
-        return Finding(BAD, "anchor", "belongs to another store", "put the two that belong together side by side")
+        return bad("anchor", "belongs to another store", "put the two that belong together side by side")
     if mark.pos > newest:
-        return Finding(
-            BAD, "anchor", f"knows {mark.pos} records, the store has {newest}", "put the newer file and its -wal back"
+        return bad(
+            "anchor", f"knows {mark.pos} records, the store has {newest}", "put the newer file and its -wal back"
         )
-    return Finding(OK, "anchor", f"both slots hold, at record {mark.pos} of {newest}")
+    return ok("anchor", f"both slots hold, at record {mark.pos} of {newest}")
 
 
 def _empty_anchor(path: str) -> Finding:
     if any(os.path.lexists(path + suffix) for suffix in ("", "-wal", "-journal")):
-        return Finding(WARN, "anchor", "is empty: it knows of no record", "what is said of the store comes first")
-    return Finding(WARN, "anchor", "is empty: the store was never finished", "start a run: it is made whole then")
+        return warn("anchor", "is empty: it knows of no record", "what is said of the store comes first")
+    return warn("anchor", "is empty: the store was never finished", "start a run: it is made whole then")
 
 
 def _log(path: str) -> Finding:
-    size = _size(path + "-wal")
+    size = disk.size(path + "-wal")
     if size > _LONG_LOG_BYTES:
-        return Finding(
-            WARN, "log", f"the -wal file has {size / 1e6:,.0f} MB: a reader keeps it from being folded in",
+        return warn(
+            "log", f"the -wal file has {size / 1e6:,.0f} MB: a reader keeps it from being folded in",
             "end processes that have had the store open for very long",
         )  # fmt: skip
-    return Finding(OK, "log", f"the -wal file has {size / 1e6:,.1f} MB")
+    return ok("log", f"the -wal file has {size / 1e6:,.1f} MB")
 
 
 def _workers(store: SqliteStore) -> Finding:
-    try:
-        names = os.listdir(store.path + "-workers")
-    except FileNotFoundError:
-        names = []
+    names = listed(store.path + "-workers")
     alive = sum(store.alive(name) for name in names)
     dead = len(names) - alive
     told = f"{alive} alive, {dead} files of processes that are gone"
     if dead > _MANY_WORKERS:
-        return Finding(WARN, "workers", told, "find out why so many were killed; the next run to start tidies up")
-    return Finding(OK, "workers", told)
+        return warn("workers", told, "find out why so many were killed; the next run to start tidies up")
+    return ok("workers", told)
 
 
 def _existing(folder: str) -> str:
@@ -415,10 +371,3 @@ def _existing(folder: str) -> str:
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     return folder
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

@@ -1,11 +1,11 @@
 """Journals in one SQLite file: what was acknowledged is on disk, and what is on disk is checked before use.
 
-One writing and one read-only connection, each with its own lock (`apsw` allows one thread at a time), so that
-reading does not wait for a commit. An append moves the run's head and inserts its records in one transaction;
-the head's old value is the condition, so a writer that lost a race changes nothing.
+There is one writing and one read-only connection, each with its own lock (`apsw` allows one thread at a time), so that
+reading does not wait for a commit. An append moves the run's head and inserts its records in one transaction. The head's
+old value is the condition, so a writer that lost a race changes nothing.
 
-After an I/O error or a failed commit a handle is done for: SQLite would accept later commits as if nothing had
-happened. Whoever wants to go on opens the store again, which looks at the disk afresh.
+After an I/O error or a failed commit a handle is given up: SQLite would accept later commits as if nothing had happened.
+To go on, open the store again, which reads what is on disk.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import time
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final, Never, TypeVar, cast
 
 import apsw
 import msgspec
+from msgspec.structs import astuple
 
 from surefoot.core.cure import Advice
 from surefoot.core.parts import Cut, Part
@@ -35,6 +36,7 @@ from surefoot.errors import (
     UsageError,
 )
 from surefoot.store.anchor import Mark
+from surefoot.store.backend import Announce
 from surefoot.store.contract import (
     ANY,
     Append,
@@ -52,31 +54,34 @@ from surefoot.store.contract import (
 )
 from surefoot.store.derived import Derived
 from surefoot.store.liveness import Liveness
-from surefoot.store.pages import NEWEST, Placed, collect, is_filtered
+from surefoot.store.pages import NEWEST, Placed, collect, listed
+from surefoot.store.rows import FIELDS, from_values, to_values
 from surefoot.store.rules import check_positions, check_records
 from surefoot.store.sound import Sound
-from surefoot.store.sqlite import lanes
+from surefoot.store.sqlite import guard, lanes
 from surefoot.store.sqlite.files import (
+    DURABLE,
     STRUCTURE,
-    Announce,
     Opened,
     anchor_path,
     connect,
+    damaged,
     disconnect,
     explain,
+    explained,
     identity,
     open_files,
     restore,
     snapshot,
 )
+from surefoot.store.sqlite.schema import COLUMNS, ENTRY
 
-BUSY_SECONDS: Final = 10.0
 CHECKPOINT_PAGES: Final = 250
 LISTEN_SECONDS: Final = 0.025
-"""How often a listener looks whether another process has written: so long may a run wait that could go on."""
+"""How often a listener looks whether another process has written. A ready run waits at most that long."""
 
 _ROWS_PER_STATEMENT: Final = 50
-"""Every statement may cost a turn of the interpreter's lock; so many rows share one."""
+"""Every statement may cost a switch of the interpreter's lock, so many rows share one."""
 _ROWS_PER_LOOK: Final = 512
 
 _BEGIN: Final = "BEGIN IMMEDIATE"
@@ -88,27 +93,19 @@ _MOVE_HEADS_END: Final = (
     ") UPDATE heads SET seq = new.to_seq, seal = new.to_seal FROM new "
     "WHERE heads.run = new.run AND heads.seq = new.seq AND heads.seal = new.seal"
 )
-_INSERT: Final = "INSERT INTO entries (run, seq, epoch, at, kind, schema, codec, key, body, seal) VALUES "
+_PLACED: Final = ", ".join(ENTRY)
+_INSERT: Final = f"INSERT INTO entries ({', '.join(ENTRY[1:])}) VALUES "  # noqa: S608 - our own names
 _ENTRY: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_ONE: Final = _INSERT + _ENTRY
-# Whoever writes a row ends its reservation: `held` is not named, and a row that is replaced does not keep it.
-_INDEX: Final = (
-    "INSERT OR REPLACE INTO runs (run, workflow, status, queue, labels, created, seq, checksum, wake, worker, reason, "
-    "need, address, brief, until, marks, n) VALUES "
-)
-_INDEX_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT n FROM heads WHERE run = ?))"
+# Writing a row ends its reservation: `held` is not named, and a row that is replaced does not keep it.
+_INDEX: Final = f"INSERT OR REPLACE INTO runs ({', '.join(COLUMNS['runs'])}) VALUES "  # noqa: S608 - our own names
+_INDEX_ROW: Final = f"({'?, ' * (len(COLUMNS['runs']) - 1)}(SELECT n FROM heads WHERE run = ?))"  # noqa: S608 - our own names
 _LABEL: Final = "INSERT OR IGNORE INTO run_labels (name, value, n, run) SELECT ?, ?, n, run FROM heads WHERE run = ?"
-_RECORDS: Final = (
-    "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? ORDER BY seq "
-    "LIMIT ?"
-)
+_RECORDS: Final = f"SELECT {', '.join(ENTRY[2:])} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - our own names
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
-# A head is found by its run's name in the index, and listed by its row in the table. Where one bit makes the two
-# disagree, a run would be listed under another name, or not at all: `same` and the two counts say so.
-_ROW: Final = (
-    "r.workflow, r.status, r.queue, r.labels, r.created, r.seq, r.checksum, r.wake, r.worker, r.reason, r.need, "
-    "r.address, r.brief, r.until, r.marks"
-)
+# A head is found by its run's name in the index, and listed by its row in the table. If one flipped bit makes the two
+# disagree, a run would be listed under another name, or not at all: `same` and the two counts show that.
+_ROW: Final = ", ".join(f"r.{column}" for column in COLUMNS["runs"][1:-1])
 _LIST: Final = (
     "SELECT h.n, h.run, same.n, " + _ROW + " FROM heads h LEFT JOIN heads same ON same.run = h.run "  # noqa: S608 - our own names
     "LEFT JOIN runs r ON r.run = h.run WHERE h.n < ? ORDER BY h.n DESC LIMIT ?"
@@ -128,7 +125,7 @@ _COUNTS: Final = (
     "SELECT (SELECT count(*) FROM heads NOT INDEXED WHERE seq IS NOT NULL), "
     "(SELECT count(*) FROM heads INDEXED BY sqlite_autoindex_heads_1 WHERE run IS NOT NULL)"
 )
-# Whether those that have a head are those that have a row, name by name: two walks, and no look-ups.
+# Whether the runs with a head are the runs with a row, name by name: two walks, and no look-ups.
 _BOTH: Final = (
     "SELECT (SELECT group_concat(run, char(31)) FROM (SELECT run FROM heads INDEXED BY sqlite_autoindex_heads_1 "
     "WHERE run < char(31) OR run >= char(32) ORDER BY run)) "
@@ -138,16 +135,16 @@ _ROWLESS: Final = (
     "SELECT h.n, h.run FROM heads h WHERE (h.run < char(31) OR h.run >= char(32)) "
     "AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run = h.run) ORDER BY h.n DESC"
 )
-# A run that lost its head would be missing in the list, without a word. Both the cached row and the entries must know
-# it: a row alone may be one whose name is damaged.
+# A run that lost its head would silently be missing in the list. Both the cached row and the entries must name it: a row
+# alone may be one whose name is damaged.
 _HEADLESS: Final = (
     "SELECT 1 FROM runs r WHERE NOT EXISTS (SELECT 1 FROM heads h WHERE h.run = r.run) "
     "AND EXISTS (SELECT 1 FROM entries e WHERE e.run = r.run) LIMIT 1"
 )
 _TALLY: Final = "SELECT status, ifnull(reason, ''), count(*) FROM runs GROUP BY 1, 2"
 
-# A part is found by its name in the index, and taken from the row that it points to. Where one bit makes it point to
-# another row, that is no damaged part: to write it anew would destroy the other one.
+# A part is found by its name in the index, and taken from the row that the index points to. If one flipped bit makes it
+# point to another row, no part is damaged: writing it anew would destroy the other one.
 _PARTS: Final = (
     "SELECT named.id, p.id, p.kind, p.codec, p.size, p.body FROM parts named LEFT JOIN parts p ON p.n = named.n "
     "WHERE named.id IN ("
@@ -156,53 +153,36 @@ _STRAY_PARTS: Final = (
     "SELECT 1 FROM parts named LEFT JOIN parts p ON p.n = named.n WHERE p.id IS NOT named.id AND named.id IN ("
 )
 _SCAN_PARTS: Final = "SELECT n, id, kind, codec, size, body FROM parts WHERE n > ? ORDER BY n LIMIT ?"
-_INSERT_PARTS: Final = "INSERT INTO parts (id, kind, codec, size, body) VALUES "
-_HEAL_PARTS: Final = (
-    " ON CONFLICT (id) DO UPDATE SET id = excluded.id, kind = excluded.kind, codec = excluded.codec, "
-    "size = excluded.size, body = excluded.body"
+_INSERT_PARTS: Final = f"INSERT INTO parts ({', '.join(COLUMNS['parts'][1:])}) VALUES "  # noqa: S608 - our own names
+_HEAL_PARTS: Final = " ON CONFLICT (id) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in COLUMNS["parts"][1:]
 )
-_QUARANTINED: Final = (
-    "SELECT seq, epoch, at, kind, schema, codec, key, body, seal FROM quarantine WHERE run = ? ORDER BY n"
-)
-_SCAN: Final = (
-    "SELECT pos, run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE pos > ? ORDER BY pos "
-    "LIMIT ?"
-)
+_QUARANTINED: Final = f"SELECT {', '.join(ENTRY[2:])} FROM quarantine WHERE run = ? ORDER BY n"  # noqa: S608 - our own names
+_SCAN: Final = f"SELECT {_PLACED} FROM entries WHERE pos > ? ORDER BY pos LIMIT ?"  # noqa: S608 - our own names
 _ARCHIVE: Final = (
-    "INSERT INTO quarantine (pos, run, seq, epoch, at, kind, schema, codec, key, body, seal) "
-    "SELECT pos, run, seq, epoch, at, kind, schema, codec, key, body, seal FROM entries WHERE run = ? AND seq > ? "
-    "ORDER BY seq"
+    f"INSERT INTO quarantine ({_PLACED}) SELECT {_PLACED} FROM entries WHERE run = ? AND seq > ? ORDER BY seq"  # noqa: S608 - our own names
 )
-_ARCHIVE_ONE: Final = (
-    "INSERT INTO quarantine (pos, run, seq, epoch, at, kind, schema, codec, key, body, seal) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_INSERT_AT: Final = (
-    "INSERT INTO entries (pos, run, seq, epoch, at, kind, schema, codec, key, body, seal) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_ARCHIVE_ONE: Final = f"INSERT INTO quarantine ({_PLACED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own names
+_INSERT_AT: Final = f"INSERT INTO entries ({_PLACED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own names
 _SET_HEAD: Final = (
     "INSERT INTO heads (run, seq, seal) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, "
     "seal = excluded.seal"
 )
 
+_CHECKSUM: Final = COLUMNS["runs"].index("checksum")
 _EVERYTHING: Final = RunQuery(limit=2**62)
 _POISONOUS: Final = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
-_RECORD_ROW: Final = tuple[int, int, int, int, int, int, int, bytes, bytes]
-_RECORD_ROWS: Final = list[_RECORD_ROW]  # type: ignore[valid-type]
+_RECORD_ROWS: Final = list[tuple[int, int, int, int, int, int, int, bytes, bytes]]
 _SCAN_ROWS: Final = list[tuple[int, str, int, int, int, int, int, int, int, bytes, bytes]]
 _HEAD_ROWS: Final = list[tuple[int, bytes]]
 
 T = TypeVar("T")
 
-_to_json: Final = msgspec.json.encode
-_labels_of: Final = msgspec.json.Decoder(dict[str, str]).decode
-
 
 class SqliteStore(Derived):
     """See the module's first lines, and `contract.Store` for what each verb promises."""
 
-    def __init__(self, url: str, files: Opened, busy_seconds: float, announce: Announce | None = None) -> None:
+    def __init__(self, url: str, files: Opened) -> None:
         """Use `open`."""
         self.id = files.store_id
         self.url = url
@@ -215,8 +195,6 @@ class SqliteStore(Derived):
         self._changes: Callable[[], int] = _no_writer_yet
         self._last_position: Callable[[], int] = _no_writer_yet
         self._liveness = Liveness(files.path + "-workers")
-        self._busy_seconds = busy_seconds
-        self._announce = announce
         self._stirred = threading.Event()
         self._heard = 0
         self._list_checked = False
@@ -228,33 +206,25 @@ class SqliteStore(Derived):
         self._reading = threading.Lock()
 
     @classmethod
-    def open(
-        cls,
-        path: str,
-        *,
-        create: bool,
-        url: str,
-        announce: Announce | None = None,
-        busy_seconds: float = BUSY_SECONDS,
-    ) -> SqliteStore:
+    def open(cls, path: str, *, create: bool, url: str, announce: Announce | None = None) -> SqliteStore:
         """Open the store at this path, checked against its anchor; with `create`, make it if there is none."""
         path = os.path.realpath(path)
-        files = open_files(path, create=create, announce=announce, busy_seconds=busy_seconds)
-        store = cls(url, files, busy_seconds, announce)
+        files = open_files(path, create=create, announce=announce)
+        store = cls(url, files)
         store._note_open()
         if create:
             try:
                 store._open_writer()
             except BaseException:
-                store.abandon()  # Nobody else has it: whoever tries again and again would run out of descriptors.
+                store.abandon()  # No caller has it: trying again and again would use up all descriptors.
                 raise
         return store
 
     @classmethod
-    def open_regressed(cls, path: str, *, url: str, busy_seconds: float = BUSY_SECONDS) -> SqliteStore:
-        """A store that is older than its anchor says. Only for `rewrite_together`, which makes it whole again."""
-        files = open_files(path, create=False, announce=None, busy_seconds=busy_seconds, adopting=True)
-        store = cls(url, files, busy_seconds)
+    def open_regressed(cls, path: str, *, url: str) -> SqliteStore:
+        """Open a store that is older than its anchor says. Only for `rewrite_together`, which makes it whole again."""
+        files = open_files(path, create=False, announce=None, adopting=True)
+        store = cls(url, files)
         store._note_open()
         return store
 
@@ -301,7 +271,7 @@ class SqliteStore(Derived):
 
     def reserve(self, wanted: Wanted) -> Reserved:
         self._refuse_unless_usable()
-        # Before the transaction: a worker's file that cannot be looked at is no reason to give the handle up.
+        # Before the transaction: a worker's file that cannot be read must not cost us the handle.
         gone = [name for (name,) in self._ask(lanes.WORKERS, ()) if name != wanted.worker and not self.alive(name)]
         found = lanes.find(self._ask, wanted, gone)
         if found.chosen:
@@ -309,7 +279,7 @@ class SqliteStore(Derived):
         return Reserved([one.run for one in found.chosen], found.next_wake)
 
     def listen(self, seconds: float) -> None:
-        """One thread at a time. What was written since the last one returned ends it at once: nothing is missed."""
+        """One thread at a time. It returns at once if anything was written since the last call returned."""
         until = time.monotonic() + seconds
         while self._written() == self._heard and (left := until - time.monotonic()) > 0:
             if self._stirred.wait(min(left, LISTEN_SECONDS)):
@@ -326,7 +296,7 @@ class SqliteStore(Derived):
         return {(status, reason): count for status, reason, count in rows}
 
     def _written(self) -> int:
-        """Differs when any connection but the reading one has committed anything, be it a row without a record."""
+        """Differs when any connection but the reading one has committed anything, even only a row of the index."""
         ((version,),) = self._ask("PRAGMA data_version", ())
         return int(version)
 
@@ -356,8 +326,7 @@ class SqliteStore(Derived):
 
     def _rewrite_all(self, items: Sequence[Rewrite], beyond: int) -> tuple[bool, Mark | None, list[Cut]]:
         if any(item.archive for item in items):
-            # Something is damaged, and what is moved is found by the index and taken out by the table: they have to
-            # agree first.
+            # Something is damaged. Records are found by the index and deleted from the table: the two have to agree first.
             self._execute("REINDEX entries")
         newest = None
         for item in items:
@@ -369,7 +338,7 @@ class SqliteStore(Derived):
         return True, newest, [cut for item in items for cut in item.cuts]
 
     def _commit(self, write: Callable[[], tuple[T, Mark | None, list[Cut]]]) -> T:
-        """One durable transaction around `write`, which answers with the newest record and the values to keep."""
+        """One durable transaction around `write`, which returns its answer, the newest record, and the values to keep."""
         self._refuse_unless_usable()
         with self._writing:
             self._refuse_unless_usable()
@@ -408,11 +377,8 @@ class SqliteStore(Derived):
             self._execute("ROLLBACK")
             self._execute(_BEGIN)
             answers, newest = self._write_each(batch)
-        return (
-            answers,
-            newest,
-            [cut for item, answer in zip(batch, answers, strict=True) if answer is None for cut in item.cuts],
-        )
+        cuts = [cut for item, answer in zip(batch, answers, strict=True) if answer is None for cut in item.cuts]
+        return answers, newest, cuts
 
     def _write(self, item: Append) -> Mark | None:
         """Head, records, index row of one run. `_Refused` if the head is another one."""
@@ -434,11 +400,11 @@ class SqliteStore(Derived):
         """The records, in this order. The mark of the last."""
         try:
             if len(records) == 1:
-                self._execute(_INSERT_ONE, _entry_values(records[0]))
+                self._execute(_INSERT_ONE, astuple(records[0]))
             else:
-                self._in_chunks(_INSERT, _ENTRY, [_entry_values(record) for record in records])
+                self._in_chunks(_INSERT, _ENTRY, [astuple(record) for record in records])
         except apsw.ConstraintError:
-            # There is a record behind the head. The reader of the run will see that; this writer has no place.
+            # There is a record behind the head. The reader of the run will see that. This writer gets a conflict.
             raise _Refused from None
         return Mark(self.id, self._last_position(), records[-1].seal)
 
@@ -501,9 +467,9 @@ class SqliteStore(Derived):
         execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('rewritten', ?)", (pos,))
         for record in item.records:
             pos += 1
-            execute(_INSERT_AT, (pos, *_entry_values(record)))
+            execute(_INSERT_AT, (pos, *astuple(record)))
             if item.archive and record is item.records[0]:
-                execute(_ARCHIVE_ONE, (pos, *_entry_values(record)))
+                execute(_ARCHIVE_ONE, (pos, *astuple(record)))
         last = item.records[-1]
         execute(_SET_HEAD, (item.run, last.seq, last.seal))
         if item.row is not None:
@@ -515,8 +481,7 @@ class SqliteStore(Derived):
         ((swept,),) = self._execute("SELECT value FROM meta WHERE key = 'swept'").fetchall() or [(None,)]
         self._sound.under(swept)
         wanted = {part.id: part for part in self._sound.lacking(cuts, self._fetch_writing)}
-        rows = [(part.id, part.kind, part.codec, part.size, part.body) for part in wanted.values()]
-        self._in_chunks(_INSERT_PARTS, "(?, ?, ?, ?, ?)", rows, _HEAL_PARTS)
+        self._in_chunks(_INSERT_PARTS, "(?, ?, ?, ?, ?)", [astuple(part) for part in wanted.values()], _HEAL_PARTS)
 
     def _fetch_writing(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         questions = _part_questions(ids)
@@ -551,11 +516,11 @@ class SqliteStore(Derived):
         known = self._anchor.newest
         self._anchor.advance(newest)
         if known is None or known.pos == 0:
-            # The first record makes the store one that is never "new" again; that must survive a power cut.
+            # With its first record a store is never "new" again. That must survive a power cut.
             self._anchor.sync()
 
     def _clean_up(self, error: BaseException, *, committing: bool) -> None:
-        """Leave no transaction open; give the handle up where it can no longer be trusted. Raises what it means."""
+        """Leave no transaction open, and give the handle up if it cannot be trusted any more. Raises what the error means."""
         if isinstance(error, UnicodeEncodeError):
             self._roll_back()
             raise UsageError(f"a run id or an index row cannot be stored: {error}") from error
@@ -566,7 +531,7 @@ class SqliteStore(Derived):
         if committing or isinstance(error, (*_POISONOUS, SurefootError, OSError)) or not self._roll_back():
             self._poison(str(error))
         if isinstance(error, (apsw.Error, OSError)):
-            raise explain(error, self.path, system_errno=number, busy_seconds=self._busy_seconds) from error
+            raise explain(error, self.path, system_errno=number) from error
 
     def _roll_back(self) -> bool:
         try:
@@ -607,58 +572,54 @@ class SqliteStore(Derived):
         return found
 
     def _refuse_if_parts_are_hidden(self) -> None:
-        """Parts are found by an index. One that lost its order hides what is there, and what is written from now on."""
+        """Parts are found by an index. An index that lost its order hides parts, also those written from now on."""
         if not self._parts_checked:
-            if self._look(("PRAGMA integrity_check('parts')", ()))[0] != [("ok",)]:
+            if self._ask("PRAGMA integrity_check('parts')", ()) != [("ok",)]:
                 raise self._parts_damaged()
             self._parts_checked = True
 
     def _parts_damaged(self) -> JournalCorrupt:
-        return JournalCorrupt(
-            f"{self.path}: the index of the parts of values does not fit the parts.",
-            facts=STRUCTURE,
-            cures=restore(self.path),
-        )
+        return damaged(self.path, "the index of the parts of values does not fit the parts.")
 
     def quarantined(self, run: str) -> list[Record]:
-        return [Record(run, *row) for row in _typed_ones(self._look((_QUARANTINED, (run,)))[0], _RECORD_ROW)]
+        found: list[Record] = []
+        for row in self._ask(_QUARANTINED, (run,)):
+            with contextlib.suppress(msgspec.ValidationError):  # that one cannot be read
+                found += [Record(run, *values) for values in _typed([row], _RECORD_ROWS)]
+        return found
 
     def names(self) -> list[str]:
         question = "SELECT run FROM heads UNION SELECT run FROM entries"
-        return [str(run) for (run,) in self._look((question, ()))[0]]
+        return [str(run) for (run,) in self._ask(question, ())]
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
-        rows = self._look((_SCAN, (after, limit)))[0]
+        rows = self._ask(_SCAN, (after, limit))
         try:
             return [(pos, Record(*row)) for pos, *row in _typed(rows, _SCAN_ROWS)]
         except msgspec.ValidationError as error:
-            raise JournalCorrupt(
-                f"{self.path}: a stored record is not what was written: {error}", cures=restore(self.path)
-            ) from None
+            raise damaged(self.path, f"a stored record is not what was written: {error}", structure=False) from None
 
     def scan_parts(self, after: int, limit: int) -> list[tuple[int, Part]]:
-        rows = self._look((_SCAN_PARTS, (after, limit)))[0]
+        rows = self._ask(_SCAN_PARTS, (after, limit))
         return [(row[0], Part(*row[1:])) for row in rows]
 
     def part_ids(self) -> list[bytes]:
-        return [name for (name,) in self._look(("SELECT id FROM parts", ()))[0]]
+        return [name for (name,) in self._ask("SELECT id FROM parts", ())]
 
     def changes(self) -> int:
-        ((newest,),) = self._look(("SELECT max(pos) FROM entries", ()))[0]
+        ((newest,),) = self._ask("SELECT max(pos) FROM entries", ())
         return newest or 0
 
     def runs(self, query: RunQuery) -> list[Listed]:
         self._check_list_once()
-        before = NEWEST
-        if query.before:
-            places = self._ask(_PLACE, (query.before,))
-            before = places[0][0] if places else 0
-        if not is_filtered(query):
-            return collect(query, before, self._page)
-        return collect(query, before, partial(self._found, query), self._rowless())
+        return listed(query, self._place, self._page, self._found, self._rowless)
+
+    def _place(self, run: str) -> int:
+        places = self._ask(_PLACE, (run,))
+        return places[0][0] if places else 0
 
     def lost_rows(self) -> list[str]:
-        return [listed.run for listed in collect(_EVERYTHING, NEWEST, self._page) if listed.row is None]
+        return [one.run for one in collect(_EVERYTHING, NEWEST, self._page) if one.row is None]
 
     def _page(self, before: int, many: int) -> list[Placed]:
         try:
@@ -668,16 +629,16 @@ class SqliteStore(Derived):
         return self._placed(rows)
 
     def _found(self, query: RunQuery, before: int, many: int) -> list[Placed]:
-        """By the index that finds the fewest, as far as that can be known; `collect` looks at the rest of the filter."""
+        """By the index that probably finds the fewest; `collect` checks the rest of the filter."""
         try:
             return self._placed(self._ask(*_search(query, before, many)))
         except JournalCorrupt:
-            return self._page(before, many)  # a row cannot even be read: the whole list tells which
+            return self._page(before, many)  # a row cannot even be read: the whole list shows which
 
     def _placed(self, rows: list[tuple[Any, ...]]) -> list[Placed]:
         if not all(type(row[0]) is int and type(row[1]) is str and row[0] == row[2] for row in rows):
             raise self._list_damaged()
-        return [Placed(row[0], _listed(row)) for row in rows]
+        return [Placed(n, Listed(run, index_row((run, *row)) if row else None)) for n, run, _, *row in rows]
 
     def _rowless(self) -> list[Placed]:
         """Runs without a row."""
@@ -685,7 +646,7 @@ class SqliteStore(Derived):
         return [Placed(n, Listed(run, None)) for n, run in lost]
 
     def _have_each_other(self) -> bool:
-        """Whether every run has a row, and every row a run. Looked at again only if anything was written since."""
+        """Whether every run has a row, and every row a run. Checked again only if anything was written since."""
         version = self._written()
         if self._compared_at != version:
             ((same,),) = self._ask(_BOTH, ())
@@ -703,10 +664,8 @@ class SqliteStore(Derived):
             self._list_checked = True
 
     def _list_damaged(self) -> JournalCorrupt:
-        return JournalCorrupt(
-            f"{self.path}: the list of runs is not what was written. Runs can still be read by their id.",
-            cures=restore(self.path),
-        )
+        said = "the list of runs is not what was written. Runs can still be read by their id."
+        return damaged(self.path, said, structure=False)
 
     def _page_one_by_one(self, before: int, many: int) -> list[tuple[Any, ...]]:
         """One damaged row must not hide the others."""
@@ -736,7 +695,7 @@ class SqliteStore(Derived):
         except (apsw.Error, UnicodeDecodeError) as error:
             if isinstance(error, apsw.IOError):
                 self._poison(str(error))
-            raise explain(error, self.path, busy_seconds=self._busy_seconds) from error
+            raise explain(error, self.path) from error
 
     # --- settings, opening, closing ------------------------------------------------------------------
 
@@ -763,22 +722,18 @@ class SqliteStore(Derived):
                 self._give_up(f"{self.path}: this store has been closed; open it again.", checkpoint=True)
 
     def abandon(self) -> None:
-        """Close without a touch: the log of a damaged database is evidence, and is not folded into it."""
+        """Close without writing: the log of a damaged database is evidence, and is not folded into it."""
         with self._writing:
             self._poison("its database is damaged, or could not be read")
 
     def _open_writer(self) -> apsw.Connection:
-        try:
-            writer = connect(self.path, readonly=False, busy_seconds=self._busy_seconds)
-        except apsw.Error as error:
-            raise explain(error, self.path, busy_seconds=self._busy_seconds) from error
-        try:
-            _configure(writer, self.path)
-        except BaseException as error:
-            disconnect(writer, checkpoint=False)
-            if isinstance(error, apsw.Error):
-                raise explain(error, self.path, busy_seconds=self._busy_seconds) from error
-            raise
+        with explained(self.path):
+            writer = connect(self.path, readonly=False)
+            try:
+                _configure(writer, self.path)
+            except BaseException:
+                disconnect(writer, checkpoint=False)
+                raise
         self._writer = writer
         self._execute = writer.cursor().execute
         self._changes = writer.changes
@@ -786,13 +741,13 @@ class SqliteStore(Derived):
         return writer
 
     def _poison(self, why: str) -> None:
-        """Give the handle up for good: nothing is ever retried on it. Not to be called while reading."""
+        """Give the handle up for good: nothing is retried on it. Must not be called with `_reading` held."""
         self._give_up(
             f"{self.path}: this handle was given up after a failure ({why}). {self._outlook()}", checkpoint=False
         )
 
     def _outlook(self) -> str:
-        """What those will find who open the store again."""
+        """What opening the store again will find."""
         try:
             same = identity(self.path) == self._identity
         except FileNotFoundError:
@@ -801,7 +756,7 @@ class SqliteStore(Derived):
                 "Gone? Put a backup back: a new store would know nothing of what its runs have done."
             )
         except OSError:
-            same = True  # it cannot be looked at now, which says nothing of what is in it
+            same = True  # it cannot be looked at now, which says nothing about its content
         if not same:
             return "Open the store again: what lies there now is held against the anchor before it is believed."
         return "Open the store again: what was acknowledged is there, and what was not is either there whole or not at all."
@@ -813,8 +768,8 @@ class SqliteStore(Derived):
             self._refusal = refusal
             self._stirred.set()
             if checkpoint:
-                # In good order only: after a failure, calls of this process may still be in flight, and whoever took
-                # it for dead would run them a second time. The operating system drops the lock when it ends.
+                # Only when closed in good order: after a failure, calls of this process may still be in flight, and a
+                # worker that took it for dead would run them again. The operating system drops the lock when it ends.
                 self._liveness.leave()
             disconnect(self._reader, checkpoint=False)
             if self._writer is not None:  # the last to close: it folds the log into the database
@@ -825,12 +780,8 @@ class SqliteStore(Derived):
         self._note_closed()
 
     def _refuse_if_replaced(self) -> None:
-        """A database that was moved away or replaced still accepts commits, which nobody would ever see."""
-        try:
-            same = identity(self.path) == self._identity
-        except OSError:
-            same = False
-        if not same:
+        """A database that was moved away or replaced still accepts commits, which would be lost."""
+        if guard.identity(self.path) != self._identity:
             what = "replaced" if os.path.lexists(self.path) else "removed"
             self._poison(f"the database file was {what} while it was open")
             self._refuse_unless_usable()
@@ -852,25 +803,9 @@ def _statement(start: str, row: str, rows: int, end: str) -> str:
     return start + ", ".join([row] * rows) + end
 
 
-def _entry_values(record: Record) -> tuple[Any, ...]:
-    return (
-        record.run, record.seq, record.epoch, record.at, record.kind,
-        record.schema, record.codec, record.key, record.body, record.seal,
-    )  # fmt: skip
-
-
 def _typed(rows: list[tuple[Any, ...]], expected: Any) -> list[tuple[Any, ...]]:
-    """SQLite stores what it is told; a flipped bit turns a number into a text as easily."""
+    """SQLite stores any type in any column, and a flipped bit may turn a number into a text."""
     return cast("list[tuple[Any, ...]]", msgspec.convert(rows, expected, builtin_types=(bytes,)))
-
-
-def _typed_ones(rows: list[tuple[Any, ...]], expected: Any) -> list[tuple[Any, ...]]:
-    """Those of the rows that are of the right types."""
-    found: list[tuple[Any, ...]] = []
-    for row in rows:
-        with contextlib.suppress(msgspec.ValidationError):
-            found += _typed([row], list[expected])
-    return found
 
 
 def _part_questions(ids: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
@@ -879,31 +814,18 @@ def _part_questions(ids: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
 
 
 def _index_values(row: IndexRow) -> tuple[Any, ...]:
-    labels = _to_json(row.labels).decode()
-    values = (row.run, row.workflow, row.status, row.queue, labels, row.created, row.seq)
-    more = (
-        row.wake, row.worker, row.reason, row.need, row.address, row.brief, row.until, ",".join(row.marks),
-    )  # fmt: skip
-    return (*values, _checksum(values + more), *more, row.run)
-
-
-def _filters(query: RunQuery) -> tuple[tuple[str, str | None], ...]:
-    """What can be found by an index: first what few runs have. Most runs are done."""
-    filters = (
-        ("need", query.need),
-        ("queue", query.queue or None),
-        ("status", query.status),
-        ("workflow", query.workflow),
-    )
-    return filters if query.status != DONE else (*filters[:2], *reversed(filters[2:]))
+    values = tuple(to_values(row).values())
+    return (*values[:_CHECKSUM], _checksum(values), *values[_CHECKSUM:], row.run)
 
 
 def _search(query: RunQuery, before: int, many: int) -> tuple[str, tuple[Any, ...]]:
-    """How to find what is asked for, and what `collect` will throw away the rest of."""
+    """A statement that finds all that the query asks for, and perhaps more: `collect` drops the rest."""
     if query.labels:
         ((name, value), *_) = query.labels.items()
         return _LABELLED, (name, value, before, many)
-    wanted = [(column, value) for column, value in _filters(query) if value is not None]
+    # First what few runs have. Most runs are done.
+    last = ("workflow", "status") if query.status == DONE else ("status", "workflow")
+    wanted = [(column, value) for column in ("need", "queue", *last) if (value := getattr(query, column))]
     if not wanted:
         return _LIST, (before, many)
     (first, value), *others = wanted
@@ -917,30 +839,13 @@ def _search(query: RunQuery, before: int, many: int) -> tuple[str, tuple[Any, ..
 
 
 def _checksum(values: Iterable[Any]) -> int:
-    return zlib.crc32(_to_json(tuple(values)))
+    return zlib.crc32(msgspec.json.encode(tuple(values)))
 
 
-def _index_row(values: Sequence[Any]) -> IndexRow | None:
-    """The row, if it is what was written."""
-    known, checksum, more = values[:7], values[7], values[8:16]
-    try:
-        if checksum != _checksum((*known, *more)):
-            return None
-        run, workflow, status, queue, labels, created, seq = known
-        wake, worker, reason, need, address, brief, until, marks = more
-        return IndexRow(
-            run, workflow, status, queue, _labels_of(labels), created, seq, wake, worker, reason,
-            need, address, brief, until, tuple(filter(None, marks.split(","))),
-        )  # fmt: skip
-    except (msgspec.MsgspecError, TypeError, ValueError, AttributeError):
-        return None
-
-
-def _listed(row: tuple[Any, ...]) -> Listed:
-    run = row[1]
-    if len(row) == 3:
-        return Listed(run, None)
-    return Listed(run, _index_row((run, *row[3:])))
+def index_row(values: Sequence[Any]) -> IndexRow | None:
+    """The row with these values of the columns of `runs`, if it is what was written."""
+    written = (*values[:_CHECKSUM], *values[_CHECKSUM + 1 : len(FIELDS) + 1])
+    return from_values(written) if values[_CHECKSUM] == _checksum(written) else None
 
 
 # --- settings ------------------------------------------------------------------------------------------
@@ -952,7 +857,7 @@ def _configure(writer: apsw.Connection, path: str) -> None:
     writer.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}").fetchall()
     _keep_log_on_close(writer)
     found = _settings(writer)
-    if (found["journal_mode"], found["synchronous"]) != ("wal", "full"):
+    if (found["journal_mode"], found["synchronous"]) != DURABLE:
         raise StoreNotDurable(
             f"{path}: SQLite runs with journal_mode={found['journal_mode']}, synchronous={found['synchronous']} here; "
             "wal and full are needed to keep what is acknowledged.",
@@ -962,13 +867,13 @@ def _configure(writer: apsw.Connection, path: str) -> None:
 
 
 def _keep_log_on_close(writer: apsw.Connection) -> None:
-    """A log that is there already is overwritten and not extended: commits are quicker."""
+    """An existing log is overwritten and not extended: commits are quicker."""
     on = array("i", [1])
     writer.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, on.buffer_info()[0])
 
 
 def _empty_log(writer: apsw.Connection) -> None:
-    """Fold the log into the database and give its space back, unless somebody else still needs it."""
+    """Fold the log into the database and free its space, unless another process still needs it."""
     with contextlib.suppress(apsw.Error):
         writer.set_busy_timeout(0)
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

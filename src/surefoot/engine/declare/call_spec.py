@@ -241,13 +241,13 @@ class CallSpec:
         fn: Callable[..., Any],
         kind: str,
         *,
-        name: str | None,
-        retries: int | None,
-        backoff: Backoff | None,
-        timeout: Duration | None,
-        retry_on: type[BaseException] | tuple[type[BaseException], ...] | None,
-        ignore: str | tuple[str, ...],
-        on_crash: str = "",
+        name: str | None = None,
+        retries: int | None = None,
+        backoff: Backoff | None = None,
+        timeout: Duration | None = None,
+        retry_on: type[BaseException] | tuple[type[BaseException], ...] | None = None,
+        ignore: str | tuple[str, ...] = (),
+        on_crash: str = "ask",
         touches: Sequence[Any] = (),
         key_ttl: Duration | None = None,
         approve: bool = False,
@@ -260,7 +260,7 @@ class CallSpec:
         self.fn = require_named(fn, f"@sf.{kind}")
         self.kind = kind
         self.name = escape(name or fn.__name__)
-        self.on_crash = on_crash
+        self.on_crash = on_crash if kind == "effect" else ""
         self.timeout = None if timeout is None else seconds(timeout)
         self.retry = RetryPolicy(_checked_retries(retries), _checked_backoff(backoff), _types(retry_on, "retry_on="))
         self.touches = tuple(touches)
@@ -367,7 +367,7 @@ class CallSpec:
         self._require_companion(fn, "undo", *self._with_result(*self.binder.example(), None))
         inherited = self.on_crash if self.on_crash != "check" else "ask"
         self.undo = CallSpec(
-            fn, "effect", name=f"{self.name}.undo", retries=None, backoff=None, timeout=self.timeout, retry_on=None,
+            fn, "effect", name=f"{self.name}.undo", timeout=self.timeout,
             ignore=tuple(name for name in self.binder.ignored if name in inspect.signature(fn).parameters),
             on_crash=on_crash or inherited, not_done=(), touches=self.touches, in_flight=self.in_flight,
         )  # fmt: skip

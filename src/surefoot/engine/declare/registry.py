@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -32,18 +33,39 @@ def is_async(fn: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(fn)
 
 
+def like(fn: Callable[..., Any], call: Callable[[Any, Any, Any], Any], given: Any) -> Any:
+    """A function with the name, signature and colour of `fn`. Called, it makes `call(given, args, kwargs)`."""
+    if is_async(fn):
+
+        @functools.wraps(fn)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            return await call(given, args, kwargs)
+
+        return awaited
+
+    @functools.wraps(fn)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return call(given, args, kwargs)
+
+    return called
+
+
+def spread(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return fn(*args, **kwargs)
+
+
 class Definition:
     """A workflow as it was defined in this process."""
 
     def __init__(
         self,
         fn: Callable[..., Any],
-        name: str | None,
-        version: int,
         *,
-        on_corruption: OnCorruption | None = None,
+        name: str | None = None,
+        version: int = 1,
         watch: Sequence[Any] = (),
         on_drift: OnDrift = "stop",
+        on_corruption: OnCorruption | None = None,
         approve: Approval = "declared",
         was: str | tuple[str, ...] = (),
         on_failure: OnFailure = "fail",
@@ -63,7 +85,7 @@ class Definition:
         self.on_failure = on_failure
         self.watch = checked_witnesses(watch)
         self.on_drift = checked_on_drift(on_drift)
-        self.approve = _checked_approval(approve)
+        self.approve: str = one_of(approve, Approval, "@sf.workflow: approve")
         self.on_corruption = None if on_corruption is None else checked_policy(on_corruption)
         self.binder = Binder(fn)
         self.is_async = is_async(fn)
@@ -106,10 +128,6 @@ class Definition:
             self.name, self.version, self.fn, self.binder, args, digest, self.on_corruption, self.watch, self.on_drift,
             self.approve, self.on_failure, identity=self.identity, defaults=defaults,
         )  # fmt: skip
-
-
-def _checked_approval(policy: str) -> str:
-    return one_of(policy, Approval, "@sf.workflow: approve")
 
 
 class Registry:

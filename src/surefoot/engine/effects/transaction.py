@@ -24,7 +24,7 @@ from surefoot.core.timer import Duration
 from surefoot.core.verdict import Verdict, happened, not_happened, unknown
 from surefoot.engine.declare import current
 from surefoot.engine.declare.call_spec import CallSpec, require_named
-from surefoot.engine.declare.registry import is_async
+from surefoot.engine.declare.registry import is_async, like, spread
 from surefoot.engine.effects.databases.contract import Database, Marker, MarkerUnclear, Meddled, Work
 from surefoot.engine.effects.databases.opening import database_of
 from surefoot.engine.workflow import Effect, Exceptions, _effect
@@ -104,19 +104,7 @@ class _Transaction:
 
     def _shaped(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """With the user's name, docstring and parameters, without the first."""
-        if is_async(self._fn):
-
-            async def call_async(*args: Any, **kwargs: Any) -> Any:
-                return await method(*args, **kwargs)
-
-            shaped: Any = call_async
-        else:
-
-            def call(*args: Any, **kwargs: Any) -> Any:
-                return method(*args, **kwargs)
-
-            shaped = call
-        functools.update_wrapper(shaped, self._fn)
+        shaped = like(self._fn, spread, method)
         shaped.__signature__ = self._signature
         known = {*self._signature.parameters, "return"}
         shaped.__annotations__ = {name: hint for name, hint in self._fn.__annotations__.items() if name in known}

@@ -121,15 +121,8 @@ async def _asynchronous(
     return await asyncio.to_thread(start.run_blocking, session.runtime, plan, run_id, Options())
 
 
-def _spec(fn: Any) -> CallSpec:
-    return CallSpec(
-        fn, "step", name="child", retries=None, backoff=None, timeout=None, retry_on=None,
-        ignore=("definition", "place"),
-    )  # fmt: skip
-
-
-_BLOCKING: Final = _spec(_blocking)
-_ASYNC: Final = _spec(_asynchronous)
+_BLOCKING: Final = CallSpec(_blocking, "step", name="child", ignore=("definition", "place"))
+_ASYNC: Final = CallSpec(_asynchronous, "step", name="child", ignore=("definition", "place"))
 
 
 def _queued(session: Context, plan: Plan, run_id: str, place: Place) -> Any:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Literal, NoReturn, TypeVar, overload
+from typing import Any, Literal, NoReturn, TypeVar, Unpack, overload
 
 from surefoot.core import values
-from surefoot.core.address import Scope, escape
+from surefoot.core.address import escape
 from surefoot.core.choice import OnError, OnTimeout
 from surefoot.core.code_changes import other_event
 from surefoot.core.command import Append, Do, Pause, Routine, Verify
@@ -41,7 +41,7 @@ from surefoot.engine.session import moved, questions
 from surefoot.engine.session.frame import Frame
 from surefoot.engine.session.questions import Decision
 from surefoot.engine.verbs import branches
-from surefoot.engine.verbs.branches import Ends, MapResult
+from surefoot.engine.verbs.branches import Ends, MapOptions, MapResult
 from surefoot.engine.verbs.tally import Tally
 from surefoot.errors import UsageError
 
@@ -172,30 +172,18 @@ def gather(*thunks: Callable[[], Any], was: str | None = None) -> list[Any]:
                 )
             )
     scopes = branches.gather_scopes(place, len(thunks), was)
-    ends = _side_by_side(place, list(thunks), scopes, len(thunks))
+    ends = _side_by_side(Ends(place, scopes), list(thunks), len(thunks))
     ends.raise_first()
     return ends.values
 
 
 @overload
 def map(  # noqa: A001 - the settled public name
-    fn: Callable[[T], R],
-    items: Iterable[T],
-    *,
-    key: Callable[[T], object] | None = ...,
-    concurrency: int | None = ...,
-    on_error: Literal["raise"] = ...,
-    was: branches.Was = ...,
+    fn: Callable[[T], R], items: Iterable[T], *, on_error: Literal["raise"] = ..., **options: Unpack[MapOptions[T]]
 ) -> list[R]: ...
 @overload
 def map(  # noqa: A001 - the settled public name
-    fn: Callable[[T], R],
-    items: Iterable[T],
-    *,
-    key: Callable[[T], object] | None = ...,
-    concurrency: int | None = ...,
-    on_error: Literal["collect"],
-    was: branches.Was = ...,
+    fn: Callable[[T], R], items: Iterable[T], *, on_error: Literal["collect"], **options: Unpack[MapOptions[T]]
 ) -> MapResult[R]: ...
 def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], R],
@@ -214,8 +202,8 @@ def map(  # noqa: A001 - the settled public name
     width = branches.checked_width(concurrency, on_error)
     todo = list(items)
     scopes, names = branches.map_scopes(place, todo, key, was)
-    tally = Tally(place.session, len(todo))
-    ends = _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width, tally)  # type: ignore[misc]
+    ends = Ends(place, scopes, Tally(place.session, len(todo)))
+    ends = _side_by_side(ends, [lambda item=item: fn(item) for item in todo], width)  # type: ignore[misc]
     return branches.collected(ends, names, on_error)  # type: ignore[no-any-return]
 
 
@@ -225,28 +213,9 @@ def _branching(verb: str) -> Place:
     return place
 
 
-def _side_by_side(
-    place: Place, thunks: list[Callable[[], Any]], scopes: list[Scope], width: int, tally: Tally | None = None
-) -> Ends:
-    ends = Ends(len(thunks))
-    forks = [place.line.fork() for _ in thunks]
+def _side_by_side(ends: Ends, thunks: list[Callable[[], Any]], width: int) -> Ends:
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
-    place.session.scopes.branch_opens(scopes)
-
-    def branch(index: int) -> None:
-        opened = Place(place.session, scopes[index], threading.get_ident(), line=forks[index])
-        token = current.set_place(opened)
-        try:
-            ends.values[index] = thunks[index]()
-        except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
-            ends.errors[index] = error
-        finally:
-            ends.overrule(index, opened)
-            place.session.scopes.branch_ends(scopes[index].path, ends.errors[index])
-            current.reset(token)
-            if tally is not None:
-                tally.ended(ends.errors[index])
 
     def work() -> None:
         while True:
@@ -254,19 +223,19 @@ def _side_by_side(
                 index = next(numbers, None)
             if index is None:
                 return
-            branch(index)
+            with ends.branch(index, threading.get_ident()):
+                ends.values[index] = thunks[index]()
 
     threads = [
         threading.Thread(target=contextvars.copy_context().run, args=(work,), name="surefoot-branch", daemon=True)
         for _ in range(min(width, len(thunks)))
     ]
     try:
-        _run_all(place.session, threads)
+        _run_all(ends.place.session, threads)
     finally:
-        if tally is not None:
-            tally.close()
-    place.line.join()
-    ends.join(place)
+        ends.close()
+    ends.place.line.join()
+    ends.join()
     return ends
 
 

@@ -152,6 +152,11 @@ class Place:
         """Whether the code is on its way out of a cancelled saga: no call begins there but undos."""
         return self.line.leaving is not None and not self.undoing
 
+    def misused(self, what: str, kind: type[UsageError] = UsageError) -> UsageError:
+        """The error to raise where the code at this place does what it may not do."""
+        error = kind(f"run {self.session.run}: {what}")
+        return self.session.stops.misused(error if self.inside is None else self.inside.misused(error))
+
     def require_owner(self) -> None:
         """Refuse to count calls for a task or thread that only inherited this place."""
         if "trio" in sys.modules:
@@ -175,9 +180,7 @@ class Place:
         """
         task = trio_task()
         if task is not None and task is not self._trio:
-            raise self.session.stops.misused(
-                ForeignCall(f"run {self.session.run}: a call from a task of trio. {NO_TRIO}")
-            )
+            raise self.misused(f"a call from a task of trio. {NO_TRIO}", ForeignCall)
 
     def _caller(self) -> object:
         """Who calls, in the terms of the owner. Blocking code may be called where a loop runs (a notebook)."""
@@ -194,13 +197,12 @@ class Place:
         return True
 
     def _foreign(self, me: object) -> UsageError:
-        return self.session.stops.misused(
-            ForeignCall(
-                f"run {self.session.run}: a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
-                "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "
-                "twice. Use sf.gather(...) or sf.map(..., key=...) instead of asyncio.gather, TaskGroup or a pool, "
-                'or open a scope first: with sf.scope("a name of its own"): ...'
-            )
+        return self.misused(
+            f"a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
+            "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "
+            "twice. Use sf.gather(...) or sf.map(..., key=...) instead of asyncio.gather, TaskGroup or a pool, "
+            'or open a scope first: with sf.scope("a name of its own"): ...',
+            ForeignCall,
         )
 
 
@@ -218,11 +220,16 @@ set_place = _place.set
 reset = _place.reset
 
 
-def rolled_back(error: BaseException) -> BaseException:
-    """Said by effects of ours that know it: whatever this exception is, nothing was done."""
+def inside() -> Inside:
+    """The call whose body is being executed here. Outside of every call: one without a key."""
     place = get()
-    if place is not None and place is not OUTSIDE and place.inside is not None:
-        place.inside.rolled_back = error
+    found: Inside | None = None if place is None or place is OUTSIDE else place.inside
+    return found or Inside("", "", "", 1)
+
+
+def rolled_back(error: BaseException) -> BaseException:
+    """Called by our own effects where they know that nothing was done, whatever this exception is."""
+    inside().rolled_back = error
     return error
 
 
@@ -320,11 +327,10 @@ def require_branch(verb: str) -> Place:
     """The place of a verb that may not be used inside a step or an effect."""
     place = require_place(verb)
     if place.inside is not None:
-        misuse = UsageError(
-            f"run {place.session.run}: sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
+        raise place.misused(
+            f"sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
             f"A {place.inside.kind} is one recorded call; move sf.{verb}() out into the workflow."
         )
-        raise place.session.stops.misused(place.inside.misused(misuse))
     return place
 
 
@@ -332,11 +338,9 @@ def require_task(verb: str) -> Place:
     """The place of a verb of `surefoot.aio`, which is entered there."""
     place = require_branch(verb)
     if isinstance(place.owner, int):
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: surefoot.aio's {verb}() inside a blocking workflow. "
-                f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
-            )
+        raise place.misused(
+            f"surefoot.aio's {verb}() inside a blocking workflow. "
+            f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
         )
     place.session.enter_verb(place)
     return place
@@ -346,11 +350,9 @@ def require_blocking(verb: str) -> Place:
     """The place of a verb that blocks: in a task it would hold up the loop and everything else in it."""
     place = require_branch(verb)
     if not isinstance(place.owner, int):
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: sf.{verb}() blocks, and this workflow is async. "
-                f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."
-            )
+        raise place.misused(
+            f"sf.{verb}() blocks, and this workflow is async. "
+            f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."
         )
     return place
 

@@ -209,10 +209,7 @@ def _without_connection(fn: Callable[..., Any]) -> inspect.Signature:
 
 def _key() -> str:
     """The key of the effect that is being executed or looked at; empty outside of a run, where no marker is needed."""
-    place = current.get()
-    if place is None or place is current.OUTSIDE or place.inside is None:
-        return ""
-    return place.inside.key  # type: ignore[no-any-return]
+    return current.inside().key
 
 
 def _conclude(work: Work, key: str, value: object) -> None:
@@ -253,10 +250,7 @@ def _misused(error: UsageError) -> UsageError:
 
 def _asked() -> str:
     """The digest of the arguments, as recorded. Defaults are no part of it: they are those on record anyway."""
-    place = current.get()
-    if place is None or place is current.OUTSIDE or place.inside is None:
-        return ""
-    return place.inside.digest  # type: ignore[no-any-return]
+    return current.inside().digest
 
 
 def _unclear(found: Marker, as_before: Callable[[], str]) -> str | None:

@@ -129,10 +129,7 @@ def _chosen(run: Run, state: RunState, wanted: tuple[str, ...]) -> list[Past]:
 def _require_retryable(run: Run, state: RunState) -> None:
     if state.pruned is not None:
         raise UsageError(f"run {run.id} was pruned: what it recorded is no longer kept, so nothing can be tried again.")
-    if claimant.is_driven(run.runtime, state):
-        raise UsageError(
-            f"run {run.id} is being driven by {claimant.described_living(run.runtime, state)}. Wait for it, or end it first."
-        )
+    claimant.refuse_driven(run.runtime, state, " Wait for it, or end it first.")
     if state.cancel is not None or state.status == CANCELLED:
         was = "was cancelled" if state.status == CANCELLED else "has been asked to cancel"
         raise UsageError(

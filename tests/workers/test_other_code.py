@@ -28,7 +28,7 @@ def process(x):
 def queue(run: str, module: str) -> None:
     runtime = config.runtime(create=True)
     plan = process.definition.plan(run, ("x",), {})
-    created = RunCreated(plan.workflow, msgspec.Raw(plan.args), plan.digest, module=module)
+    created = RunCreated(plan.definition.name, msgspec.Raw(plan.args), plan.digest, module=module)
     journal.create(runtime.store, runtime.clock, run, created)
 
 

@@ -8,13 +8,10 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import msgspec
-from msgspec import Raw
-
 from surefoot.core import values
 from surefoot.core.choice import Approval, OnCorruption, OnFailure, one_of
 from surefoot.core.cure import ANY_RUN, Ask, command
-from surefoot.core.entry import NOTHING, RunCreated
+from surefoot.core.entry import RunCreated
 from surefoot.core.masking import secrets_in
 from surefoot.core.registry import mentions
 from surefoot.engine.declare.call_spec import Binder, checked_was, require_named
@@ -103,11 +100,11 @@ class Definition:
             raw, digest = values.encode_args(self.binder.bind(args, kwargs))
         except ValueRejected as error:
             raise ValueRejected(f"run {run}: an argument cannot be stored: {error}", path=error.path) from error
-        plan = self._plan(raw, digest, self.binder.left_out(args, kwargs))
-        if not hides(raw):
-            return plan
-        self._warn_of_secret("it was given an sf.Secret")
-        return msgspec.structs.replace(plan, secrets=tuple(secrets_in(args, kwargs)))
+        secrets: tuple[values.Secret[Any], ...] = ()
+        if hides(raw):
+            self._warn_of_secret("it was given an sf.Secret")
+            secrets = tuple(secrets_in(args, kwargs))
+        return Plan(self, raw, digest, secrets, self.binder.left_out(args, kwargs))
 
     def _warn_of_secret(self, what: str) -> None:
         """Once, and when it is declared: else it is found at night, by the step that wants to use it."""
@@ -121,13 +118,7 @@ class Definition:
             )
 
     def resume_plan(self) -> Plan:
-        return self._plan(None, "")
-
-    def _plan(self, args: bytes | None, digest: str, defaults: Raw = NOTHING) -> Plan:
-        return Plan(
-            self.name, self.version, self.fn, self.binder, args, digest, self.on_corruption, self.watch, self.on_drift,
-            self.approve, self.on_failure, identity=self.identity, defaults=defaults,
-        )  # fmt: skip
+        return Plan(self)
 
 
 class Registry:
@@ -152,7 +143,7 @@ class Registry:
         return [definition for found in self._known.values() for definition in found.values()]
 
     def find(self, name: str) -> Definition:
-        found = self._known.get(name, {})
+        found = self._known.get(name)
         if not found:
             raise UsageError(
                 f"no workflow {name!r} is defined in this process. Elsewhere? Import the module that defines it first, or name "
@@ -169,16 +160,16 @@ class Registry:
         return owners[0] if len(owners) == 1 else None
 
     def find_for(self, created: RunCreated | None) -> Definition:
-        """The same; raises what there is to say."""
-        name = "" if created is None else created.workflow
-        owners = [] if created is None else owning(self.all(), created)
-        if len(owners) == 1:
+        """The same. UsageError with the reason, if there is none."""
+        if created is None:
+            return self.find("")
+        if len(owners := owning(self.all(), created)) == 1:
             return owners[0]
         if owners:
-            raise several(name, owners)
-        if created is not None and (others := self._known.get(name)):
+            raise several(created.workflow, owners)
+        if others := self._known.get(created.workflow):
             raise UsageError(another(created, others.values()))
-        return self.find(name)
+        return self.find(created.workflow)
 
 
 def owning(definitions: Iterable[Definition], created: RunCreated) -> list[Definition]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
+Arguments = tuple[Args, Kwargs]
 """What a function is called with."""
 
 

@@ -22,7 +22,6 @@ from weakref import WeakKeyDictionary
 from surefoot.core.address import Scope
 from surefoot.engine.declare import current
 from surefoot.engine.declare.current import Line, Place
-from surefoot.errors import UsageError
 
 _tasks: WeakKeyDictionary[Any, object] = WeakKeyDictionary()
 _job: ContextVar[tuple[object, object] | None] = ContextVar("surefoot_job", default=None)
@@ -59,13 +58,11 @@ def claim(place: Place, scope: Scope, line: Line) -> None:
     if owner is None:
         scope.owner = line
     elif not line.is_part_of(owner):  # type: ignore[arg-type]
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: the scope {scope.path.rstrip('/')} was opened by another task or thread of "
-                "this run, so timing would decide how calls in it are numbered, and a replay could give each of them "
-                "the other one's results. Use sf.gather(...) or sf.map(..., key=...), or give each task a label of its "
-                'own: with sf.scope(f"fetch {n}"): ...'
-            )
+        raise place.misused(
+            f"the scope {scope.path.rstrip('/')} was opened by another task or thread of "
+            "this run, so timing would decide how calls in it are numbered, and a replay could give each of them "
+            "the other one's results. Use sf.gather(...) or sf.map(..., key=...), or give each task a label of its "
+            'own: with sf.scope(f"fetch {n}"): ...'
         )
 
 

@@ -140,11 +140,9 @@ def map_scopes(
 def _refuse_twice(place: Place, labels: Iterable[Any], what: str) -> None:
     twice = _first_duplicate(labels)
     if twice is not None:
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: sf.map got the {what} {twice!r} twice; "
-                "give each item a key of its own, so that its calls can be told apart"
-            )
+        raise place.misused(
+            f"sf.map got the {what} {twice!r} twice; "
+            "give each item a key of its own, so that its calls can be told apart"
         )
 
 
@@ -153,23 +151,19 @@ def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> No
     known = set(labels)
     mixed = next((old for label, old in zip(labels, olds, strict=True) if old and old != label and old in known), None)
     if mixed is not None:
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: sf.map(was=…): the key {mixed!r} is one item's now, and was another one's, so "
-                "nobody can tell whose the calls recorded under it are. Give the new keys a form that no old one has: "
-                'key=lambda item: f"v2 {…}". Nothing of it was executed.'
-            )
+        raise place.misused(
+            f"sf.map(was=…): the key {mixed!r} is one item's now, and was another one's, so "
+            "nobody can tell whose the calls recorded under it are. Give the new keys a form that no old one has: "
+            'key=lambda item: f"v2 {…}". Nothing of it was executed.'
         )
 
 
 def _checked_was(place: Place, verb: str, was: Any) -> str | None:
     if was is None or isinstance(was, str):
         return was
-    raise place.session.stops.misused(
-        UsageError(
-            f'run {place.session.run}: sf.{verb}(was={was!r:.60}): the label it had before, or "" if its calls were '
-            "made in the scope around it" + ("; sf.map also takes the old key function" if verb == "map" else "")
-        )
+    raise place.misused(
+        f'sf.{verb}(was={was!r:.60}): the label it had before, or "" if its calls were '
+        "made in the scope around it" + ("; sf.map also takes the old key function" if verb == "map" else "")
     )
 
 

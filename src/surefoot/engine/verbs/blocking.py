@@ -8,14 +8,13 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Literal, NoReturn, TypeVar, Unpack, overload
 
 from surefoot.core import values
 from surefoot.core.address import escape
 from surefoot.core.choice import OnError, OnTimeout
 from surefoot.core.code_changes import other_event
-from surefoot.core.command import Append, Do, Pause, Routine, Verify
+from surefoot.core.command import Append, Pause, Routine, Verify
 from surefoot.core.cure import Advice
 from surefoot.core.entry import (
     Due,
@@ -33,7 +32,7 @@ from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
 from surefoot.engine.declare import current, drifts, lines
 from surefoot.engine.declare.context import Context
-from surefoot.engine.declare.current import Place, session_of
+from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.drifts import looked_around
 from surefoot.engine.declare.signals import ContinueSignal, RunSignal
 from surefoot.engine.drive.perform import run, verb
@@ -386,11 +385,9 @@ def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
     place.session.enter_verb(place)
     place.session.stops.meet_cancel(place, None)
     if place.scope.path:
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: sf.continue_as_new() inside {place.scope.path.rstrip('/')}: "
-                "call it from the workflow itself, outside of scopes and branches"
-            )
+        raise place.misused(
+            f"sf.continue_as_new() inside {place.scope.path.rstrip('/')}: "
+            "call it from the workflow itself, outside of scopes and branches"
         )
     raise place.session.stops.continuing(place, ContinueSignal(args, kwargs))
 
@@ -461,31 +458,16 @@ def asked_for(
 # -- the world ------------------------------------------------------------------------------------------
 
 
-def watching(place: Place, witness: Any) -> Routine[Any]:
-    session = session_of(place)
-    address, past = drifts.watch_begins(place)
-    if past is not None:
-        return None if past.value is None else session.decoded(past.value)
-    try:
-        seen = yield Do(partial(drifts.watch, witness))
-    except UsageError as error:
-        raise session.stops.misused(error) from None
-    entry = drifts.sighted(place, address, seen)
-    yield Append(entry)
-    return session.decoded(entry.value)
-
-
 def verifying(place: Place) -> Routine[None]:
-    session = session_of(place)
-    session.enter_verb(place)
+    place.session.enter_verb(place)
     if (stop := (yield Verify())) is not None:
-        raise session.stops.stopped(place, stop)
+        raise place.session.stops.stopped(place, stop)
 
 
 def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
     place = current.require_blocking("watch")
-    return run(watching(place, witness), Frame(place.session, place))
+    return run(drifts.watching(place, witness), Frame(place.session, place))
 
 
 def verify() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from surefoot.core.choice import OnError, OnTimeout
 from surefoot.core.timer import Duration, after, seconds, until
-from surefoot.engine.declare import current, rehearsal
+from surefoot.engine.declare import current, drifts, rehearsal
 from surefoot.engine.drive import acts_async
 from surefoot.engine.drive.perform_async import call, run, verb
 from surefoot.engine.operate import handle
@@ -19,7 +19,6 @@ from surefoot.engine.session.questions import Decision
 from surefoot.engine.verbs import blocking, branches, events
 from surefoot.engine.verbs.branches import Ends, MapOptions, MapResult
 from surefoot.engine.verbs.tally import Tally
-from surefoot.errors import UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,11 +32,9 @@ async def gather(*awaitables: Awaitable[Any], was: str | None = None) -> list[An
     place = current.require_task("gather")
     for awaitable in awaitables:
         if isinstance(awaitable, asyncio.Future):
-            raise place.session.stops.misused(
-                UsageError(
-                    f"run {place.session.run}: sf.gather got a task that was started elsewhere. "
-                    "Give it the coroutines themselves: sf.gather(a(), b())"
-                )
+            raise place.misused(
+                "sf.gather got a task that was started elsewhere. "
+                "Give it the coroutines themselves: sf.gather(a(), b())"
             )
     scopes = branches.gather_scopes(place, len(awaitables), was)
     thunks: list[Any] = [lambda one=one: one for one in awaitables]
@@ -173,7 +170,7 @@ async def ask(
 async def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
     place = current.require_task("watch")
-    return await run(blocking.watching(place, witness), Frame(place.session, place))
+    return await run(drifts.watching(place, witness), Frame(place.session, place))
 
 
 async def verify() -> None:

@@ -45,7 +45,12 @@ async def child_async(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) 
 def _calling(
     spec: CallSpec, workflow: Any, run_id: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Routine[Any], Frame]:
-    place, definition = _called(workflow)
+    place = current.require_branch("child")
+    definition = getattr(workflow, "definition", None)
+    if definition is None:
+        raise place.session.stops.misused(
+            UsageError(f"sf.child(workflow, id, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
+        )
     made = Make(spec, (_name(place, definition, run_id), run_id, list(args), kwargs, definition, place), {})
     return _made(place, made, run_id), Frame(place.session, place)
 
@@ -56,16 +61,6 @@ def _made(place: Place, call: Make, run_id: str) -> Routine[Any]:
     except CancelSignal:
         yield Do(partial(parents.cancel, place.session.runtime, _on_record(place, run_id), place.session.run))
         raise
-
-
-def _called(workflow: Any) -> tuple[Place, Any]:
-    place = current.require_branch("child")
-    definition = getattr(workflow, "definition", None)
-    if definition is None:
-        raise place.session.stops.misused(
-            UsageError(f"sf.child(workflow, id, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
-        )
-    return place, definition
 
 
 def _name(place: Place, definition: Any, run_id: str) -> str:

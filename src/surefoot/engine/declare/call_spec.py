@@ -1,4 +1,4 @@
-"""What a decorator was told about a function: how to name, bind, retry and time it."""
+"""What a decorator declares about a function: how to name, bind, retry and time it."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ class CallSpec:
 
     @cached_property
     def known_as(self) -> str:
-        """The same as it is recorded: a script counts as the module that it would be; empty: nobody can say."""
+        """The same as it is recorded: a script counts as the module that it would be; empty: not known."""
         return origin_of(self.fn)
 
     def _check_effect(self) -> None:
@@ -327,7 +327,7 @@ class CallSpec:
                 distinct([witness])
 
     def _refuse_circle(self) -> None:
-        """Effects of one place that are each other's old names: nobody could tell whose the recorded calls are."""
+        """Refuse effects of one place that are each other's old names: recorded calls could belong to either."""
         place = _place(self.fn)
         path, ahead = [self.name], list(self.was)
         while ahead:

@@ -1,7 +1,7 @@
 """Which run, branch and call the code at hand is in: the context variable of places.
 
 Control flow that surefoot opened (`gather`, `map`, `scope`) has a Place of its own. Code that merely
-inherited somebody's Place (a bare task, a thread) is told so instead of being numbered by luck.
+inherited a Place (a bare task, a thread) is refused: timing would decide the numbers of its calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ForeignCall(UsageError):
-    """A call from a task or thread that surefoot did not start: which one it is, only luck would say."""
+    """A call from a task or thread that surefoot did not start: timing would decide its number."""
 
 
 class Inside:
@@ -47,7 +47,7 @@ class Inside:
 
 
 class Line:
-    """One line of control, and what it did. What branches did counts for their parent once they are joined."""
+    """Completed effects of one thread or task, in order. Those of branches are added when they are joined."""
 
     __slots__ = ("_forks", "_identity", "_joined", "_parent", "begun", "deeds", "leaving", "sagas", "strays", "struck")
 
@@ -72,7 +72,7 @@ class Line:
         self.deeds: list[Any] = []
         """The effects that were done in this line, in order: those that can be undone, and in a saga also the others."""
         self.strays: dict[str, list[Any]] = {}
-        """The same for tasks that opened a scope of their own in it, by the scope: nobody joins those."""
+        """The same for tasks that opened a scope of their own in it, by the scope: these lines are never joined."""
 
     def stray(self, path: str, identity: object) -> Line:
         line = Line(self.leaving, self.sagas, identity=identity)
@@ -86,7 +86,7 @@ class Line:
 
     @property
     def is_stray(self) -> bool:
-        """Whether it is that of a task or thread with a scope of its own, which nobody joins."""
+        """Whether it belongs to a task or thread with a scope of its own, which is never joined."""
         return self._identity is not self
 
     def is_part_of(self, other: Line) -> bool:
@@ -136,7 +136,7 @@ class Place:
         self._trio = None if inside is not None else trio_task()
         self._thread = this_thread() if isinstance(owner, int) else None
         self.parent = parent
-        """Where a stop of this place is also felt at once, because nobody joins it later."""
+        """The place that a stop of this one also stops at once, because it is not joined later."""
         self.inside = inside
         self.line = line or Line()
         self.called = ""

@@ -28,11 +28,11 @@ _job: ContextVar[tuple[object, object] | None] = ContextVar("surefoot_job", defa
 
 
 def opened(place: Place, label: str, was: str | None = None) -> Place:
-    """The place of `with sf.scope(label)` for whoever runs here."""
+    """The place of `with sf.scope(label)` for the task or thread that runs here."""
     place.refuse_trio()
     me = threading.get_ident() if isinstance(place.owner, int) else current.whoami()
     inner = place.scope.labelled(label, was)
-    # Another task than the one that owns the place goes its own way; nobody joins it.
+    # A task that does not own the place gets a line of its own, which is never joined.
     mine = place.is_owned_by(me) or place.is_lent(me)
     line = place.line if mine else place.line.stray(inner.path, _identity(me))
     claim(place, inner, line)

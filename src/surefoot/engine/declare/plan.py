@@ -88,7 +88,7 @@ def require_same(plan: Plan, state: RunState, store: Store) -> None:
 
 
 def _belongs_elsewhere(created: RunCreated, mine: Identity, run: str, where: str) -> RunConflict | Stopped:
-    """Another workflow's run; or this one's, from before it was moved. Which of them, nobody but a person can say."""
+    """The run of another workflow; or of this one, from before it was moved. Only a person can say which."""
     if created.workflow != mine.name:
         return RunConflict(
             f"run {run} in {where} belongs to workflow {created.workflow!r}, not {mine.name!r}. "

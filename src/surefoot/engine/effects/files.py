@@ -177,7 +177,7 @@ for _public, _inner, _left in ((write_file, _write_file, _left_by_write), (delet
 
 
 def _require(path: Path) -> None:
-    """Refused before anything is recorded, so that mended code can go on."""
+    """Refused before anything is recorded, so that fixed code can go on."""
     if isinstance(path, bytes):
         raise UsageError("a path is a text or a pathlib.Path here, not bytes")
     as_written(path)
@@ -197,7 +197,7 @@ def _noted(name: str, path: Path, target: str) -> Before:
 
 
 def _before_this_run(session: Context, path: Path, target: str) -> Before:
-    """What is there; or, if the run itself has left it so and was sent back since, what was there before that."""
+    """What is there; or, if the run itself left it so and was rewound since, what was there before that."""
     found = _before(target)
     changes = _own_changes(session).get(os.fspath(path), ())
     content = _content(target) if found.kind == "large" and changes else found.content
@@ -215,7 +215,7 @@ _changes: WeakKeyDictionary[Any, dict[str, list[tuple[Past, str]]]] = WeakKeyDic
 
 
 def _own_changes(session: Any) -> dict[str, list[tuple[Past, str]]]:
-    """Path -> effects of ours that were executed before the run was sent back, newest first, and what each has left."""
+    """Path -> effects of ours that were executed before the run was rewound, newest first, and what each has left."""
     found = _changes.get(session)
     if found is None:
         found = _changes[session] = {}
@@ -316,7 +316,7 @@ def _clear(target: str) -> None:
 
 
 def _put(target: str, raw: bytes, *, mode: int | None = None) -> None:
-    """Write beside, sync, rename, sync the folder: whoever looks sees the old file or the new one."""
+    """Write beside, sync, rename, sync the folder: readers see the old file or the new one."""
     try:
         status = os.stat(target)
     except FileNotFoundError:
@@ -325,7 +325,7 @@ def _put(target: str, raw: bytes, *, mode: int | None = None) -> None:
         raise OSError(errno.EINVAL, "not a file, so it is left alone", target)
     try:
         _put_beside(target, _temporary(target), raw, status, mode)
-    except OSError as error:  # whoever reads it knows the file by its own name
+    except OSError as error:  # Users know the file by its own name.
         raise OSError(error.errno, error.strerror, target) from error
     _sync_folder(target)
 

@@ -227,7 +227,7 @@ def _conclude(work: Work, key: str, value: object) -> None:
 
 
 def _give_up(work: Work, error: BaseException) -> BaseException:
-    """Roll back. What is to be raised: misuse is told as such, so that mended code can go on."""
+    """Roll back. What is to be raised: misuse is raised as such, so that fixed code can go on."""
     found: BaseException = error
     if isinstance(error, Exception):
         try:

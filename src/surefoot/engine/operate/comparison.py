@@ -94,7 +94,7 @@ def _summary(failed: Past | RunState) -> tuple[str, str] | None:
 
 
 def _same(a: Value | None, b: Value | None) -> bool:
-    """A value that is kept by parts is told by its size and SHA-256."""
+    """A value that is kept by parts is compared by its size and SHA-256."""
     return _identity(a) == _identity(b)
 
 

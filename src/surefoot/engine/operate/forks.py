@@ -56,7 +56,7 @@ _NEAR: Final = 5
 
 
 class StateAt(Struct, frozen=True):
-    """A run as its journal told it right after a call: everything that was recorded up to then."""
+    """A run as its journal was right after a call: everything that was recorded up to then."""
 
     run_id: str
     address: str
@@ -71,7 +71,7 @@ class StateAt(Struct, frozen=True):
     progress: tuple[float, float | None, str] | None
     """Done, total, note."""
     set_aside: bool
-    """Whether the run was sent back to before this call later on."""
+    """Whether the run was rewound to before this call later."""
 
     def call(self, address: str) -> RecordedCall:
         wanted = as_recorded(address)
@@ -201,7 +201,7 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
         draft = prepare(run, new_id, at=address, by=by, note=note)
         written = Append(new_id, None, draft.records, journal.index_row(draft.state))
         if bell.append(store, written):
-            break  # else somebody else was quicker: look at what is there
+            break  # Else another process was quicker: look at what is there.
     _require_whole(run, new_id)
     return Fork(Run(run.runtime, new_id), run.id, address, draft.reused, draft.would_execute)
 
@@ -267,7 +267,7 @@ def _point(parent: RunState, address: str, records: list[Record]) -> Past:
 
 
 def _kept(parent: RunState, point: Past) -> set[str]:
-    """The calls whose results are taken over. Doubt is not: somebody has to settle it first."""
+    """The calls whose results are taken over. Refused with one in doubt: a person has to settle it first."""
     before = {past.address: past for past in parent.calls.values() if past.first < point.first}
     doubtful = [past.address for past in parent.in_doubt() if past.address in before]
     if doubtful:

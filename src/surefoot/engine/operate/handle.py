@@ -122,7 +122,7 @@ class Run:
         return found
 
     def _taken(self) -> tuple[RunState, Head]:
-        """The same, for somebody who changes it."""
+        """The same, for a method that changes the run."""
         found, self._kept = self._loaded(), None
         return found
 
@@ -432,7 +432,7 @@ class Run:
         return wanted
 
     def rewind(self, address: str, *, by: str | None = None, note: str = "") -> list[str]:
-        """Send the run back to before a call. Steps run again; effects from there on are in doubt. These effects."""
+        """Rewind the run to before a call. Steps run again; effects from there on are in doubt. Returns these effects."""
         address = as_recorded(address)
 
         def decide(state: RunState) -> RunRewound:
@@ -607,7 +607,7 @@ def _fits(run: Run, query: RunQuery) -> bool:
 
 
 def whoami() -> str:
-    """Who acts, where nobody is named: the operating system's user."""
+    """Who acts, where no name is given: the operating system's user."""
     import getpass
 
     try:

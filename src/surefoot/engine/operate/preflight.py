@@ -7,9 +7,9 @@ every replay. How the replay ends is judged by the session itself, as in a resum
 A step that has not run ends nothing here (`lookahead.py`): so it sees further than the one before a resume, which has the
 fence behind it.
 
-A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes and are told apart.
+A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes, and verdicts of their own.
 It is *perhaps stranded* if the rehearsal ends too early to tell: an effect that was executed has not been asked for
-there, or is asked for with arguments that nobody knows yet. That is worth a line and no more: whatever is wrong there,
+there, or is asked for with arguments that are not known yet. That is worth a line and no more: whatever is wrong there,
 the fence stops it before an effect is executed.
 """
 
@@ -87,7 +87,7 @@ class Finding(Struct, frozen=True):
     next: tuple[tuple[str, str], ...] = ()
     """(kind, address) of what would be executed next."""
     unclaimed: tuple[str, ...] = ()
-    """Recorded steps that the code no longer asks for: told, and no reason to stop."""
+    """Recorded steps that the code no longer asks for: shown, and no reason to stop."""
     kept: tuple[tuple[str, str], ...] = ()
     """(address, why) of recorded calls whose outcome stands, though they are asked for with other arguments; and of verbs
     without arguments that are more or less now."""
@@ -110,7 +110,7 @@ def unfinished(runtime: Runtime) -> list[str]:
 
 
 class Patience(Struct, frozen=True):
-    """Code that takes longer than this is told of: the line that it is at."""
+    """After how long slow code is reported, and to which function: it gets the line that the code is at."""
 
     seconds: float = gate.PATIENCE_SECONDS
     tell: Callable[[str], object] = str
@@ -232,7 +232,7 @@ class Rehearsal(Lookahead):
         )
         if not heard or self.stops.trouble is not None or self.state.cancel is not None:
             return []
-        # Whoever sent the run back may want it to go another way.
+        # Rewound effects are no part of it: the person may want the run to take another path.
         missed = [past for past in self.replay.missed() if not (self.scopes.has_strays and "[" in past.address)]
         asked = self.replay.matcher.asked
         if any(past.kind == "saga" and past.address in asked for past in self.replay.matcher.recorded()):

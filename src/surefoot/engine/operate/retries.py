@@ -47,7 +47,7 @@ class Reopening(Struct, frozen=True):
     effects: list[str]
     """They did nothing, and run under their keys."""
     in_doubt: list[str]
-    """They failed because nobody knew whether they had happened: somebody has to say."""
+    """They failed in doubt: a person has to say whether they happened."""
     waits: list[str]
     """Questions and waits whose time was over: they begin anew."""
     expired: list[str]

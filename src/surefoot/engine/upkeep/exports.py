@@ -1,7 +1,7 @@
 """One run in one file that proves itself: every record as it is stored, every part its values need, and a sum.
 
 A file of JSON lines, plain ASCII, data only: a header, the records in order, the parts, and a last line with the
-counts and the SHA-256 of all bytes before it. Whoever has the file can check every seal without the store.
+counts and the SHA-256 of all bytes before it. Every seal can be checked with the file alone, without the store.
 A run that is damaged is refused, unless the damage is what is wanted; then the file says so.
 """
 

@@ -1,4 +1,4 @@
-"""Retention: runs that ended long ago are replaced by a sealed tombstone, and parts that nobody needs any more go.
+"""Retention: runs that ended long ago are replaced by a sealed tombstone, and parts that no run needs any more are deleted.
 
 A pruned run is never "never existed": its tombstone keeps the id, how it ended and the digest of its arguments, so
 starting it again finds it. Each run is one transaction; parts are deleted in another, only after everything that is
@@ -44,7 +44,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Swept(Struct, frozen=True):
-    """What became of the parts that nobody needs."""
+    """What became of the parts that no run needs."""
 
     deleted: int
     why: str = ""

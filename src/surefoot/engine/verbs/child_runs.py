@@ -1,8 +1,8 @@
 """Child runs: a run starts others, and has their results as if it had called a step.
 
 Starting is idempotent by the child's id, so the call is recorded like any step: once, with the result. In a process of
-its own the parent drives its child itself. In a worker it is queued for whoever is free, the parent lets go, and whoever
-ends the child tells it so. Should that word be lost, the parent looks by itself now and then.
+its own the parent drives its child itself. In a worker the child is queued for any worker, and the parent lets go. The
+process that ends the child tells the parent so. If that message is lost, the parent looks by itself now and then.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _arguments(session: Context, past: Past) -> dict[str, Any]:
 def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any) -> Any:
     session = session_of(place)
     plan = definition.plan(run_id, tuple(args), kwargs)
-    acts.write_down(place)  # Before it begins: code that names another one, or none, has to be told that it is there.
+    acts.write_down(place)  # Before it begins: code that names another one, or none, has to find it on record.
     if session.stops.unwind_seconds is not None:
         return _queued(session, plan, run_id, place)
     if definition.is_async:

@@ -170,7 +170,7 @@ class Saga:
 
 
 def _tell_what_is_left(place: Place, left: list[Deed], why: str) -> None:
-    """Whoever reads "undone" takes it for everything."""
+    """Readers take "undone" for everything, so what is left is named."""
     session = session_of(place)
     if not left or session.dry:
         return
@@ -210,7 +210,7 @@ async def undo_async(*effects: Any) -> None:
 
 
 def _by_hand(effects: tuple[Any, ...]) -> Routine[None]:
-    """`sf.undo` raises what failed, and the code may go on: what stays done is told all the same."""
+    """`sf.undo` raises what failed, and the code may go on. What stays done is reported all the same."""
     for deed in _wanted(effects):
         try:
             yield from _undoing(deed)

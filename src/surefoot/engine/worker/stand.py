@@ -20,7 +20,7 @@ from surefoot.errors import Cancelled, Damaged, Fenced, Stopped, StoreUnavailabl
 DONE, FAILED, CANCELLED, STOPPED, SUSPENDED = "done", "failed", "cancelled", "stopped", "suspended"
 PASSED_BY, DAMAGED, TROUBLE = "passed by", "damaged", "trouble"
 QUIET: Final = frozenset({DONE, SUSPENDED, CANCELLED, PASSED_BY})
-"""Ends that need nobody."""
+"""Ends that need no person."""
 OVER: Final = frozenset({DONE, CANCELLED, FAILED})
 """Ends after which a run waits for nothing."""
 UNCERTAIN: Final = frozenset({PASSED_BY, DAMAGED, TROUBLE})
@@ -30,7 +30,7 @@ LEFT_SECONDS: Final = 15.0
 
 
 class Stand(Struct, frozen=True):
-    """How a run stands, for whoever drives it next."""
+    """How a run stands, for the next drive."""
 
     run: str
     status: str

@@ -1,7 +1,8 @@
 """What surefoot does in a database of the user's: one transaction, in which a marker row commits with the user's rows.
 
 The marker is written *first*, so that two transactions of one key can never both commit: the second waits for the
-first, and then finds its marker. Its value comes last, so a marker without one shows that somebody committed half-way.
+first, and then finds its marker. Its value comes last, so a marker without one shows that the function itself committed
+half-way.
 """
 
 from __future__ import annotations

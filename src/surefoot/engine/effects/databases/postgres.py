@@ -1,6 +1,6 @@
 """A PostgreSQL database of the user's, through psycopg.
 
-COMMIT is sent only after the marker's row was acknowledged. So whoever inserts the same key waits for a COMMIT that is
+COMMIT is sent only after the marker's row was acknowledged. So a process that inserts the same key waits for a COMMIT that is
 still on its way, even if its sender is dead: "absent" is certain then. Nothing relies on the session (poolers).
 """
 
@@ -52,7 +52,7 @@ class PostgresDatabase:
         with self._connect() as db:
             if not _has_table(db):
                 return None
-            # A transaction that is rolled back in any case: it only waits for whoever holds the key.
+            # A transaction that is rolled back in any case: it only waits for the transaction that holds the key.
             db.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             try:
                 found = _marked(db, key, "", "")
@@ -148,7 +148,7 @@ class PostgresWork(Work):
 
 
 def _create(db: Any) -> None:
-    """IF NOT EXISTS is no protection from somebody who creates it at the same moment."""
+    """IF NOT EXISTS does not help if another process creates it at the same moment."""
     errors = driver().errors
     with suppress(errors.UniqueViolation, errors.DuplicateTable):
         db.execute(CREATE)

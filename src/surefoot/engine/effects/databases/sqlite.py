@@ -1,6 +1,6 @@
 """A SQLite database of the user's, through the standard library.
 
-`BEGIN IMMEDIATE` takes the write lock at once, so whoever looks for a marker waits for a transaction under way. An
+`BEGIN IMMEDIATE` takes the write lock at once, so a look for a marker waits for a transaction under way. An
 authorizer stands between user code and the end of the transaction: `INSERT OR ROLLBACK` may end it too, and what user
 code did then would be committed line by line, without a marker.
 """

@@ -180,7 +180,6 @@ def _compiled(text: str) -> Any:
 def deploy(program: Program) -> Any:
     """The workflow, as a process has it that has loaded this code and no other."""
     call_spec._effects.clear()
-    call_spec._undoable.clear()
     removal._removed.clear()
     for cls in [cls for cls in registry.BY_CLASS if cls.__module__ in ("app", "elsewhere")]:
         registry._by_name.pop(registry.BY_CLASS.pop(cls).name, None)

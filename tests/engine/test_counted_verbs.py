@@ -36,7 +36,7 @@ def cut():
 
 def drive(fn):
     """One process with this code."""
-    runtime, definition = config.runtime(create=True), Definition(fn, "flow", 1)
+    runtime, definition = config.runtime(create=True), Definition(fn, name="flow")
     if definition.is_async:
         return asyncio.run(start_async.run_async(runtime, definition.plan("r", (), {}), "r", start.Options()))
     return start.run_blocking(runtime, definition.plan("r", (), {}), "r", start.Options())
@@ -275,7 +275,7 @@ def test_preflight_lists_it(monkeypatch):
         pay(1)
 
     begun(old)
-    registry.add(Definition(new, "flow", 1))
+    registry.add(Definition(new, name="flow"))
 
     found = preflight.check(config.runtime(create=False), "r")
 

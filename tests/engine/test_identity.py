@@ -165,7 +165,7 @@ def _register() -> None:
     from surefoot.engine.declare.registry import Definition
 
     for fn in (_one, _two):
-        registry.add(Definition(fn, "registered_twice", 1))
+        registry.add(Definition(fn, name="registered_twice"))
 
 
 _register()

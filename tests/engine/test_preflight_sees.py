@@ -73,13 +73,13 @@ def calls(done):
 def found(old, new):
     """What a preflight with the new code says of a run that the old code was cut off in."""
     runtime = config.runtime(create=True)
-    before = Definition(old, "flow", 1)
+    before = Definition(old, name="flow")
     with pytest.raises((Cut, BaseExceptionGroup)):
         if before.is_async:
             asyncio.run(start_async.run_async(runtime, before.plan("r", (), {}), "r", start.Options()))
         else:
             start.run_blocking(runtime, before.plan("r", (), {}), "r", start.Options())
-    registry.add(Definition(new, "flow", 1))
+    registry.add(Definition(new, name="flow"))
     entries = len(sf.get_run("r").entries())
     finding = preflight.check(runtime, "r")
     assert entries == len(sf.get_run("r").entries())

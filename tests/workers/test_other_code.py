@@ -28,7 +28,7 @@ def process(x):
 def queue(run: str, module: str) -> None:
     runtime = config.runtime(create=True)
     plan = process.definition.plan(run, ("x",), {})
-    created = RunCreated(plan.workflow, msgspec.Raw(plan.args), plan.digest, module=module)
+    created = RunCreated(plan.definition.name, msgspec.Raw(plan.args), plan.digest, module=module)
     journal.create(runtime.store, runtime.clock, run, created)
 
 
@@ -52,7 +52,7 @@ def test_two_workflows_of_one_name_in_one_worker_are_an_error_that_names_both(st
 
     def twin() -> None: ...
 
-    registry.add(Definition(twin, "process", 1))
+    registry.add(Definition(twin, name="process"))
 
     with pytest.raises(sf.UsageError, match=r"test_other_code:process, .*twin"):
         sf.Worker().run()
@@ -65,7 +65,7 @@ def test_worker_takes_up_runs_of_the_name_a_workflow_had(store):
         return f"handled {x}"
 
     handle.__qualname__ = "handle"
-    renamed = Definition(handle, None, 1, was="former")
+    renamed = Definition(handle, was="former")
     runtime = config.runtime(create=True)
     created = RunCreated("former", msgspec.Raw(b'{"x":"y"}'), "", module=f"{__name__}:former")
     journal.create(runtime.store, runtime.clock, "former-1", created)
@@ -113,7 +113,7 @@ def versions(book: Book):
         sf.wait_event("go")
         return notify()
 
-    return [Definition(fn, "rolled", 1) for fn in (old, new)]
+    return [Definition(fn, name="rolled") for fn in (old, new)]
 
 
 def half_done(old: Definition) -> None:
@@ -191,7 +191,7 @@ def test_run_that_may_kill_its_workers_leaves_a_trace_before_its_code_runs(store
 
     before = kinds("r").count("RunAdopted")
     with pytest.raises(sf.CodeChanged):
-        take_up(Definition(deadly, "rolled", 1))
+        take_up(Definition(deadly, name="rolled"))
 
     assert seen[0] == before + 1
 
@@ -213,10 +213,10 @@ def test_run_that_may_have_been_handed_out_before_is_claimed_before_it_is_rehear
         seen.append([entry.data.get("rehearses") for entry in sf.get_run("r").entries() if entry.kind == "RunAdopted"])
 
     if "other code" in case:
-        assert isinstance(take_up(Definition(deadly, "rolled", 1)), LeftToOthers)
+        assert isinstance(take_up(Definition(deadly, name="rolled")), LeftToOthers)
     else:
         with pytest.raises(sf.CodeChanged):
-            take_up(Definition(deadly, "rolled", 1))
+            take_up(Definition(deadly, name="rolled"))
 
     assert seen[0] == ([None, True] if case == "ready for a while" else [None])
 
@@ -322,7 +322,7 @@ def test_word_of_a_person_is_heard_though_the_children_are_parked(store):
     def new_code() -> None:
         parent("new")
 
-    old, new = (Definition(fn, "rolled", 1) for fn in (old_code, new_code))
+    old, new = (Definition(fn, name="rolled") for fn in (old_code, new_code))
     runtime = config.runtime(create=True)
     created = start.created_entry(old.plan("r", (), {}), start.Options())
     journal.create(runtime.store, runtime.clock, "r", created)

@@ -72,15 +72,16 @@ def _statuses(given: str | None) -> frozenset[str]:
 
 def _tell(settings: Settings, going: list[Candidate], left: list[Refusal], swept: Swept | None) -> None:
     now = time.time_ns() // 1000
+    stones = [(text.visible(one.run), one.tombstone) for one in going]
     rows = [
-        (one.status, text.visible(one.run), text.visible(one.workflow), text.ago(one.ended, now), f"{one.entries:,}")
-        for one in going
+        (left.status, run, text.visible(left.workflow), text.ago(left.ended, now), f"{left.entries:,}")
+        for run, left in stones
     ]
     if rows:
         paint.draw(paint.console(), ("STATUS", "RUN", "WORKFLOW", "ENDED", "ENTRIES"), rows, flexible=())
     for one in left:
         output.tell(text.visible(f"left as it is: run {one.run}: {one.why}"))
-    what = f"{many(len(going), 'run')} with {many(sum(one.entries for one in going), 'entry')}"
+    what = f"{many(len(going), 'run')} with {many(sum(one.tombstone.entries for one in going), 'entry')}"
     if swept is None:
         output.say(f"{what} would go. Nothing was changed; --yes does it.")
         return

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from surefoot.core.choice import Approval, OnChange, OnCorruption, OnCrash, OnFailure, one_of
 from surefoot.core.retry import Backoff
@@ -13,7 +14,7 @@ from surefoot.engine.declare import current, rehearsal
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.drifts import OnDrift
 from surefoot.engine.declare.plan import Options, Plan, created_entry, require_same
-from surefoot.engine.declare.registry import Definition, is_async, registry
+from surefoot.engine.declare.registry import Definition, is_async, like, registry, spread
 from surefoot.engine.drive import acts, perform, start
 from surefoot.engine.operate.handle import Run
 from surefoot.engine.process import config, journal
@@ -34,60 +35,83 @@ Exceptions = type[BaseException] | tuple[type[BaseException], ...]
 # -- steps and effects -------------------------------------------------------------------------------------
 
 
+class CallOptions(TypedDict, total=False):
+    """What a step and an effect take alike. `CallSpec` has the defaults."""
+
+    name: str | None
+    retries: int | None
+    backoff: Backoff | None
+    timeout: Duration | None
+    ignore: str | tuple[str, ...]
+    noted: str | tuple[str, ...]
+    on_change: OnChange | None
+    was: str | tuple[str, ...] | None
+
+
+class StepOptions(CallOptions, total=False):
+    retry_on: Exceptions | None
+
+
+class EffectOptions(CallOptions, total=False):
+    on_crash: OnCrash
+    touches: Sequence[Any]
+    key_ttl: Duration | None
+    approve: bool
+    not_done: Exceptions | None
+    in_flight: Duration | None
+
+
+class WorkflowOptions(TypedDict, total=False):
+    """What a workflow takes. `Definition` has the defaults."""
+
+    name: str | None
+    version: int
+    watch: Sequence[Any]
+    on_drift: OnDrift
+    on_corruption: OnCorruption | None
+    approve: Approval
+    was: str | tuple[str, ...]
+    on_failure: OnFailure
+
+
+def _decorator(options: type[Any], made: type[Any], *more: str) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a decorator that is used bare or with options. `help` shows the options; any other one is refused.
+
+    `more`: options that type checkers refuse, and that are told what helps when they are given.
+    """
+    known = inspect.signature(made).parameters
+    fn = inspect.Parameter("fn", inspect.Parameter.POSITIONAL_ONLY, default=None)
+    signature = inspect.Signature([fn, *(known[name] for name in (*options.__annotations__, *more))])
+
+    def shaped(build: Callable[..., Any]) -> Any:
+        @functools.wraps(build)
+        def decorator(fn: Callable[..., Any] | None = None, /, **given: Any) -> Any:
+            try:
+                signature.bind(fn, **given)
+            except TypeError as error:
+                raise TypeError(f"{build.__name__}() {error}") from None
+            decorate = functools.partial(build, **given)
+            return decorate if fn is None else decorate(fn)
+
+        vars(decorator).update(__signature__=signature)
+        return decorator
+
+    return shaped
+
+
 @overload
 def step(fn: F, /) -> F: ...
 @overload
-def step(
-    *,
-    name: str | None = ...,
-    retries: int | None = ...,
-    backoff: Backoff | None = ...,
-    timeout: Duration | None = ...,
-    retry_on: Exceptions | None = ...,
-    ignore: str | tuple[str, ...] = ...,
-    noted: str | tuple[str, ...] = ...,
-    on_change: OnChange | None = ...,
-    was: str | tuple[str, ...] | None = ...,
-) -> Callable[[F], F]: ...
-def step(
-    fn: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    retries: int | None = None,
-    backoff: Backoff | None = None,
-    timeout: Duration | None = None,
-    retry_on: Exceptions | None = None,
-    ignore: str | tuple[str, ...] = (),
-    noted: str | tuple[str, ...] = (),
-    on_change: OnChange | None = None,
-    was: str | tuple[str, ...] | None = (),
-) -> Any:
+def step(**options: Unpack[StepOptions]) -> Callable[[F], F]: ...
+@_decorator(StepOptions, CallSpec)
+def step(fn: Callable[..., Any], /, **options: Unpack[StepOptions]) -> Any:
     """A call that may be repeated freely: a read, a computation, a model call. Recorded once it returned.
 
     `noted` names parameters that are recorded and shown, and not compared: a prompt, a model. `on_change` says what
     happens when the code asks with other arguments than are on record: `"auto"`, `"keep"`, `"rerun"` or `"stop"`. `was`
     names what it was called before: calls on record under these names are its own.
     """
-
-    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
-        return _wrap(
-            CallSpec(
-                fn,
-                "step",
-                name=name,
-                retries=retries,
-                backoff=backoff,
-                timeout=timeout,
-                retry_on=retry_on,
-                ignore=ignore,
-                noted=noted,
-                on_change=on_change,
-                was=was,
-            )
-        )
-
-    return decorate if fn is None else decorate(fn)
+    return _wrap(CallSpec(fn, "step", **options))
 
 
 class Undo(Protocol):
@@ -119,43 +143,9 @@ class EffectDecorator(Protocol):
 @overload
 def effect(fn: Callable[P, R], /) -> Effect[P, R]: ...
 @overload
-def effect(
-    *,
-    name: str | None = ...,
-    on_crash: OnCrash = ...,
-    retries: int | None = ...,
-    backoff: Backoff | None = ...,
-    timeout: Duration | None = ...,
-    ignore: str | tuple[str, ...] = ...,
-    touches: Sequence[Any] = ...,
-    key_ttl: Duration | None = ...,
-    approve: bool = ...,
-    not_done: Exceptions | None = ...,
-    in_flight: Duration | None = ...,
-    noted: str | tuple[str, ...] = ...,
-    on_change: OnChange | None = ...,
-    was: str | tuple[str, ...] | None = ...,
-) -> EffectDecorator: ...
-def effect(
-    fn: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    on_crash: OnCrash = "ask",
-    retries: int | None = None,
-    backoff: Backoff | None = None,
-    timeout: Duration | None = None,
-    retry_on: Exceptions | None = None,
-    ignore: str | tuple[str, ...] = (),
-    touches: Sequence[Any] = (),
-    key_ttl: Duration | None = None,
-    approve: bool = False,
-    not_done: Exceptions | None = None,
-    in_flight: Duration | None = None,
-    noted: str | tuple[str, ...] = (),
-    on_change: OnChange | None = None,
-    was: str | tuple[str, ...] | None = (),
-) -> Any:
+def effect(**options: Unpack[EffectOptions]) -> EffectDecorator: ...
+@_decorator(EffectOptions, CallSpec, "retry_on")
+def effect(fn: Callable[..., Any], /, **options: Unpack[EffectOptions]) -> Any:
     """A call that changes the outside world. Its intent is durable before it runs, its outcome after.
 
     `on_crash` says what to do when it was cut off in between: `"ask"` a person, `"retry"` with the same key, `"check"`
@@ -171,31 +161,7 @@ def effect(
     long a call that was cut off, or given up, may still be on its way (without `timeout`: since it began). `noted`, `on_change` and `was` as for
     a step; `was=None` says that it is new: no effect on record is this one.
     """
-
-    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
-        return _effect(
-            CallSpec(
-                fn,
-                "effect",
-                name=name,
-                retries=retries,
-                backoff=backoff,
-                timeout=timeout,
-                retry_on=retry_on,
-                ignore=ignore,
-                on_crash=on_crash,
-                touches=touches,
-                key_ttl=key_ttl,
-                approve=approve,
-                not_done=not_done,
-                in_flight=in_flight,
-                noted=noted,
-                on_change=on_change,
-                was=was,
-            )
-        )
-
-    return decorate if fn is None else decorate(fn)
+    return _effect(CallSpec(fn, "effect", **options))
 
 
 def _effect(spec: CallSpec) -> Callable[..., Any]:
@@ -226,27 +192,15 @@ def _effect(spec: CallSpec) -> Callable[..., Any]:
     return call  # type: ignore[no-any-return]
 
 
-def _wrap(spec: CallSpec) -> Callable[..., Any]:
+def _wrap(spec: CallSpec) -> Any:
+    call: Any = perform.call
     if is_async(spec.fn):
         from surefoot.engine.drive import perform_async
 
-        call_async = perform_async.call
-
-        @functools.wraps(spec.fn)
-        async def async_call(*args: Any, **kwargs: Any) -> Any:
-            return await call_async(spec, args, kwargs)
-
-        async_call.spec = spec  # type: ignore[attr-defined]
-        return async_call
-
-    call = perform.call
-
-    @functools.wraps(spec.fn)
-    def blocking_call(*args: Any, **kwargs: Any) -> Any:
-        return call(spec, args, kwargs)
-
-    blocking_call.spec = spec  # type: ignore[attr-defined]
-    return blocking_call
+        call = perform_async.call
+    made = like(spec.fn, call, spec)
+    made.spec = spec
+    return made
 
 
 # -- workflows ---------------------------------------------------------------------------------------------
@@ -264,44 +218,34 @@ class AsyncBound(Protocol[P, R_co]):
     async def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRun: ...
 
 
-class Workflow(Protocol[P, R_co]):
+class RunOptions(TypedDict, total=False):
+    """What `.using(...)` takes."""
+
+    store: str | None
+    queue: str | None
+    delay: Duration | None
+    wait: Duration | None
+    labels: dict[str, str] | None
+
+
+class Workflow(Bound[P, R_co], Protocol[P, R_co]):
     """A blocking function whose progress is recorded."""
 
     name: str
     version: int
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> Run: ...
-    def using(
-        self,
-        *,
-        store: str | None = ...,
-        queue: str | None = ...,
-        delay: Duration | None = ...,
-        wait: Duration | None = ...,
-        labels: dict[str, str] | None = ...,
-    ) -> Bound[P, R_co]: ...
+    def using(self, **options: Unpack[RunOptions]) -> Bound[P, R_co]: ...
 
 
-class AsyncWorkflow(Protocol[P, R_co]):
+class AsyncWorkflow(AsyncBound[P, R_co], Protocol[P, R_co]):
     """A coroutine function whose progress is recorded."""
 
     name: str
     version: int
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    async def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    async def start(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRun: ...
-    def using(
-        self,
-        *,
-        store: str | None = ...,
-        queue: str | None = ...,
-        delay: Duration | None = ...,
-        wait: Duration | None = ...,
-        labels: dict[str, str] | None = ...,
-    ) -> AsyncBound[P, R_co]: ...
+    def using(self, **options: Unpack[RunOptions]) -> AsyncBound[P, R_co]: ...
 
 
 class _Starter(Generic[P, R]):
@@ -370,30 +314,9 @@ def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]:
 @overload
 def workflow(fn: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
-def workflow(
-    *,
-    name: str | None = ...,
-    version: int = ...,
-    watch: Sequence[Any] = ...,
-    on_drift: OnDrift = ...,
-    on_corruption: OnCorruption | None = ...,
-    approve: Approval = ...,
-    was: str | tuple[str, ...] = ...,
-    on_failure: OnFailure = ...,
-) -> _WorkflowDecorator: ...
-def workflow(
-    fn: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    version: int = 1,
-    watch: Sequence[Any] = (),
-    on_drift: OnDrift = "stop",
-    on_corruption: OnCorruption | None = None,
-    approve: Approval = "declared",
-    was: str | tuple[str, ...] = (),
-    on_failure: OnFailure = "fail",
-) -> Any:
+def workflow(**options: Unpack[WorkflowOptions]) -> _WorkflowDecorator: ...
+@_decorator(WorkflowOptions, Definition)
+def workflow(fn: Callable[..., Any], /, **options: Unpack[WorkflowOptions]) -> Any:
     """A function whose progress is recorded and which is replayed from its journal after a crash.
 
     `on_corruption` says what to do when its journal is damaged: `"fallback"` to the longest valid prefix, loudly, with
@@ -406,23 +329,7 @@ def workflow(
     `"old_module:old"` where it has moved). With `on_failure="stop"` an exception that it lets out stops the run, and
     `surefoot runs retry` opens it again; else the run has failed.
     """
-
-    def decorate(fn: Callable[..., Any]) -> Any:
-        return _workflow(
-            Definition(
-                fn,
-                name,
-                version,
-                watch=watch,
-                on_drift=on_drift,
-                on_corruption=on_corruption,
-                approve=approve,
-                was=was,
-                on_failure=on_failure,
-            )
-        )
-
-    return decorate if fn is None else decorate(fn)
+    return _workflow(Definition(fn, **options))
 
 
 class _WorkflowDecorator(Protocol):
@@ -456,20 +363,7 @@ def _workflow(definition: Definition) -> Any:
         return starter_class(definition, options)
 
     # Called as a function it is just the function: inside a run, that inlines it.
-    if definition.is_async:
-
-        @functools.wraps(fn)
-        async def async_inline(*args: Any, **kwargs: Any) -> Any:
-            return await fn(*args, **kwargs)
-
-        inline: Any = async_inline
-    else:
-
-        @functools.wraps(fn)
-        def blocking_inline(*args: Any, **kwargs: Any) -> Any:
-            return fn(*args, **kwargs)
-
-        inline = blocking_inline
+    inline = like(fn, spread, fn)
     inline.run, inline.start, inline.using = starter.run, starter.start, using
     inline.name, inline.version, inline.definition = definition.name, definition.version, definition
     registry.add(definition)

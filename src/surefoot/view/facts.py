@@ -489,14 +489,15 @@ def pruning(going: Iterable[Candidate], left: Iterable[Refusal], swept: Swept | 
 
 
 def _candidate(one: Candidate) -> Facts:
+    left = one.tombstone
     return Facts(
         run=one.run,
-        workflow=one.workflow,
-        status=one.status,
-        entries=one.entries,
-        created=text.moment(one.created),
-        ended=text.moment(one.ended),
-        labels=one.labels,
+        workflow=left.workflow,
+        status=left.status,
+        entries=left.entries,
+        created=text.moment(left.created),
+        ended=text.moment(left.ended),
+        labels=left.labels,
     )
 
 

@@ -25,7 +25,6 @@ from surefoot.core.entry import (
     EffectIntended,
     EffectSettled,
     EventSent,
-    RunPruned,
     RunRewound,
     StepDone,
     TimerSet,
@@ -257,11 +256,7 @@ def half_a_prune() -> None:
     """The journal goes first, the tombstone follows."""
 
     def bury(store: Any, clock: Any, found: Any, **_: Any) -> None:
-        entry = RunPruned(
-            found.workflow, found.digest, found.status, found.entries, found.created, found.ended,
-            found.head.seal.hex(), found.labels,
-        )  # fmt: skip
-        kind, body, _cuts = seal.checked_body(entry)
+        kind, body, _cuts = seal.checked_body(found.tombstone)
         record = seal.Sealer(store.id, found.run).seal(
             seq=1, epoch=0, at=clock.now(), kind=kind, body=body, previous=seal.GENESIS
         )

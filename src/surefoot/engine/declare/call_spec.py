@@ -1,4 +1,4 @@
-"""What a decorator was told about a function: how to name, bind, retry and time it."""
+"""What a decorator declares about a function: how to name, bind, retry and time it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from surefoot.core.matching import split
 from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine.declare import current, rehearsal
+from surefoot.engine.declare.context import Args, Arguments, Kwargs
 from surefoot.engine.declare.defaults import FIXED, Defaults, Unplaced, completed, hides
 from surefoot.engine.declare.identity import origin_of
 from surefoot.engine.process.observer import observers
 from surefoot.errors import UsageError
 from surefoot.world.observation import distinct
 
-_undoable: set[str] = set()
-"""The names of effects that have an undo."""
 _effects: dict[str, dict[str, CallSpec]] = {}
 """The effects this process knows: by name, and by where they are defined."""
 _noted: set[str] = set()
@@ -46,7 +45,7 @@ def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], dict[str, Raw]]:
     return {name: values.again(form) for name, form in forms.items() if name not in hidden}, hidden
 
 
-def _takes(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _takes(signature: inspect.Signature, args: Args, kwargs: Kwargs) -> bool:
     try:
         signature.bind(*args, **kwargs)
     except TypeError:
@@ -60,24 +59,24 @@ class Binder:
     def __init__(self, fn: Callable[..., Any], ignore: tuple[str, ...] = ()) -> None:
         self._signature = inspect.signature(fn)
         parameters = self._signature.parameters.values()
+
+        def named(*kinds: object) -> tuple[str, ...]:
+            return tuple(p.name for p in parameters if p.kind in kinds)
+
         kinds = inspect.Parameter
-        self._names = tuple(
-            p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
-        )
-        self._rest = next((p.name for p in parameters if p.kind is kinds.VAR_POSITIONAL), "")
-        self._named_rest = next((p.name for p in parameters if p.kind is kinds.VAR_KEYWORD), "")
-        self._keywords = frozenset(
-            p.name for p in parameters if p.kind in (kinds.KEYWORD_ONLY, kinds.POSITIONAL_OR_KEYWORD)
-        )
+        self._names = named(kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+        self._rest = "".join(named(kinds.VAR_POSITIONAL))
+        self._named_rest = "".join(named(kinds.VAR_KEYWORD))
+        self._keywords = frozenset(named(kinds.KEYWORD_ONLY, kinds.POSITIONAL_OR_KEYWORD))
         self._required = frozenset(
             p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         )
-        self._by_keyword = all(p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters)
+        self._by_keyword = len(self._keywords) == len(parameters)
         self._ignore = self.ignored = ignore
         self.secrets = tuple(p.default for p in parameters if isinstance(p.default, values.Secret))
         self.may_hide = bool(ignore or self.secrets)
         """Whether a call may be given a secret that is not in its recorded arguments."""
-        self._by_position = frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
+        self._by_position = frozenset(named(kinds.POSITIONAL_ONLY))
         optional = {p.name: p.default for p in parameters if p.default is not p.empty}
         self.defaults = Defaults(self._signature.parameters, optional, ignore)
         positional = self._required <= set(self._names) and not ignore
@@ -92,7 +91,7 @@ class Binder:
         if unknown:
             raise UsageError(f"{self._called}: {option}={names!r} names no parameter of it: {', '.join(unknown)}")
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bind(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
         """The ordinary case by zipping names; everything else, and every TypeError, by Python's own rules."""
         if not kwargs and len(args) == self._plain:
             return dict(zip(self._names, args, strict=False))
@@ -107,7 +106,7 @@ class Binder:
             bound.pop(name, None)
         return bound
 
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, partial: bool = False) -> inspect.BoundArguments:
+    def _bound(self, args: Args, kwargs: Kwargs, *, partial: bool = False) -> inspect.BoundArguments:
         """By Python's rules: `**` takes a keyword with the name of a positional-only parameter. Older `inspect` refuses it."""
         bind = self._signature.bind_partial if partial else self._signature.bind
         if not self._named_rest or self._by_position.isdisjoint(kwargs):
@@ -117,13 +116,11 @@ class Binder:
         found.arguments[self._named_rest] = rest
         return found
 
-    def left_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Raw:
+    def left_out(self, args: Args, kwargs: Kwargs) -> Raw:
         """The defaults in force for what these arguments leave out, as they are recorded."""
         return self.defaults.left_out(self._names, self._keywords, args, kwargs)
 
-    def with_defaults(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: Raw | bytes
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def with_defaults(self, args: Args, kwargs: Kwargs, recorded: Raw | bytes) -> Arguments:
         """The same call, with the recorded defaults wherever the code has others by now."""
         others = self.defaults.others(recorded, {*self._names[: len(args)], *self._keywords.intersection(kwargs)})
         if not others:
@@ -135,9 +132,7 @@ class Binder:
         bound.arguments.update(others)
         return bound.args, bound.kwargs
 
-    def repeating(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any], hidden: dict[str, Raw]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def repeating(self, args: Args, kwargs: Kwargs, recorded: dict[str, Any], hidden: dict[str, Raw]) -> Arguments:
         """The call on record. Only what was not recorded, secrets and what `ignore=` names, is as it is passed now."""
         passed = self._bound(args, kwargs, partial=True).arguments
         if hidden:
@@ -159,9 +154,7 @@ class Binder:
             found[now] = passed[now] if now in self._ignore else completed(name, form, passed[now])
         return found
 
-    def with_recorded(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorded: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def with_recorded(self, args: Args, kwargs: Kwargs, recorded: dict[str, Any]) -> Arguments:
         """The same call with what is recorded of it; what `ignore=` names is not recorded, and passed on."""
         fixed = [recorded.get(name, value) for name, value in zip(self._names, args, strict=False)]
         rest = args[len(self._names) :]
@@ -173,7 +166,7 @@ class Binder:
         }
         return tuple(fixed), named
 
-    def ordered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def ordered(self, args: Args, kwargs: Kwargs) -> Arguments:
         """The same arguments, by position wherever that can be, defaults included.
 
         For a companion (check, undo, touches=) that takes the same arguments, perhaps under other names.
@@ -182,7 +175,7 @@ class Binder:
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
-    def some_of(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def some_of(self, fn: Any, args: Args, kwargs: Kwargs) -> Arguments:
         """What a function in `touches=` gets of these arguments, which are `ordered`: not all say what is touched.
 
         Those that it names, if all its names are the effect's own; else as many as it takes, by position.
@@ -215,12 +208,12 @@ class Binder:
     def names(self) -> frozenset[str]:
         return frozenset(self._signature.parameters)
 
-    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def example(self) -> Arguments:
         """Arguments as a companion gets them, to see whether it takes them."""
         named = {p.name: None for p in self._signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
         return (None,) * len(self._names), named
 
-    def call_with(self, bound: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def call_with(self, bound: dict[str, Any]) -> Arguments:
         """Positional and keyword arguments that bind to the same again."""
         unknown = [name for name in bound if name not in self._signature.parameters]
         if unknown or not self._required <= bound.keys():
@@ -241,13 +234,13 @@ class CallSpec:
         fn: Callable[..., Any],
         kind: str,
         *,
-        name: str | None,
-        retries: int | None,
-        backoff: Backoff | None,
-        timeout: Duration | None,
-        retry_on: type[BaseException] | tuple[type[BaseException], ...] | None,
-        ignore: str | tuple[str, ...],
-        on_crash: str = "",
+        name: str | None = None,
+        retries: int | None = None,
+        backoff: Backoff | None = None,
+        timeout: Duration | None = None,
+        retry_on: type[BaseException] | tuple[type[BaseException], ...] | None = None,
+        ignore: str | tuple[str, ...] = (),
+        on_crash: str = "ask",
         touches: Sequence[Any] = (),
         key_ttl: Duration | None = None,
         approve: bool = False,
@@ -260,7 +253,7 @@ class CallSpec:
         self.fn = require_named(fn, f"@sf.{kind}")
         self.kind = kind
         self.name = escape(name or fn.__name__)
-        self.on_crash = on_crash
+        self.on_crash = on_crash if kind == "effect" else ""
         self.timeout = None if timeout is None else seconds(timeout)
         self.retry = RetryPolicy(_checked_retries(retries), _checked_backoff(backoff), _types(retry_on, "retry_on="))
         self.touches = tuple(touches)
@@ -274,7 +267,7 @@ class CallSpec:
         """Of a transaction: the database in which its marker commits with it. Its key keeps it from being done twice."""
         self.noted = (noted,) if isinstance(noted, str) else tuple(noted)
         """Parameters that are recorded and shown, and not compared."""
-        self.on_change = checked_on_change(on_change, f"{kind} {self.name}")
+        self.on_change = None if on_change is None else one_of(on_change, OnChange, f"{kind} {self.name}: on_change")
         """What happens to a recorded call that is asked for with other arguments; None: as configured."""
         self.is_new = was is None
         """Declared as new: no effect on record is this one."""
@@ -309,7 +302,7 @@ class CallSpec:
 
     @cached_property
     def known_as(self) -> str:
-        """The same as it is recorded: a script counts as the module that it would be; empty: nobody can say."""
+        """The same as it is recorded: a script counts as the module that it would be; empty: not known."""
         return origin_of(self.fn)
 
     def _check_effect(self) -> None:
@@ -334,7 +327,7 @@ class CallSpec:
                 distinct([witness])
 
     def _refuse_circle(self) -> None:
-        """Effects of one place that are each other's old names: nobody could tell whose the recorded calls are."""
+        """Refuse effects of one place that are each other's old names: recorded calls could belong to either."""
         place = _place(self.fn)
         path, ahead = [self.name], list(self.was)
         while ahead:
@@ -367,19 +360,18 @@ class CallSpec:
         self._require_companion(fn, "undo", *self._with_result(*self.binder.example(), None))
         inherited = self.on_crash if self.on_crash != "check" else "ask"
         self.undo = CallSpec(
-            fn, "effect", name=f"{self.name}.undo", retries=None, backoff=None, timeout=self.timeout, retry_on=None,
+            fn, "effect", name=f"{self.name}.undo", timeout=self.timeout,
             ignore=tuple(name for name in self.binder.ignored if name in inspect.signature(fn).parameters),
             on_crash=on_crash or inherited, not_done=(), touches=self.touches, in_flight=self.in_flight,
         )  # fmt: skip
         self.undo.undoes = self
         self.undo.was = tuple(f"{old}.undo" for old in self.was)
-        _undoable.add(self.name)
         return self.undo
 
     def own(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], raw: Raw | bytes, defaults: Raw | bytes = NOTHING, *,
+        self, args: Args, kwargs: Kwargs, raw: Raw | bytes, defaults: Raw | bytes = NOTHING, *,
         recorded: bool = False,
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
+    ) -> Arguments:  # fmt: skip
         """What user code is called with: a copy of what is recorded, and the defaults that are. `recorded`: it is an
         earlier call that is on record, and what is passed now may be something else.
 
@@ -395,18 +387,14 @@ class CallSpec:
             args, kwargs = self.binder.with_recorded(args, kwargs, values.again(raw))
         return (args, kwargs) if defaults is NOTHING else self.binder.with_defaults(args, kwargs, defaults)
 
-    def undoing(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def undoing(self, args: Args, kwargs: Kwargs, result: Any) -> Arguments:
         """What the undo of a call with these arguments is called with."""
         return self._with_result(*self.binder.ordered(args, kwargs), result)
 
-    def _with_result(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _with_result(self, args: Args, kwargs: Kwargs, result: Any) -> Arguments:
         return (args, {**kwargs, "result": result}) if self._result_by_name else ((*args, result), kwargs)
 
-    def touched_by(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    def touched_by(self, args: Args, kwargs: Kwargs) -> list[Any]:
         """The witnesses of what a call with these arguments touches. An undo touches what its effect does."""
         if self.undoes is not None:
             effect = self.undoes
@@ -415,13 +403,11 @@ class CallSpec:
         args, kwargs = self.binder.ordered(args, kwargs)
         return [self._asked(one, args, kwargs) if inspect.isfunction(one) else one for one in self.touches]
 
-    def _asked(self, touched: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _asked(self, touched: Any, args: Args, kwargs: Kwargs) -> Any:
         args, kwargs = self.binder.some_of(touched, args, kwargs)
         return touched(*args, **kwargs)
 
-    def _require_companion(
-        self, fn: Callable[..., Any], what: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def _require_companion(self, fn: Callable[..., Any], what: str, args: Args, kwargs: Kwargs) -> None:
         """Whether it can be called with these. Found when decorated, not at night when it is needed."""
         require_function(fn, f"effect {self.name}: its {what}")
         if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(self.fn):
@@ -433,7 +419,7 @@ class CallSpec:
                 f"effect {self.name}: its {what} takes the effect's own arguments{extra}, {mine}; this one takes {theirs}"
             )
 
-    def stray(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def stray(self, args: Args, kwargs: Kwargs) -> Any:
         """Called where there is no run: just the function, unless that would hide an effect from a run."""
         if current.driven.count:
             if self.kind == "effect":
@@ -454,15 +440,13 @@ class CallSpec:
                 )
         return self.fn(*args, **kwargs)
 
-    def nested(self, place: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def nested(self, place: Any, args: Args, kwargs: Kwargs) -> Any:
         """Called inside another call, whose record covers it; an effect must have one of its own."""
         if place is not current.OUTSIDE and self.kind == "effect":
-            inside = place.inside
-            misuse = UsageError(
-                f"run {place.session.run}: effect {self.name} was called inside {inside.kind} {inside.address}, "
+            raise place.misused(
+                f"effect {self.name} was called inside {place.inside.kind} {place.inside.address}, "
                 "where it would have no intent of its own on record. Call it from the workflow instead."
             )
-            raise place.session.stops.misused(inside.misused(misuse))
         if self.kind == "effect":
             rehearsal.would_do("effect outside of the run", self.name)
         return self.fn(*args, **kwargs)
@@ -548,18 +532,14 @@ def all_effects() -> list[CallSpec]:
 
 def is_undoable(address: str) -> bool:
     """Whether an effect of that name in this process's code has an undo."""
-    name = address.rpartition("#")[0]
-    return any(name == each or name.endswith(f"/{each}") for each in _undoable)
+    name = f"/{address.rpartition('#')[0]}"
+    return any(spec.undo is not None and name.endswith(f"/{spec.name}") for spec in all_effects())
 
 
 def _checked_retries(retries: int | None) -> int | None:
     if retries is not None and (type(retries) is not int or retries < 0):
         raise UsageError(f"retries={retries!r}: must be a whole number, zero or more")
     return retries
-
-
-def checked_on_change(on_change: OnChange | None, what: str) -> OnChange | None:
-    return None if on_change is None else one_of(on_change, OnChange, f"{what}: on_change")
 
 
 def checked_was(was: Any, what: str) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""What verbs, programs and adapters may use of whoever drives a run.
+"""What verbs, programs and adapters may use of the engine that drives a run.
 
 The embedded engine's Context is a `Session`. Another engine, or a test, brings its own: it carries out `begin` and
 `record` in its own way. `Stops`, `Replay`, `Scopes` and `Notices` do no I/O on their own, so any Context can be made of them.
-Wishes that wait (`Append`, `Pause`, `Verify`) are yielded, and carried out by whoever performs the verb.
+Wishes that wait (`Append`, `Pause`, `Verify`) are yielded, and carried out by the performer of the verb.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
+Arguments = tuple[Args, Kwargs]
 """What a function is called with."""
 
 
@@ -45,7 +46,7 @@ class Context(Protocol):
     runtime: Runtime
     """The store, in which child runs are started and to which events are sent; and its observer."""
     clock: Clock
-    """Time and luck, which verbs record."""
+    """Time and random numbers, which verbs record."""
     mask: Mask
     """The secrets that may be in no text that is recorded or shown."""
     dry: bool

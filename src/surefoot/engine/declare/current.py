@@ -1,7 +1,7 @@
 """Which run, branch and call the code at hand is in: the context variable of places.
 
 Control flow that surefoot opened (`gather`, `map`, `scope`) has a Place of its own. Code that merely
-inherited somebody's Place (a bare task, a thread) is told so instead of being numbered by luck.
+inherited a Place (a bare task, a thread) is refused: timing would decide the numbers of its calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ForeignCall(UsageError):
-    """A call from a task or thread that surefoot did not start: which one it is, only luck would say."""
+    """A call from a task or thread that surefoot did not start: timing would decide its number."""
 
 
 class Inside:
@@ -47,7 +47,7 @@ class Inside:
 
 
 class Line:
-    """One line of control, and what it did. What branches did counts for their parent once they are joined."""
+    """Completed effects of one thread or task, in order. Those of branches are added when they are joined."""
 
     __slots__ = ("_forks", "_identity", "_joined", "_parent", "begun", "deeds", "leaving", "sagas", "strays", "struck")
 
@@ -72,7 +72,7 @@ class Line:
         self.deeds: list[Any] = []
         """The effects that were done in this line, in order: those that can be undone, and in a saga also the others."""
         self.strays: dict[str, list[Any]] = {}
-        """The same for tasks that opened a scope of their own in it, by the scope: nobody joins those."""
+        """The same for tasks that opened a scope of their own in it, by the scope: these lines are never joined."""
 
     def stray(self, path: str, identity: object) -> Line:
         line = Line(self.leaving, self.sagas, identity=identity)
@@ -86,7 +86,7 @@ class Line:
 
     @property
     def is_stray(self) -> bool:
-        """Whether it is that of a task or thread with a scope of its own, which nobody joins."""
+        """Whether it belongs to a task or thread with a scope of its own, which is never joined."""
         return self._identity is not self
 
     def is_part_of(self, other: Line) -> bool:
@@ -136,7 +136,7 @@ class Place:
         self._trio = None if inside is not None else trio_task()
         self._thread = this_thread() if isinstance(owner, int) else None
         self.parent = parent
-        """Where a stop of this place is also felt at once, because nobody joins it later."""
+        """The place that a stop of this one also stops at once, because it is not joined later."""
         self.inside = inside
         self.line = line or Line()
         self.called = ""
@@ -151,6 +151,11 @@ class Place:
     def is_leaving(self) -> bool:
         """Whether the code is on its way out of a cancelled saga: no call begins there but undos."""
         return self.line.leaving is not None and not self.undoing
+
+    def misused(self, what: str, kind: type[UsageError] = UsageError) -> UsageError:
+        """The error to raise where the code at this place does what it may not do."""
+        error = kind(f"run {self.session.run}: {what}")
+        return self.session.stops.misused(error if self.inside is None else self.inside.misused(error))
 
     def require_owner(self) -> None:
         """Refuse to count calls for a task or thread that only inherited this place."""
@@ -175,9 +180,7 @@ class Place:
         """
         task = trio_task()
         if task is not None and task is not self._trio:
-            raise self.session.stops.misused(
-                ForeignCall(f"run {self.session.run}: a call from a task of trio. {NO_TRIO}")
-            )
+            raise self.misused(f"a call from a task of trio. {NO_TRIO}", ForeignCall)
 
     def _caller(self) -> object:
         """Who calls, in the terms of the owner. Blocking code may be called where a loop runs (a notebook)."""
@@ -194,13 +197,12 @@ class Place:
         return True
 
     def _foreign(self, me: object) -> UsageError:
-        return self.session.stops.misused(
-            ForeignCall(
-                f"run {self.session.run}: a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
-                "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "
-                "twice. Use sf.gather(...) or sf.map(..., key=...) instead of asyncio.gather, TaskGroup or a pool, "
-                'or open a scope first: with sf.scope("a name of its own"): ...'
-            )
+        return self.misused(
+            f"a call from a {'thread' if isinstance(me, int) else 'task'} that was not "
+            "started by surefoot and opened no scope of its own, so its calls could not be numbered the same way "
+            "twice. Use sf.gather(...) or sf.map(..., key=...) instead of asyncio.gather, TaskGroup or a pool, "
+            'or open a scope first: with sf.scope("a name of its own"): ...',
+            ForeignCall,
         )
 
 
@@ -218,11 +220,16 @@ set_place = _place.set
 reset = _place.reset
 
 
-def rolled_back(error: BaseException) -> BaseException:
-    """Said by effects of ours that know it: whatever this exception is, nothing was done."""
+def inside() -> Inside:
+    """The call whose body is being executed here. Outside of every call: one without a key."""
     place = get()
-    if place is not None and place is not OUTSIDE and place.inside is not None:
-        place.inside.rolled_back = error
+    found: Inside | None = None if place is None or place is OUTSIDE else place.inside
+    return found or Inside("", "", "", 1)
+
+
+def rolled_back(error: BaseException) -> BaseException:
+    """Called by our own effects where they know that nothing was done, whatever this exception is."""
+    inside().rolled_back = error
     return error
 
 
@@ -320,11 +327,10 @@ def require_branch(verb: str) -> Place:
     """The place of a verb that may not be used inside a step or an effect."""
     place = require_place(verb)
     if place.inside is not None:
-        misuse = UsageError(
-            f"run {place.session.run}: sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
+        raise place.misused(
+            f"sf.{verb}() inside {place.inside.kind} {place.inside.address}. "
             f"A {place.inside.kind} is one recorded call; move sf.{verb}() out into the workflow."
         )
-        raise place.session.stops.misused(place.inside.misused(misuse))
     return place
 
 
@@ -332,11 +338,9 @@ def require_task(verb: str) -> Place:
     """The place of a verb of `surefoot.aio`, which is entered there."""
     place = require_branch(verb)
     if isinstance(place.owner, int):
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: surefoot.aio's {verb}() inside a blocking workflow. "
-                f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
-            )
+        raise place.misused(
+            f"surefoot.aio's {verb}() inside a blocking workflow. "
+            f"Use `import surefoot as sf` and sf.{verb}(...), or make the workflow `async def`."
         )
     place.session.enter_verb(place)
     return place
@@ -346,11 +350,9 @@ def require_blocking(verb: str) -> Place:
     """The place of a verb that blocks: in a task it would hold up the loop and everything else in it."""
     place = require_branch(verb)
     if not isinstance(place.owner, int):
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: sf.{verb}() blocks, and this workflow is async. "
-                f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."
-            )
+        raise place.misused(
+            f"sf.{verb}() blocks, and this workflow is async. "
+            f"Use `import surefoot.aio as sf` and `await sf.{verb}(...)`."
         )
     return place
 

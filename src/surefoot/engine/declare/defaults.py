@@ -4,7 +4,7 @@ A default is part of what is executed, and the code may have another one by the 
 defaults are recorded beside the arguments (not in their digest: a new parameter is no change), and a call that is on
 record is made with those it was recorded with.
 
-Where today's default is the recorded one, the function takes its own: a sentinel that is told by `is` keeps working.
+Where today's default is the recorded one, the function takes its own: a sentinel that is compared with `is` keeps working.
 What cannot be stored (a private `object()`, a function, a client) is part of the code, and is not recorded; a secret is
 recorded as `***`. Of both, today's are taken; what is recorded around a secret stays as recorded.
 """
@@ -24,7 +24,7 @@ from surefoot.core.secret_places import NoPlace
 from surefoot.errors import SurefootError, ValueRejected
 
 FIXED: Final = frozenset({str, int, float, bool, type(None), bytes})
-"""Nobody can change one of these in place, so there is no need of a copy."""
+"""Values of these types cannot be changed in place, so they need no copy."""
 _MOST_KNOWN: Final = 64
 """Ways to call a function that are kept ready."""
 

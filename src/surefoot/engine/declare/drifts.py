@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from surefoot.core.command import Append, Do, Routine, Verify
 from surefoot.core.cure import APP, Command, command
 from surefoot.core.entry import Drift, Sight, Stop, WorldSeen
 from surefoot.core.expectation import UNSEEN, Expectation, Unseen
-from surefoot.core.history import Past, changed
+from surefoot.core.history import changed
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.engine.declare.current import Place
 from surefoot.errors import UsageError, ValueRejected
@@ -24,6 +25,9 @@ from surefoot.world.base import sight
 from surefoot.world.observation import distinct, observe_all
 from surefoot.world.observation import look as look_once
 from surefoot.world.specs import from_spec
+
+if TYPE_CHECKING:
+    from surefoot.engine.session.session import Session
 
 STOP: Final = "stop"
 WARN: Final = "warn"
@@ -161,35 +165,36 @@ def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(distinct(watch))
 
 
-def watch_begins(place: Place) -> tuple[str, Past | None]:
-    """`sf.watch`: seen once, then the same for ever."""
+def watching(place: Place, witness: Any) -> Routine[Any]:
+    """`sf.watch`: observed once, then the same for ever. From here on the run relies on it."""
     session = place.session
     session.enter_verb(place)
     address, past = session.recall(place, "watch")
-    if past is None:
-        session.stops.would_do("watch", address)
-    elif past.kind != "sight":
-        raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.watch()"))
-    return address, past
-
-
-def sighted(place: Place, address: str, seen: tuple[Any, Sight | str]) -> WorldSeen:
-    """From here on the run relies on what was seen."""
-    session, (value, found) = place.session, seen
+    if past is not None:
+        if past.kind != "sight":
+            raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.watch()"))
+        return None if past.value is None else session.decoded(past.value)
+    session.stops.would_do("watch", address)
+    try:
+        value, found = yield Do(partial(watch, witness))
+    except UsageError as error:
+        raise session.stops.misused(error) from None
     if isinstance(found, str):
         raise session.stops.stopped(place, unobservable(session.run, address, found))
     try:
-        return WorldSeen((found,), address, value=Raw(values.encode(value)))
+        raw = Raw(values.encode(value))
     except ValueRejected as error:
         where = f"run {session.run}, {address}: {error}"
         raise session.stops.misused(ValueRejected(where, path=error.path)) from error
+    yield Append(WorldSeen((found,), address, value=raw))
+    return session.decoded(raw)
 
 
-def verified(session: Any) -> Routine[Stop | None]:
+def verified(session: Session) -> Routine[Stop | None]:
     """Look at everything the run relies on again. The stop, if it is not as expected."""
     if session.dry or not session.world.watches:
         return None
-    found: Stop | WorldSeen | None = session.world.judge((yield Do(session.world.look)))
+    found = session.world.judge((yield Do(session.world.look)))
     if isinstance(found, WorldSeen):
         yield Append(found)
         return None

@@ -30,7 +30,7 @@ class Identity(Struct, frozen=True):
 
     name: str
     origin: str = ""
-    """`module:qualname`; empty: nobody can say (a notebook, code that was generated)."""
+    """`module:qualname`; empty: not known (a notebook, generated code)."""
     named: bool = False
     """Whether the name was given with `name=`."""
     was: tuple[str, ...] = ()

@@ -22,18 +22,17 @@ from weakref import WeakKeyDictionary
 from surefoot.core.address import Scope
 from surefoot.engine.declare import current
 from surefoot.engine.declare.current import Line, Place
-from surefoot.errors import UsageError
 
 _tasks: WeakKeyDictionary[Any, object] = WeakKeyDictionary()
 _job: ContextVar[tuple[object, object] | None] = ContextVar("surefoot_job", default=None)
 
 
 def opened(place: Place, label: str, was: str | None = None) -> Place:
-    """The place of `with sf.scope(label)` for whoever runs here."""
+    """The place of `with sf.scope(label)` for the task or thread that runs here."""
     place.refuse_trio()
     me = threading.get_ident() if isinstance(place.owner, int) else current.whoami()
     inner = place.scope.labelled(label, was)
-    # Another task than the one that owns the place goes its own way; nobody joins it.
+    # A task that does not own the place gets a line of its own, which is never joined.
     mine = place.is_owned_by(me) or place.is_lent(me)
     line = place.line if mine else place.line.stray(inner.path, _identity(me))
     claim(place, inner, line)
@@ -59,13 +58,11 @@ def claim(place: Place, scope: Scope, line: Line) -> None:
     if owner is None:
         scope.owner = line
     elif not line.is_part_of(owner):  # type: ignore[arg-type]
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: the scope {scope.path.rstrip('/')} was opened by another task or thread of "
-                "this run, so timing would decide how calls in it are numbered, and a replay could give each of them "
-                "the other one's results. Use sf.gather(...) or sf.map(..., key=...), or give each task a label of its "
-                'own: with sf.scope(f"fetch {n}"): ...'
-            )
+        raise place.misused(
+            f"the scope {scope.path.rstrip('/')} was opened by another task or thread of "
+            "this run, so timing would decide how calls in it are numbered, and a replay could give each of them "
+            "the other one's results. Use sf.gather(...) or sf.map(..., key=...), or give each task a label of its "
+            'own: with sf.scope(f"fetch {n}"): ...'
         )
 
 

@@ -1,4 +1,4 @@
-"""What a step would give that has not run: a value that may be passed on, and that nobody can look into.
+"""Stands for the result of a step that has not run. Code may pass it on, and may not look into it.
 
 Code that keeps it, returns it, puts it into a list or hands it to another call goes on with it. Whatever would need to
 know it (a comparison, a loop, an attribute, its text, its type) ends the rehearsal there, since from there on nobody

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
@@ -13,10 +12,7 @@ from surefoot.core.entry import NOTHING, Kept, RunCreated, Stop, Value
 from surefoot.core.history import cures, located
 from surefoot.core.state import RunState
 from surefoot.core.stops import revive
-from surefoot.engine.declare import drifts
-from surefoot.engine.declare.call_spec import Binder
 from surefoot.engine.declare.defaults import Unplaced
-from surefoot.engine.declare.drifts import OnDrift
 from surefoot.engine.declare.identity import Identity, moved
 from surefoot.engine.declare.request import Request
 from surefoot.engine.declare.signals import ContinueSignal
@@ -26,10 +22,10 @@ from surefoot.errors import RunConflict, Stopped, UsageError, ValueRejected
 from surefoot.store.contract import Store
 
 if TYPE_CHECKING:
+    from surefoot.engine.declare.registry import Definition
     from surefoot.engine.session.session import Session
 
 LONGEST_ID = 200
-DECLARED = "declared"
 
 
 class Options(Struct, frozen=True):
@@ -46,24 +42,12 @@ class Options(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """The workflow to run and the arguments to run it with, encoded."""
 
-    workflow: str
-    version: int
-    fn: Callable[..., Any]
-    binder: Binder
-    args: bytes | None
+    definition: Definition
+    args: bytes | None = None
     """None: those on record (a resume)."""
     digest: str = ""
-    on_corruption: str | None = None
-    """What to do with a damaged journal; None: as configured."""
-    watch: tuple[Any, ...] = ()
-    on_drift: OnDrift = drifts.STOP
-    approve: str = DECLARED
-    on_failure: str = ""
-    """`stop`: an exception that the workflow lets out is a stop, and no end."""
     secrets: tuple[values.Secret[Any], ...] = ()
     """Those among the arguments, as long as this process has them."""
-    identity: Identity | None = None
-    """Which workflow this is, to tell it from others of the same name; None: the name alone says so."""
     defaults: Raw = NOTHING
     """Of the parameters that were not passed."""
 
@@ -78,9 +62,9 @@ def check_id(run: object) -> None:
 
 
 def created_entry(plan: Plan, options: Options, due: Any = None) -> RunCreated:
-    mine = plan.identity or Identity(plan.workflow)
+    mine = plan.definition.identity
     return RunCreated(
-        plan.workflow, Raw(plan.args or b"{}"), plan.digest, plan.version, settings.namespace, options.queue,
+        mine.name, Raw(plan.args or b"{}"), plan.digest, plan.definition.version, settings.namespace, options.queue,
         dict(options.labels), due, child_of=options.child_of, module=mine.origin, named=mine.named,
         defaults=plan.defaults,
     )  # fmt: skip
@@ -90,7 +74,7 @@ def require_same(plan: Plan, state: RunState, store: Store) -> None:
     created, where = state.created, store.url
     if created is None:
         raise AssertionError(state.run)
-    mine = plan.identity or Identity(plan.workflow)
+    mine = plan.definition.identity
     if not mine.owns(created):
         raise _belongs_elsewhere(created, mine, state.run, where)
     if plan.args is None or created.digest == plan.digest:
@@ -104,7 +88,7 @@ def require_same(plan: Plan, state: RunState, store: Store) -> None:
 
 
 def _belongs_elsewhere(created: RunCreated, mine: Identity, run: str, where: str) -> RunConflict | Stopped:
-    """Another workflow's run; or this one's, from before it was moved. Which of them, nobody but a person can say."""
+    """The run of another workflow; or of this one, from before it was moved. Only a person can say which."""
     if created.workflow != mine.name:
         return RunConflict(
             f"run {run} in {where} belongs to workflow {created.workflow!r}, not {mine.name!r}. "
@@ -134,25 +118,27 @@ def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], d
     A default of a parameter that the function no longer has says nothing to it.
     """
     session.mask.learn(plan.secrets)
+    binder = plan.definition.binder
     try:
         bound: Any = values.decode(session.whole(session.state.args))
-        bound.update(plan.binder.defaults.others(session.whole(session.state.defaults), may_be_gone=True))
-        return plan.binder.call_with(bound)
+        bound.update(binder.defaults.others(session.whole(session.state.defaults), may_be_gone=True))
+        return binder.call_with(bound)
     except Stopped as error:
         raise located(error, session.run, "its arguments") from None
     except Unplaced as error:
         why = f"a secret was in the default of {error}, where it has none now"
     except TypeError as error:
         why = str(error)
-    message = f"run {session.run}: the parameters of workflow {plan.workflow} have changed: {why}"
+    message = f"run {session.run}: the parameters of workflow {plan.definition.name} have changed: {why}"
     stop = Stop("CodeChanged", message, cures=cures(session.run))
     raise revive((stop,), session.run, session.runtime.store.url)
 
 
 def next_arguments(run: str, plan: Plan, signal: ContinueSignal) -> Request:
     """What the next segment begins with, as it is stored."""
+    binder = plan.definition.binder
     try:
-        raw, digest = values.encode_args(plan.binder.bind(signal.args_, signal.kwargs_))
-        return Request(Raw(raw), digest, plan.binder.left_out(signal.args_, signal.kwargs_))
+        raw, digest = values.encode_args(binder.bind(signal.args_, signal.kwargs_))
+        return Request(Raw(raw), digest, binder.left_out(signal.args_, signal.kwargs_))
     except (TypeError, ValueRejected) as error:
         raise UsageError(f"run {run}: sf.continue_as_new cannot go on with these arguments: {error}") from error

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import msgspec
-from msgspec import Raw
-
 from surefoot.core import values
 from surefoot.core.choice import Approval, OnCorruption, OnFailure, one_of
 from surefoot.core.cure import ANY_RUN, Ask, command
-from surefoot.core.entry import NOTHING, RunCreated
+from surefoot.core.entry import RunCreated
 from surefoot.core.masking import secrets_in
 from surefoot.core.registry import mentions
 from surefoot.engine.declare.call_spec import Binder, checked_was, require_named
@@ -32,18 +30,39 @@ def is_async(fn: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(fn)
 
 
+def like(fn: Callable[..., Any], call: Callable[[Any, Any, Any], Any], given: Any) -> Any:
+    """A function with the name, signature and colour of `fn`. Called, it makes `call(given, args, kwargs)`."""
+    if is_async(fn):
+
+        @functools.wraps(fn)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            return await call(given, args, kwargs)
+
+        return awaited
+
+    @functools.wraps(fn)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return call(given, args, kwargs)
+
+    return called
+
+
+def spread(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return fn(*args, **kwargs)
+
+
 class Definition:
     """A workflow as it was defined in this process."""
 
     def __init__(
         self,
         fn: Callable[..., Any],
-        name: str | None,
-        version: int,
         *,
-        on_corruption: OnCorruption | None = None,
+        name: str | None = None,
+        version: int = 1,
         watch: Sequence[Any] = (),
         on_drift: OnDrift = "stop",
+        on_corruption: OnCorruption | None = None,
         approve: Approval = "declared",
         was: str | tuple[str, ...] = (),
         on_failure: OnFailure = "fail",
@@ -63,7 +82,7 @@ class Definition:
         self.on_failure = on_failure
         self.watch = checked_witnesses(watch)
         self.on_drift = checked_on_drift(on_drift)
-        self.approve = _checked_approval(approve)
+        self.approve: str = one_of(approve, Approval, "@sf.workflow: approve")
         self.on_corruption = None if on_corruption is None else checked_policy(on_corruption)
         self.binder = Binder(fn)
         self.is_async = is_async(fn)
@@ -81,11 +100,11 @@ class Definition:
             raw, digest = values.encode_args(self.binder.bind(args, kwargs))
         except ValueRejected as error:
             raise ValueRejected(f"run {run}: an argument cannot be stored: {error}", path=error.path) from error
-        plan = self._plan(raw, digest, self.binder.left_out(args, kwargs))
-        if not hides(raw):
-            return plan
-        self._warn_of_secret("it was given an sf.Secret")
-        return msgspec.structs.replace(plan, secrets=tuple(secrets_in(args, kwargs)))
+        secrets: tuple[values.Secret[Any], ...] = ()
+        if hides(raw):
+            self._warn_of_secret("it was given an sf.Secret")
+            secrets = tuple(secrets_in(args, kwargs))
+        return Plan(self, raw, digest, secrets, self.binder.left_out(args, kwargs))
 
     def _warn_of_secret(self, what: str) -> None:
         """Once, and when it is declared: else it is found at night, by the step that wants to use it."""
@@ -99,17 +118,7 @@ class Definition:
             )
 
     def resume_plan(self) -> Plan:
-        return self._plan(None, "")
-
-    def _plan(self, args: bytes | None, digest: str, defaults: Raw = NOTHING) -> Plan:
-        return Plan(
-            self.name, self.version, self.fn, self.binder, args, digest, self.on_corruption, self.watch, self.on_drift,
-            self.approve, self.on_failure, identity=self.identity, defaults=defaults,
-        )  # fmt: skip
-
-
-def _checked_approval(policy: str) -> str:
-    return one_of(policy, Approval, "@sf.workflow: approve")
+        return Plan(self)
 
 
 class Registry:
@@ -134,7 +143,7 @@ class Registry:
         return [definition for found in self._known.values() for definition in found.values()]
 
     def find(self, name: str) -> Definition:
-        found = self._known.get(name, {})
+        found = self._known.get(name)
         if not found:
             raise UsageError(
                 f"no workflow {name!r} is defined in this process. Elsewhere? Import the module that defines it first, or name "
@@ -151,16 +160,16 @@ class Registry:
         return owners[0] if len(owners) == 1 else None
 
     def find_for(self, created: RunCreated | None) -> Definition:
-        """The same; raises what there is to say."""
-        name = "" if created is None else created.workflow
-        owners = [] if created is None else owning(self.all(), created)
-        if len(owners) == 1:
+        """The same. UsageError with the reason, if there is none."""
+        if created is None:
+            return self.find("")
+        if len(owners := owning(self.all(), created)) == 1:
             return owners[0]
         if owners:
-            raise several(name, owners)
-        if created is not None and (others := self._known.get(name)):
+            raise several(created.workflow, owners)
+        if others := self._known.get(created.workflow):
             raise UsageError(another(created, others.values()))
-        return self.find(name)
+        return self.find(created.workflow)
 
 
 def owning(definitions: Iterable[Definition], created: RunCreated) -> list[Definition]:

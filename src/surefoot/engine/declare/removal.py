@@ -40,6 +40,6 @@ def is_removed(past: Past) -> bool:
 
 
 def is_open(past: Past) -> bool:
-    """Whether nobody knows what became of an effect that the code no longer has: a person has to say first."""
+    """Whether an effect that the code no longer has is in doubt: a person has to settle it first."""
     unknown = past.kind == "effect" and past.state in DOUBTFUL and not past.rewound
     return unknown and is_removed(past)

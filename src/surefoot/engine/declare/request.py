@@ -52,7 +52,7 @@ def repeated(session: Context, past: Past, request: Request) -> Request:
 def _goes_on(past: Past, digest: str) -> bool:
     """What is settled as not happened may be asked for with other arguments, and is a request of its own then.
 
-    So is one that a person has sent back: unless it is asked for once more, word by word, and nobody knows its end.
+    So is a rewound one, unless it is in doubt and asked for again with the same arguments.
     """
     if past.rewound:
         return past.state is PastState.IN_DOUBT and past.executed_with == digest

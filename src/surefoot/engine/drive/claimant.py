@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from surefoot.core.state import DRIVEN, RunState
 from surefoot.engine.process.runtime import Runtime
+from surefoot.errors import UsageError
 from surefoot.store.liveness import is_ours, vouched
 
 
@@ -28,3 +29,9 @@ def described_living(runtime: Runtime, state: RunState) -> str:
     """Who drives the run, and how sure that is."""
     worker = state.claimant.worker if state.claimant is not None else ""
     return f"{described(state)}, {vouched(runtime.store, worker)}"
+
+
+def refuse_driven(runtime: Runtime, state: RunState, then: str = "") -> None:
+    """For those who change a run that nobody may drive meanwhile. `then`: what helps."""
+    if is_driven(runtime, state):
+        raise UsageError(f"run {state.run} is being driven by {described_living(runtime, state)}.{then}")

@@ -24,7 +24,7 @@ def is_needed(session: Session, plan: Plan) -> bool:
     """Whether its code is rehearsed before anything is executed."""
     state = session.state
     is_needed = gate.is_needed(state) or deploys.stands_at_code(state)
-    return is_needed and not session.runtime.drove(state.run, state.epoch, plan.fn)
+    return is_needed and not session.runtime.drove(state.run, state.epoch, plan.definition.fn)
 
 
 def rehearsing(session: Session, plan: Plan) -> Routine[None]:
@@ -35,7 +35,7 @@ def rehearsing(session: Session, plan: Plan) -> Routine[None]:
     state, session.rehearsed = session.state, True
     if not (session.claim.rehearses or is_needed(session, plan)):
         return
-    if (plain := gate.plain_functions(state, plan.fn)) is not None:
+    if (plain := gate.plain_functions(state, plan.definition.fn)) is not None:
         session.stops.found.append(plain)
         return
     learned: Learned | None = None
@@ -85,9 +85,9 @@ def _behind_new_steps(session: Session, plan: Plan, learned: Learned) -> Routine
 
 
 def _performed(rehearsal: gate.Rehearsal, plan: Plan) -> Routine[Returned | BaseException]:
-    rehearsal.follow(plan.watch, plan.on_drift, plan.approve)
+    rehearsal.follow(plan.definition.watch, plan.definition.on_drift, plan.definition.approve)
     args, kwargs = recorded_arguments(rehearsal, plan)
-    outcome: Returned | BaseException = yield Invoke(rehearsal, partial(plan.fn, *args, **kwargs))
+    outcome: Returned | BaseException = yield Invoke(rehearsal, partial(plan.definition.fn, *args, **kwargs))
     if isinstance(outcome, BaseException) and gate.interrupts(outcome, rehearsal):
         raise outcome
     return outcome

@@ -9,11 +9,11 @@ from surefoot.core import values
 from surefoot.core.command import Done, Failed, Halted
 from surefoot.core.cure import command
 from surefoot.core.history import located
-from surefoot.core.state import DONE, FAILED, RunState
+from surefoot.core.state import DONE, ENDED, FAILED, RunState
 from surefoot.core.stops import revive
 from surefoot.engine.process import journal
 from surefoot.engine.session.session import Session
-from surefoot.errors import Cancelled, NotFound, Stopped
+from surefoot.errors import Cancelled, NotFound, Stopped, UsageError
 from surefoot.store.contract import Store
 
 
@@ -56,3 +56,9 @@ def recorded_end(store: Store, state: RunState) -> Any:
 
 def not_found(run: str, where: str) -> NotFound:
     return NotFound(f"there is no run {run!r} in {where}. `{command('runs')}` lists those that are there.")
+
+
+def refuse_ended(state: RunState) -> None:
+    """For those who change a run that goes on afterwards."""
+    if state.status in ENDED:
+        raise UsageError(f"run {state.run} has ended already: {state.status}")

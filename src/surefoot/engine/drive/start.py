@@ -226,7 +226,7 @@ def _tell(runtime: Runtime, run: str, error: JournalCorrupt) -> None:
 def _may_step_back(plan: Plan, session: Session | None, error: JournalCorrupt) -> bool:
     """Whether this very run is damaged. What user code met in another run or store is not ours to mend."""
     ours = session is None or session.stops.own_damage is error
-    return ours and (plan.on_corruption or settings.on_corruption) == FALLBACK
+    return ours and (plan.definition.on_corruption or settings.on_corruption) == FALLBACK
 
 
 # -- one drive -------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def session_for(
     unwind_seconds: float | None = None,
 ) -> Session:  # fmt: skip
     session = Session(runtime, state, head, wait_seconds=wait_seconds, unwind_seconds=unwind_seconds)
-    session.follow(plan.watch, plan.on_drift, plan.approve, plan.on_failure)
+    session.follow(plan.definition.watch, plan.definition.on_drift, plan.definition.approve, plan.definition.on_failure)
     return session
 
 
@@ -298,7 +298,7 @@ def drive(session: Session, plan: Plan) -> Routine[Drive]:
 
 def _invoked(session: Session, plan: Plan) -> Routine[Drive]:
     args, kwargs = recorded_arguments(session, plan)
-    outcome = yield Invoke(session, partial(plan.fn, *args, **kwargs))
+    outcome = yield Invoke(session, partial(plan.definition.fn, *args, **kwargs))
     return session.stops.lost or (yield from concluded(session, outcome))
 
 

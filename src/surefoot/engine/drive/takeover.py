@@ -75,7 +75,7 @@ def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Hea
             return PassedBy()
         case Suspended():
             if not session.lookup.is_unheard:
-                runtime.has_driven(run, session.journal.epoch, plan.fn)
+                runtime.has_driven(run, session.journal.epoch, plan.definition.fn)
             return outcome
         case Done():
             return Ended()

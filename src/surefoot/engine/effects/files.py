@@ -177,7 +177,7 @@ for _public, _inner, _left in ((write_file, _write_file, _left_by_write), (delet
 
 
 def _require(path: Path) -> None:
-    """Refused before anything is recorded, so that mended code can go on."""
+    """Refused before anything is recorded, so that fixed code can go on."""
     if isinstance(path, bytes):
         raise UsageError("a path is a text or a pathlib.Path here, not bytes")
     as_written(path)
@@ -197,7 +197,7 @@ def _noted(name: str, path: Path, target: str) -> Before:
 
 
 def _before_this_run(session: Context, path: Path, target: str) -> Before:
-    """What is there; or, if the run itself has left it so and was sent back since, what was there before that."""
+    """What is there; or, if the run itself left it so and was rewound since, what was there before that."""
     found = _before(target)
     changes = _own_changes(session).get(os.fspath(path), ())
     content = _content(target) if found.kind == "large" and changes else found.content
@@ -215,7 +215,7 @@ _changes: WeakKeyDictionary[Any, dict[str, list[tuple[Past, str]]]] = WeakKeyDic
 
 
 def _own_changes(session: Any) -> dict[str, list[tuple[Past, str]]]:
-    """Path -> effects of ours that were executed before the run was sent back, newest first, and what each has left."""
+    """Path -> effects of ours that were executed before the run was rewound, newest first, and what each has left."""
     found = _changes.get(session)
     if found is None:
         found = _changes[session] = {}
@@ -306,9 +306,7 @@ def _content(target: str) -> bytes | None:
 
 def _temporary(target: str) -> str:
     """A name of its own for each effect, in the same folder; no witness looks at it."""
-    place = current.get()
-    inside = None if place is None or place is current.OUTSIDE else place.inside
-    key = uuid.uuid4().hex if inside is None else inside.key
+    key = current.inside().key or uuid.uuid4().hex
     return os.path.join(os.path.dirname(target), temporary_name(key))
 
 
@@ -318,13 +316,16 @@ def _clear(target: str) -> None:
 
 
 def _put(target: str, raw: bytes, *, mode: int | None = None) -> None:
-    """Write beside, sync, rename, sync the folder: whoever looks sees the old file or the new one."""
-    status = _status(target)
+    """Write beside, sync, rename, sync the folder: readers see the old file or the new one."""
+    try:
+        status = os.stat(target)
+    except FileNotFoundError:
+        status = None
     if status is not None and not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a file, so it is left alone", target)
     try:
         _put_beside(target, _temporary(target), raw, status, mode)
-    except OSError as error:  # whoever reads it knows the file by its own name
+    except OSError as error:  # Users know the file by its own name.
         raise OSError(error.errno, error.strerror, target) from error
     _sync_folder(target)
 
@@ -347,13 +348,6 @@ def _put_beside(target: str, temporary: str, raw: bytes, status: os.stat_result 
         raise
 
 
-def _status(target: str) -> os.stat_result | None:
-    try:
-        return os.stat(target)
-    except FileNotFoundError:
-        return None
-
-
 def _write_all(descriptor: int, raw: bytes) -> None:
     rest = memoryview(raw)
     while rest:
@@ -373,20 +367,18 @@ def _take_over(descriptor: int, status: os.stat_result | None, mode: int | None)
 
 
 def _sync(target: str) -> None:
-    descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    _sync_one(target, os.O_RDONLY | os.O_CLOEXEC)
     _sync_folder(target)
 
 
 def _sync_folder(target: str) -> None:
-    """Where the folder is gone too, there is nothing to make durable."""
-    try:
-        descriptor = os.open(os.path.dirname(target) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
+    """If the folder itself is gone, there is nothing to make durable."""
+    with suppress(FileNotFoundError):
+        _sync_one(os.path.dirname(target) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _sync_one(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:

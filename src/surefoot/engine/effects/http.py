@@ -38,6 +38,7 @@ MOST_BYTES: Final = 1024 * 1024
 SHOWN_CHARACTERS: Final = 200
 GRACE_SECONDS: Final = 5.0
 """The time-out is kept on the connection; only if that does not end it is the call given up."""
+_OK: Final = range(200, 300)
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TELLING: Final = re.compile(
@@ -82,7 +83,7 @@ def http_request(
     honours_key: bool = False,
     check_url: str | Secret[str] | None = None,
     timeout: Duration = "30s",
-    ok: Collection[int] = range(200, 300),
+    ok: Collection[int] = _OK,
 ) -> HttpResponse:
     """Send one request, with the effect's key in a header. Returns what the server answered, if its status is in `ok`.
 
@@ -91,40 +92,41 @@ def http_request(
     out a request once for each key, and it is simply sent again. Headers that give access (`Authorization`, …) and
     what is an `sf.Secret` are recorded as ***.
     """
-    asked = _Asked(method, url, headers, json, data, idempotency_header, check_url, ok)
+    if not _is_token(method):
+        raise UsageError(f"http_request: {method!r:.100} is not a method like POST")
+    url = _checked_url("url", url)
+    given = _given(headers, json, data, idempotency_header, check_url, ok)
     if honours_key and not idempotency_header:
         raise UsageError("http_request: honours_key=True needs an idempotency_header to send the key in")
-    policy: OnCrash = "retry" if honours_key or asked.method in _SAFE else "ask" if check_url is None else "check"
-    send = _sender(policy, honours_key, seconds(timeout))
-    return send(asked.method, asked.url, **asked.given)  # type: ignore[no-any-return]
+    method = method.upper()
+    policy: OnCrash = "retry" if honours_key or method in _SAFE else "ask" if check_url is None else "check"
+    return _sender(policy, honours_key, seconds(timeout))(method, url, **given)  # type: ignore[no-any-return]
 
 
-class _Asked:
-    """The arguments as they are recorded: judged before anything else, without what was not given."""
+def _given(
+    headers: object, json: object, data: object, key_header: object, check_url: object, ok: Collection[int]
+) -> dict[str, Any]:
+    """The arguments as they are recorded: checked before anything else, without those that were not given."""
+    given: dict[str, Any] = {"headers": _checked_headers(headers), "json": json, "data": data}
+    if json is not None and data is not None:
+        raise UsageError("http_request: give json= or data=, not both")
+    if data is not None and not isinstance(data, str | bytes):
+        raise UsageError(f"http_request: data= is a str or bytes, not {type(data).__name__}")
+    if key_header is not None and not _is_token(key_header):
+        raise UsageError(f"http_request: {key_header!r:.100} is not the name of a header")
+    if json is not None:
+        _json(json)
+    given["check_url"] = None if check_url is None else _checked_url("check_url", check_url)
+    given = {name: value for name, value in given.items() if value is not None}
+    if key_header != "Idempotency-Key":
+        given["idempotency_header"] = key_header
+    if not isinstance(ok, range) or ok != _OK:
+        given["ok"] = sorted(ok)
+    return given
 
-    def __init__(
-        self, method: object, url: object, headers: object, json: object, data: object, key_header: object,
-        check_url: object, ok: Collection[int],
-    ) -> None:  # fmt: skip
-        if not isinstance(method, str) or not _TOKEN.fullmatch(method):
-            raise UsageError(f"http_request: {method!r:.100} is not a method like POST")
-        self.method = method.upper()
-        self.url = _checked_url("url", url)
-        given: dict[str, Any] = {"headers": _checked_headers(headers), "json": json, "data": data}
-        if json is not None and data is not None:
-            raise UsageError("http_request: give json= or data=, not both")
-        if data is not None and not isinstance(data, str | bytes):
-            raise UsageError(f"http_request: data= is a str or bytes, not {type(data).__name__}")
-        if key_header is not None and not (isinstance(key_header, str) and _TOKEN.fullmatch(key_header)):
-            raise UsageError(f"http_request: {key_header!r:.100} is not the name of a header")
-        if json is not None:
-            _json(json)
-        given["check_url"] = None if check_url is None else _checked_url("check_url", check_url)
-        self.given = {name: value for name, value in given.items() if value is not None}
-        if key_header != "Idempotency-Key":
-            self.given["idempotency_header"] = key_header
-        if not isinstance(ok, range) or ok != range(200, 300):
-            self.given["ok"] = sorted(ok)
+
+def _is_token(name: object) -> bool:
+    return isinstance(name, str) and _TOKEN.fullmatch(name) is not None
 
 
 def _checked_url(name: str, url: object) -> Any:
@@ -146,7 +148,7 @@ def _checked_headers(headers: object) -> dict[str, str | Secret[str]] | None:
     checked: dict[str, str | Secret[str]] = {}
     for name, value in headers.items():
         plain = value.reveal() if isinstance(value, Secret) else value
-        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        if not _is_token(name):
             raise UsageError(f"http_request: {name!r:.100} is not the name of a header")
         if not isinstance(plain, str) or "\n" in plain or "\r" in plain or not plain.isprintable():
             raise UsageError(f"http_request: the value of header {name} must be one line of text")
@@ -179,52 +181,30 @@ def _sender(policy: OnCrash, honours_key: bool, timeout_seconds: float) -> Calla
         check_url: str | Secret[str] | None = None,
         ok: list[int] | None = None,
     ) -> HttpResponse:
-        sent = _with_key(headers, idempotency_header)
+        sent = _plain_headers(headers)
+        if idempotency_header and (key := current.inside().key):
+            sent[idempotency_header] = key
         body = data.encode() if isinstance(data, str) else data
         if json is not None:
             body = _json(json)
             if "content-type" not in {name.lower() for name in sent}:
                 sent["Content-Type"] = "application/json"
         answer = _exchange(method, _plain(url), sent, body, timeout_seconds)
-        return _judged(
-            f"{method} {_shown(url)}", answer, range(200, 300) if ok is None else ok, honours_key=honours_key
-        )
+        return _judged(f"{method} {_shown(url)}", answer, _OK if ok is None else ok, honours_key=honours_key)
 
     made = effect(on_crash=policy, not_done=(HttpError,), timeout=timeout_seconds + GRACE_SECONDS)(http_request)
     if policy == "check":
 
         @made.check
-        def _(
-            method: str, url: str, *, headers: Any = None, json: Any = None, data: Any = None,
-            idempotency_header: Any = None, check_url: Any = None, ok: Any = None,
-        ) -> Verdict:  # fmt: skip
-            key = _key()
-            sent = {name: _plain(value) for name, value in (headers or {}).items()}
-            return _seen(_exchange("GET", _plain(check_url).replace("{key}", key), sent, None, timeout_seconds))
+        def _(method: str, url: str, *, headers: Any = None, check_url: Any = None, **_: Any) -> Verdict:
+            asked = _plain(check_url).replace("{key}", current.inside().key)
+            return _seen(_exchange("GET", asked, _plain_headers(headers), None, timeout_seconds))
 
     return made
 
 
-def _key() -> str:
-    place = current.get()
-    if place is None or place is current.OUTSIDE or place.inside is None:
-        return ""
-    return place.inside.key  # type: ignore[no-any-return]
-
-
-def _attempt() -> int:
-    place = current.get()
-    if place is None or place is current.OUTSIDE or place.inside is None:
-        return 1
-    return place.inside.attempt  # type: ignore[no-any-return]
-
-
-def _with_key(headers: Mapping[str, str | Secret[str]] | None, header: str | None) -> dict[str, str]:
-    sent = {name: _plain(value) for name, value in (headers or {}).items()}
-    key = _key()
-    if header and key:
-        sent[header] = key
-    return sent
+def _plain_headers(headers: Mapping[str, str | Secret[str]] | None) -> dict[str, str]:
+    return {name: _plain(value) for name, value in (headers or {}).items()}
 
 
 def _plain(value: str | Secret[str]) -> str:
@@ -293,7 +273,7 @@ def _judged(request: str, answer: HttpResponse, ok: Collection[int], *, honours_
     if status == 425:
         raise NotDone(said)
     if status == 501 or (
-        400 <= status < 500 and status != 408 and not (status == 409 and honours_key and _attempt() > 1)
+        400 <= status < 500 and status != 408 and not (status == 409 and honours_key and current.inside().attempt > 1)
     ):
         raise HttpError(status, said)
     raise HttpUnsure(status, said)

@@ -79,7 +79,7 @@ def _quoted(name: str) -> str:
 
 
 def _require(table: Any, keys: list[Any], row: Any, *, is_server: bool) -> None:
-    """Before anything is recorded, so that mended code can go on."""
+    """Before anything is recorded, so that fixed code can go on."""
     parts = table.split(".") if isinstance(table, str) else []
     if not 1 <= len(parts) <= 2 or not all(map(_NAME.fullmatch, parts)):
         raise UsageError(f"upsert: {table!r:.100} is not the plain name of a table, like orders or shop.orders")

@@ -24,7 +24,7 @@ from surefoot.core.timer import Duration
 from surefoot.core.verdict import Verdict, happened, not_happened, unknown
 from surefoot.engine.declare import current
 from surefoot.engine.declare.call_spec import CallSpec, require_named
-from surefoot.engine.declare.registry import is_async
+from surefoot.engine.declare.registry import is_async, like, spread
 from surefoot.engine.effects.databases.contract import Database, Marker, MarkerUnclear, Meddled, Work
 from surefoot.engine.effects.databases.opening import database_of
 from surefoot.engine.workflow import Effect, Exceptions, _effect
@@ -104,19 +104,7 @@ class _Transaction:
 
     def _shaped(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """With the user's name, docstring and parameters, without the first."""
-        if is_async(self._fn):
-
-            async def call_async(*args: Any, **kwargs: Any) -> Any:
-                return await method(*args, **kwargs)
-
-            shaped: Any = call_async
-        else:
-
-            def call(*args: Any, **kwargs: Any) -> Any:
-                return method(*args, **kwargs)
-
-            shaped = call
-        functools.update_wrapper(shaped, self._fn)
+        shaped = like(self._fn, spread, method)
         shaped.__signature__ = self._signature
         known = {*self._signature.parameters, "return"}
         shaped.__annotations__ = {name: hint for name, hint in self._fn.__annotations__.items() if name in known}
@@ -221,10 +209,7 @@ def _without_connection(fn: Callable[..., Any]) -> inspect.Signature:
 
 def _key() -> str:
     """The key of the effect that is being executed or looked at; empty outside of a run, where no marker is needed."""
-    place = current.get()
-    if place is None or place is current.OUTSIDE or place.inside is None:
-        return ""
-    return place.inside.key  # type: ignore[no-any-return]
+    return current.inside().key
 
 
 def _conclude(work: Work, key: str, value: object) -> None:
@@ -242,7 +227,7 @@ def _conclude(work: Work, key: str, value: object) -> None:
 
 
 def _give_up(work: Work, error: BaseException) -> BaseException:
-    """Roll back. What is to be raised: misuse is told as such, so that mended code can go on."""
+    """Roll back. What is to be raised: misuse is raised as such, so that fixed code can go on."""
     found: BaseException = error
     if isinstance(error, Exception):
         try:
@@ -265,10 +250,7 @@ def _misused(error: UsageError) -> UsageError:
 
 def _asked() -> str:
     """The digest of the arguments, as recorded. Defaults are no part of it: they are those on record anyway."""
-    place = current.get()
-    if place is None or place is current.OUTSIDE or place.inside is None:
-        return ""
-    return place.inside.digest  # type: ignore[no-any-return]
+    return current.inside().digest
 
 
 def _unclear(found: Marker, as_before: Callable[[], str]) -> str | None:

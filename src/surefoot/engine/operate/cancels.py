@@ -1,6 +1,6 @@
-"""How a cancelled run ends that nobody drives: its sagas are undone if the code is at hand; if not, that is told.
+"""How a cancelled run ends that no process drives. With its code at hand, its sagas are undone; else an alert says so.
 
-The request is on record before anything here begins. Whoever takes the run up meanwhile sees it at the first verb, and
+The request is on record before anything here begins. A process that takes the run up meanwhile sees it at the first verb, and
 the run ends there instead.
 """
 
@@ -86,7 +86,7 @@ def _end(runtime: Runtime, found: tuple[RunState, Head]) -> None:
         if not isinstance(acts.claim(session), Claimed):
             return  # Somebody took the run up at this moment, and sees the request at its first verb.
         left = what_is_left(session)
-        tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
+        tell_what_is_left(session)  # First: if the process dies in between, it is told twice, and not never.
         session.journal.append(RunCancelled(left))
         if (created := session.state.created) is not None and created.child_of:
             parents.tell(runtime, run_id, created.child_of)

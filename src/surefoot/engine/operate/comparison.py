@@ -77,7 +77,7 @@ def _pair(address: str, a: Past | None, b: Past | None) -> Pair:
             ("arguments", _asked(a) == _asked(b)),
             ("outcome", a.state is b.state),
             ("result", _same(a.value, b.value)),
-            ("error", a.error is None or b.error is None or _error(a) == _error(b)),
+            ("error", a.error is None or b.error is None or _summary(a) == _summary(b)),
         )
         if not same
     ]
@@ -89,12 +89,12 @@ def _asked(past: Past) -> object:
     return past.digest or past.executed_with or (past.shown, past.name)
 
 
-def _error(past: Past) -> tuple[str, str] | None:
-    return None if past.error is None else values.error_summary(past.error)
+def _summary(failed: Past | RunState) -> tuple[str, str] | None:
+    return None if failed.error is None else values.error_summary(failed.error)
 
 
 def _same(a: Value | None, b: Value | None) -> bool:
-    """A value that is kept by parts is told by its size and SHA-256."""
+    """A value that is kept by parts is compared by its size and SHA-256."""
     return _identity(a) == _identity(b)
 
 
@@ -105,13 +105,12 @@ def _identity(value: Value | None) -> object:
 
 
 def _runs(a: RunState, b: RunState) -> list[str]:
-    errors = [None if state.error is None else values.error_summary(state.error) for state in (a, b)]
     workflows = [state.created.workflow if state.created else "" for state in (a, b)]
     told = (
         ("workflow", workflows[0] == workflows[1]),
         ("arguments", a.digest == b.digest),
         ("outcome", a.status == b.status),
         ("result", _same(a.value, b.value)),
-        ("error", errors[0] == errors[1]),
+        ("error", _summary(a) == _summary(b)),
     )
     return [name for name, same in told if not same]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ _NEAR: Final = 5
 
 
 class StateAt(Struct, frozen=True):
-    """A run as its journal told it right after a call: everything that was recorded up to then."""
+    """A run as its journal was right after a call: everything that was recorded up to then."""
 
     run_id: str
     address: str
@@ -71,7 +71,7 @@ class StateAt(Struct, frozen=True):
     progress: tuple[float, float | None, str] | None
     """Done, total, note."""
     set_aside: bool
-    """Whether the run was sent back to before this call later on."""
+    """Whether the run was rewound to before this call later."""
 
     def call(self, address: str) -> RecordedCall:
         wanted = as_recorded(address)
@@ -201,7 +201,7 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
         draft = prepare(run, new_id, at=address, by=by, note=note)
         written = Append(new_id, None, draft.records, journal.index_row(draft.state))
         if bell.append(store, written):
-            break  # else somebody else was quicker: look at what is there
+            break  # Else another process was quicker: look at what is there.
     _require_whole(run, new_id)
     return Fork(Run(run.runtime, new_id), run.id, address, draft.reused, draft.would_execute)
 
@@ -219,13 +219,7 @@ def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str 
     taken = _taken_over(records, kept, point.first, parent.segment)
     why = f"forked from {run.id} before {address} by {by or whoami()}" + (f": {note}" if note else "")
     sealed, state = _sealed(run, new_id, taken, _created(run.id, records[0], taken, address), why)
-    would_execute = [
-        past.address
-        for past in parent.calls.values()
-        if past.kind == "effect" and past.address not in kept and not _PART_OF.fullmatch(past.address)
-    ]
-    reused = [past.address for past in state.calls.values() if past.kind != "note"]
-    return Draft(address, sealed, state, reused, would_execute)
+    return Draft(address, sealed, state, _reused(state), _executed_again(parent, kept))
 
 
 def existing(run: Run, new_id: str, *, at: str) -> Fork | None:
@@ -245,11 +239,18 @@ def existing(run: Run, new_id: str, *, at: str) -> Fork | None:
     for record in journal.records(store, new_id):
         if isinstance(then.fold(record), RunReleased):
             break
-    reused = [past.address for past in then.calls.values() if past.kind != "note"]
-    parent = journal.load(store, run.id)
-    effects = [past for past in parent[0].calls.values() if past.kind == "effect"] if parent is not None else []
-    again = [past.address for past in effects if past.address not in reused and not _PART_OF.fullmatch(past.address)]
+    reused, parent = _reused(then), journal.load(store, run.id)
+    again = [] if parent is None else _executed_again(parent[0], reused)
     return Fork(Run(run.runtime, new_id), run.id, address, reused, again)
+
+
+def _reused(fork: RunState) -> list[str]:
+    return [past.address for past in fork.calls.values() if past.kind != "note"]
+
+
+def _executed_again(parent: RunState, kept: Collection[str]) -> list[str]:
+    effects = [past.address for past in parent.calls.values() if past.kind == "effect"]
+    return [address for address in effects if address not in kept and not _PART_OF.fullmatch(address)]
 
 
 def _point(parent: RunState, address: str, records: list[Record]) -> Past:
@@ -266,7 +267,7 @@ def _point(parent: RunState, address: str, records: list[Record]) -> Past:
 
 
 def _kept(parent: RunState, point: Past) -> set[str]:
-    """The calls whose results are taken over. Doubt is not: somebody has to settle it first."""
+    """The calls whose results are taken over. Refused with one in doubt: a person has to settle it first."""
     before = {past.address: past for past in parent.calls.values() if past.first < point.first}
     doubtful = [past.address for past in parent.in_doubt() if past.address in before]
     if doubtful:
@@ -285,12 +286,8 @@ def _belongs(past: Past, kept: set[str]) -> bool:
     part_of = _PART_OF.fullmatch(past.address)
     if part_of is None or part_of[1] in kept:
         return True
-    return past.kind == "question" and (past.value is None or values.decode(_inline(past)) is not True)
-
-
-def _inline(past: Past) -> bytes:
-    """A yes or no is never kept by parts."""
-    return bytes(past.value) if isinstance(past.value, Raw) else b"null"
+    is_yes = isinstance(past.value, Raw) and values.decode(past.value) is True  # Never kept by parts.
+    return past.kind == "question" and not is_yes
 
 
 def _taken_over(records: list[Record], kept: set[str], point: int, last_segment: int) -> list[tuple[Record, Entry]]:

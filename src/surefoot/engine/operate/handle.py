@@ -39,7 +39,7 @@ from surefoot.engine.declare.plan import Options, check_id
 from surefoot.engine.declare.registry import registry
 from surefoot.engine.declare.rehearsal import would_do
 from surefoot.engine.drive import claimant, start
-from surefoot.engine.drive.outcome import not_found, recorded_end
+from surefoot.engine.drive.outcome import not_found, recorded_end, refuse_ended
 from surefoot.engine.operate import cancels, resume_plan
 from surefoot.engine.operate.return_type import fitted
 from surefoot.engine.process import config, journal
@@ -122,7 +122,7 @@ class Run:
         return found
 
     def _taken(self) -> tuple[RunState, Head]:
-        """The same, for somebody who changes it."""
+        """The same, for a method that changes the run."""
         found, self._kept = self._loaded(), None
         return found
 
@@ -175,8 +175,25 @@ class Run:
 
     def recorded(self, past: Past) -> RecordedCall:
         """A folded call for people and programs to read."""
-        args, result = (None if value is None else self.whole(value) for value in (past.args, past.value))
-        return _recorded(past, args, result)
+        error = "" if past.error is None else ": ".join(values.error_summary(past.error))
+        return RecordedCall(
+            address=past.address,
+            kind=past.kind,
+            status=past.state.value,
+            attempts=max(past.attempt, 1),
+            started=_when(past.at),
+            ended=_when(past.ended) if past.ended else None,
+            by=past.claimant,
+            args=self._text(past.args),
+            result=self._text(past.value),
+            error=error if past.state is not PastState.DONE else "",
+            key=past.key,
+            on_crash=past.policy,
+            learned_by=past.learned_by,
+        )
+
+    def _text(self, value: Value | None) -> str:
+        return "" if value is None else bytes(self.whole(value)).decode()
 
     def whole(self, value: Value) -> Raw:
         """The bytes of a recorded value, wherever they are kept."""
@@ -284,12 +301,12 @@ class Run:
         if past.kind != "effect" or not past.learned_by or past.state not in _SETTLED:
             return ""
         who = past.learned_by.removeprefix("person ")
-        said = f": settled by {who} at {datetime.fromtimestamp(past.ended / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC as"
+        said = f": settled by {who} at {_when(past.ended):%Y-%m-%d %H:%M:%S} UTC as"
         if past.state is PastState.FAILED:
             return f"{said} not happened, so that it fails"
         if past.state is PastState.CLEARED or past.value is None:
             return f"{said} not happened, so that the next resume runs it"
-        value = shorten(visible(bytes(self.whole(past.value)).decode()), 100)
+        value = shorten(visible(self._text(past.value)), 100)
         return f"{said} {value}; take it back: {command('runs rewind', self.id, at=past.address)}"
 
     def cancel(self, *, by: str | None = None, note: str = "") -> None:
@@ -300,8 +317,7 @@ class Run:
         """
 
         def decide(state: RunState) -> CancelRequested | None:
-            if state.status in ENDED:
-                raise UsageError(f"run {self.id} has ended already: {state.status}")
+            refuse_ended(state)
             if (definition := cancels.undoes_here(self.runtime, state)) is not None and definition.is_async:
                 self._require_no_loop("cancel")
             return None if state.cancel is not None else CancelRequested(by or whoami(), note)
@@ -357,8 +373,7 @@ class Run:
             means = "the no, or what on_timeout= says," if past.form == "approve" else "that nobody answered"
             more = f" Resume the run: {means} is recorded then." if past.state is PastState.OPEN else ""
             raise UsageError(f"run {self.id}: the time to answer {address} is over.{more}")
-        if state.status in ENDED:
-            raise UsageError(f"run {self.id} has ended already: {state.status}")
+        refuse_ended(state)
         if past.answerers and who not in past.answerers:
             raise UsageError(f"run {self.id}: {address} is for {', '.join(past.answerers)}, not for {who}.")
         return past
@@ -383,10 +398,8 @@ class Run:
         accepted: list[Drift] = []
 
         def decide(state: RunState) -> DriftAccepted:
-            if claimant.is_driven(self.runtime, state):
-                raise UsageError(f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}.")
-            if state.status in ENDED:
-                raise UsageError(f"run {self.id} has ended already: {state.status}")
+            claimant.refuse_driven(self.runtime, state)
+            refuse_ended(state)
             # Looked at here, so that it is held against the very state that the entry follows.
             findings = self._findings(state)
             accepted[:] = self._acceptable(state, findings.drift, witness)
@@ -419,14 +432,11 @@ class Run:
         return wanted
 
     def rewind(self, address: str, *, by: str | None = None, note: str = "") -> list[str]:
-        """Send the run back to before a call. Steps run again; effects from there on are in doubt. These effects."""
+        """Rewind the run to before a call. Steps run again; effects from there on are in doubt. Returns these effects."""
         address = as_recorded(address)
 
         def decide(state: RunState) -> RunRewound:
-            if claimant.is_driven(self.runtime, state):
-                raise UsageError(
-                    f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}. End it first."
-                )
+            claimant.refuse_driven(self.runtime, state, " End it first.")
             return RunRewound(address, by or whoami(), note, self._way_back(state, address))
 
         return [past.address for past in self._visit(decide).in_doubt()]
@@ -509,8 +519,7 @@ class Run:
         from surefoot.engine.operate import matches
 
         def decide(state: RunState) -> CodeMatched:
-            if claimant.is_driven(self.runtime, state):
-                raise UsageError(f"run {self.id} is being driven by {claimant.described_living(self.runtime, state)}.")
+            claimant.refuse_driven(self.runtime, state)
             return matches.word(state, address, is_=is_, new=new, keep=keep, rerun=rerun, by=by or whoami(), note=note)
 
         self._visit(decide)
@@ -520,8 +529,7 @@ class Run:
         raw = Raw(values.encode(value))
 
         def decide(state: RunState) -> EventSent | None:
-            if state.status in ENDED:
-                raise UsageError(f"run {self.id} has ended already: {state.status}")
+            refuse_ended(state)
             return None if state.has_event(id) else EventSent(name, raw, id, by or whoami())
 
         self._visit(decide)
@@ -599,7 +607,7 @@ def _fits(run: Run, query: RunQuery) -> bool:
 
 
 def whoami() -> str:
-    """Who acts, where nobody is named: the operating system's user."""
+    """Who acts, where no name is given: the operating system's user."""
     import getpass
 
     try:
@@ -612,27 +620,11 @@ def journal_entry(record: Any) -> JournalEntry:
     from surefoot.core.seal import from_record
 
     entry = from_record(record)
-    at = datetime.fromtimestamp(record.at / 1e6, UTC)
     data = msgspec.json.decode(record.body)
     for name in data.pop("large", ()):
         data[name] = {"$large": getattr(entry, name).reference.size}
-    return JournalEntry(record.seq, at, record.epoch, type(entry).__name__, data)
+    return JournalEntry(record.seq, _when(record.at), record.epoch, type(entry).__name__, data)
 
 
-def _recorded(past: Past, args: Raw | None, result: Raw | None) -> RecordedCall:
-    error = "" if past.error is None else ": ".join(values.error_summary(past.error))
-    return RecordedCall(
-        address=past.address,
-        kind=past.kind,
-        status=past.state.value,
-        attempts=max(past.attempt, 1),
-        started=datetime.fromtimestamp(past.at / 1e6, UTC),
-        ended=datetime.fromtimestamp(past.ended / 1e6, UTC) if past.ended else None,
-        by=past.claimant,
-        args=bytes(args or b"").decode(),
-        result=bytes(result or b"").decode(),
-        error=error if past.state is not PastState.DONE else "",
-        key=past.key,
-        on_crash=past.policy,
-        learned_by=past.learned_by,
-    )
+def _when(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / 1e6, UTC)

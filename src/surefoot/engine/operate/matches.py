@@ -12,7 +12,8 @@ from surefoot.core.cure import command
 from surefoot.core.entry import CodeMatched
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import IDENTITY, KEEP, UNASKED, fits, is_child, split
-from surefoot.core.state import ENDED, RunState
+from surefoot.core.state import RunState
+from surefoot.engine.drive.outcome import refuse_ended
 from surefoot.errors import UsageError
 
 HOW = ("is", "new", "keep", "rerun")
@@ -26,8 +27,7 @@ def word(
     said = [name for name, given in zip(HOW, (is_ is not None, new, keep, rerun), strict=True) if given]
     if len(said) != 1:
         raise UsageError("match: say one of --is OLD, --new, --keep and --rerun.")
-    if state.status in ENDED:
-        raise UsageError(f"run {state.run} has ended already: {state.status}")
+    refuse_ended(state)
     how = said[0]
     if how in ("keep", "rerun"):
         _require_recorded(state, address, how)

@@ -7,9 +7,9 @@ every replay. How the replay ends is judged by the session itself, as in a resum
 A step that has not run ends nothing here (`lookahead.py`): so it sees further than the one before a resume, which has the
 fence behind it.
 
-A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes and are told apart.
+A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes, and verdicts of their own.
 It is *perhaps stranded* if the rehearsal ends too early to tell: an effect that was executed has not been asked for
-there, or is asked for with arguments that nobody knows yet. That is worth a line and no more: whatever is wrong there,
+there, or is asked for with arguments that are not known yet. That is worth a line and no more: whatever is wrong there,
 the fence stops it before an effect is executed.
 """
 
@@ -28,7 +28,7 @@ from surefoot.core.cure import Advice, Command
 from surefoot.core.entry import CallsUnclaimed, RunCreated, Stop
 from surefoot.core.history import Past, cures, located, not_asked_yet, not_known_yet
 from surefoot.core.matching import Learned, split
-from surefoot.core.state import ENDED, RunState
+from surefoot.core.state import ENDED
 from surefoot.core.stops import revive
 from surefoot.engine.declare import placeholder
 from surefoot.engine.declare.plan import Plan, next_arguments, recorded_arguments
@@ -49,7 +49,7 @@ from surefoot.errors import (
     SurefootError,
     UsageError,
 )
-from surefoot.store.contract import Head, RunQuery
+from surefoot.store.contract import RunQuery
 
 GOES_ON: Final = "goes on"
 WAITS: Final = "waits"
@@ -87,7 +87,7 @@ class Finding(Struct, frozen=True):
     next: tuple[tuple[str, str], ...] = ()
     """(kind, address) of what would be executed next."""
     unclaimed: tuple[str, ...] = ()
-    """Recorded steps that the code no longer asks for: told, and no reason to stop."""
+    """Recorded steps that the code no longer asks for: shown, and no reason to stop."""
     kept: tuple[tuple[str, str], ...] = ()
     """(address, why) of recorded calls whose outcome stands, though they are asked for with other arguments; and of verbs
     without arguments that are more or less now."""
@@ -110,7 +110,7 @@ def unfinished(runtime: Runtime) -> list[str]:
 
 
 class Patience(Struct, frozen=True):
-    """Code that takes longer than this is told of: the line that it is at."""
+    """After how long slow code is reported, and to which function: it gets the line that the code is at."""
 
     seconds: float = gate.PATIENCE_SECONDS
     tell: Callable[[str], object] = str
@@ -148,7 +148,9 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
             verdict = _Verdict(_blame(error), (error,))
     in_doubt += _revived(_suspected(session), run, runtime.store.url)
     if verdict.name in (GOES_ON, WAITS):
-        verdict = _held_up(verdict, in_doubt, _revived(_still_open(state.stops), run, runtime.store.url))
+        # Recorded stops that no replay asks again. (Doubt and waiting are asked again, and so is the code.)
+        still_open = tuple(stop for stop in state.stops if stop.reason in ("Drifted", "Quarantined"))
+        verdict = _held_up(verdict, in_doubt, _revived(still_open, run, runtime.store.url))
     return Finding(
         run,
         verdict.name,
@@ -161,14 +163,13 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
         in_doubt,
         (*session.passed, *session.stops.planned),
         verdict.unclaimed,
-        (*sorted((past.address, why) for past, _, why in session.lookup.kept), *_counted(session)),
+        (
+            *sorted((past.address, why) for past, _, why in session.lookup.kept),
+            *((found.address, found.why) for found in session.lookup.counted.values()),
+        ),
         tuple(past.address for past in sorted(session.lookup.again, key=lambda past: past.first)),
         tuple(filled_in),
     )
-
-
-def _counted(session: Session) -> Iterator[tuple[str, str]]:
-    return ((found.address, found.why) for found in session.lookup.counted.values())
 
 
 def _definition(run: str, created: RunCreated | None) -> Definition:
@@ -189,11 +190,6 @@ def _definition(run: str, created: RunCreated | None) -> Definition:
     )
 
 
-def _still_open(held: tuple[Stop, ...]) -> tuple[Stop, ...]:
-    """Recorded stops that no replay asks again. (Doubt and waiting are asked again, and so is the code.)"""
-    return tuple(stop for stop in held if stop.reason in ("Drifted", "Quarantined"))
-
-
 def _suspected(session: Session) -> tuple[Stop, ...]:
     """Effects that are in doubt because entries of the run were lost, and which a person has to answer for."""
     asking = [address for address, policy in session.losses.suspects if policy not in ("retry", "fail")]
@@ -201,9 +197,9 @@ def _suspected(session: Session) -> tuple[Stop, ...]:
 
 
 def _held_up(verdict: _Verdict, in_doubt: tuple[Stopped, ...], held: tuple[Stopped, ...]) -> _Verdict:
-    if in_doubt:
-        return _Verdict(IN_DOUBT, (*held, *verdict.why), verdict.unclaimed)
-    return _Verdict(WAITS, (*held, *verdict.why), verdict.unclaimed) if held else verdict
+    if not (in_doubt or held):
+        return verdict
+    return _Verdict(IN_DOUBT if in_doubt else WAITS, (*held, *verdict.why), verdict.unclaimed)
 
 
 def _revived(stops: tuple[Stop, ...], run: str, where: str) -> tuple[Stopped, ...]:
@@ -220,12 +216,8 @@ def _blame(error: BaseException) -> str:
 class Rehearsal(Lookahead):
     """One that tells what would be done, and what speaks against it."""
 
-    def __init__(
-        self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None, passes_on: bool = False,
-        as_none: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(runtime, state, head, learned=learned, passes_on=passes_on, as_none=as_none)
-        self.on_slow: Callable[[str], object] = str
+    on_slow: Callable[[str], object] = str
+    """Called with the line that the code is at, if that takes long."""
 
     def takes_long(self) -> None:
         super().takes_long()
@@ -240,7 +232,7 @@ class Rehearsal(Lookahead):
         )
         if not heard or self.stops.trouble is not None or self.state.cancel is not None:
             return []
-        # Whoever sent the run back may want it to go another way.
+        # Rewound effects are no part of it: the person may want the run to take another path.
         missed = [past for past in self.replay.missed() if not (self.scopes.has_strays and "[" in past.address)]
         asked = self.replay.matcher.asked
         if any(past.kind == "saga" and past.address in asked for past in self.replay.matcher.recorded()):
@@ -266,7 +258,7 @@ def _rehearsed(
     runtime, state, head = first.runtime, first.state, first.journal.head
 
     def anew(learned: Learned | None) -> Rehearsal:
-        session = Rehearsal(runtime, state, head, learned=learned, passes_on=True, as_none=as_none)
+        session = Rehearsal(runtime, state, head, learned=learned, as_none=as_none)
         session.patience_seconds, session.on_slow = patience.seconds, patience.tell
         return session
 
@@ -328,7 +320,7 @@ def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Ve
     unclaimed = tuple(address for wish in wishes if isinstance(wish, CallsUnclaimed) for address in wish.addresses)
     if session.stops.found:
         return _stopped(session)
-    return _Verdict(*_of_the_end(session, definition.resume_plan(), ending), unclaimed)
+    return replace(_of_the_end(session, definition.resume_plan(), ending), unclaimed=unclaimed)
 
 
 def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
@@ -389,35 +381,29 @@ def _trouble(error: SurefootError) -> _Verdict:
     return _Verdict(_blame(error), (error,))
 
 
-def _of_the_end(session: Rehearsal, plan: Plan, ending: Any) -> tuple[str, tuple[BaseException, ...]]:
+def _of_the_end(session: Rehearsal, plan: Plan, ending: Any) -> _Verdict:
     """The verdict on a run that comes to an end without executing anything more."""
     if isinstance(ending, Done):
-        return GOES_ON, ()
+        return _Verdict(GOES_ON)
     if isinstance(ending, Failed):
         error = ending.cause
-        return (GOES_ON, ()) if error is None or session.failed_before(error) else (STRANDED, (error,))
+        return _Verdict(GOES_ON) if error is None or session.failed_before(error) else _Verdict(STRANDED, (error,))
     if isinstance(ending, ContinueSignal):
-        return _of_the_next_segment(session, plan, ending)
+        try:
+            with placeholder.opaque():
+                next_arguments(session.run, plan, ending)
+        except placeholder.Opaque:
+            pass  # The next segment begins with what a step gives that has not run.
+        except UsageError as misuse:
+            return _Verdict(
+                STRANDED, (UsageError(str(misuse)),)
+            )  # Without its cause: no line of the user's raised that.
+        return _Verdict(GOES_ON)
     if isinstance(ending, SurefootError) and not isinstance(ending, Fenced):
-        found = _trouble(ending)
-        return found.name, found.why
-    return STRANDED, (_left(session.run, ending),)
-
-
-def _of_the_next_segment(session: Session, plan: Plan, signal: ContinueSignal) -> tuple[str, tuple[BaseException, ...]]:
-    try:
-        with placeholder.opaque():
-            next_arguments(session.run, plan, signal)
-    except placeholder.Opaque:
-        pass  # It begins with what a step gives that has not run.
-    except UsageError as misuse:
-        return STRANDED, (UsageError(str(misuse)),)  # Without its cause: no line of the user's raised that.
-    return GOES_ON, ()
-
-
-def _left(run: str, ending: BaseException) -> Stopped:
-    return CodeChanged(
-        f"run {run}: the workflow is left by {type(ending).__name__}, not by return or an ordinary exception.",
-        run_id=run,
-        cures=cures(run),
+        return _trouble(ending)
+    left = CodeChanged(
+        f"run {session.run}: the workflow is left by {type(ending).__name__}, not by return or an ordinary exception.",
+        run_id=session.run,
+        cures=cures(session.run),
     )
+    return _Verdict(STRANDED, (left,))

@@ -125,17 +125,17 @@ class _Rehearsed(Struct, frozen=True):
 
 def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Definition) -> _Rehearsed:
     """Replay up to the first calls that would be executed, or to the end that would be recorded."""
-    from surefoot.engine.drive import gate  # Here, since few programs plan and all import this module.
-    from surefoot.engine.operate import preflight  # Here, since few programs plan and all import this module.
+    # Imported here, since few programs plan and all import this module.
+    from surefoot.engine.drive import gate
+    from surefoot.engine.operate import preflight
 
     if (plain := gate.plain_functions(state, definition.fn)) is not None:
         return _Rehearsed([], [], [str(plain)], [], frozenset(), frozenset())
 
     def anew(learned: Learned | None) -> preflight.Rehearsal:
-        session = preflight.Rehearsal(runtime, state, head, learned=learned)
-        session.is_gate = session.lookup.sees_through_reruns = (
-            False  # What people would be asked, and what would run, is told.
-        )
+        session = preflight.Rehearsal(runtime, state, head, learned=learned, passes_on=False)
+        # What people would be asked, and what would run, is told.
+        session.is_gate = session.lookup.sees_through_reruns = False
         session.follow(definition.watch, definition.on_drift, definition.approve, definition.on_failure)
         return session
 

@@ -47,7 +47,7 @@ class Reopening(Struct, frozen=True):
     effects: list[str]
     """They did nothing, and run under their keys."""
     in_doubt: list[str]
-    """They failed because nobody knew whether they had happened: somebody has to say."""
+    """They failed in doubt: a person has to say whether they happened."""
     waits: list[str]
     """Questions and waits whose time was over: they begin anew."""
     expired: list[str]
@@ -129,10 +129,7 @@ def _chosen(run: Run, state: RunState, wanted: tuple[str, ...]) -> list[Past]:
 def _require_retryable(run: Run, state: RunState) -> None:
     if state.pruned is not None:
         raise UsageError(f"run {run.id} was pruned: what it recorded is no longer kept, so nothing can be tried again.")
-    if claimant.is_driven(run.runtime, state):
-        raise UsageError(
-            f"run {run.id} is being driven by {claimant.described_living(run.runtime, state)}. Wait for it, or end it first."
-        )
+    claimant.refuse_driven(run.runtime, state, " Wait for it, or end it first.")
     if state.cancel is not None or state.status == CANCELLED:
         was = "was cancelled" if state.status == CANCELLED else "has been asked to cancel"
         raise UsageError(

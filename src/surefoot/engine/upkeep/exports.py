@@ -1,7 +1,7 @@
 """One run in one file that proves itself: every record as it is stored, every part its values need, and a sum.
 
 A file of JSON lines, plain ASCII, data only: a header, the records in order, the parts, and a last line with the
-counts and the SHA-256 of all bytes before it. Whoever has the file can check every seal without the store.
+counts and the SHA-256 of all bytes before it. Every seal can be checked with the file alone, without the store.
 A run that is damaged is refused, unless the damage is what is wanted; then the file says so.
 """
 
@@ -15,6 +15,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import IO, Any, Final
 
@@ -81,10 +82,9 @@ def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Ex
         raise not_found(run, store.url)
     if seen.flaw is not None and not damaged:
         raise seen.flaw.error()
-    out = _Lines(write)
-    out.line(header=_header(store, run, stored, whole=seen.flaw is None))
-    upto = None if stored is None or seen.flaw is not None else stored.seq
-    whole = seen.flaw is None
+    out, whole = _Lines(write), seen.flaw is None
+    out.line(header=_header(store, run, stored, whole=whole))
+    upto = stored.seq if stored is not None and whole else None
     needed, valid = _records(store, run, upto, out, damaged=not whole)
     missing = _parts(store, needed, out)
     if whole and (stored is None or valid != stored or missing):
@@ -98,20 +98,20 @@ def export_to(store: Store, run: str, path: str, *, damaged: bool = False) -> Ex
     real, own = os.path.realpath(path), store.file
     if os.path.lexists(path) or (own and (real == own or real.startswith(own + "-"))):
         raise UsageError(f"{path} is there already, or belongs to the store, and is not written over. Name another.")
-    partial = f"{path}.{secrets.token_hex(4)}.partial"
+    unfinished = f"{path}.{secrets.token_hex(4)}.partial"
     try:
-        with _private(partial) as file:
+        with _private(unfinished) as file:
             made = export(store, run, file.write, damaged=damaged)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(partial, path)
+        os.rename(unfinished, path)
         _sync_folder(path)
     except OSError as error:
         kind = StoreFull if error.errno in _FULL else StoreUnavailable
         raise kind(f"{path}: cannot be written: {error.strerror}. Nothing is left of it.") from error
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(partial)
+            os.unlink(unfinished)
     return made
 
 
@@ -225,6 +225,9 @@ def _base64(data: bytes) -> str:
     return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
+_from_base64: Final = partial(binascii.a2b_base64, strict_mode=True)
+
+
 # --- checking ----------------------------------------------------------------------------------------------
 
 
@@ -317,7 +320,7 @@ class _Check:
                 f"{self._path} has format {header.format}, this version of surefoot knows up to {FORMAT}.",
                 cures=(NEWER_VERSION,),
             )
-        sealer = Sealer(self._from_hex(header.store), header.run)
+        sealer = Sealer(self._bytes_of(header.store), header.run)
         self._audit = Audit(sealer, read=from_record, damage=(Stopped,))
         while True:
             so_far = self._sum.hexdigest()
@@ -337,10 +340,10 @@ class _Check:
             raise self._bad("it is not the kind of line that belongs here")
 
     def _record(self, run: str, line: _Record, *, whole: bool) -> None:
-        body = self._from_base64(line.body64) if line.body64 is not None else (line.body or "").encode()
+        body = (line.body or "").encode() if line.body64 is None else self._bytes_of(line.body64, _from_base64)
+        seal = self._bytes_of(line.seal)
         record = Record(
-            run, line.seq, line.epoch, line.at, line.kind, line.schema, line.codec, line.key,
-            body, self._from_hex(line.seal),
+            run, line.seq, line.epoch, line.at, line.kind, line.schema, line.codec, line.key, body, seal
         )  # fmt: skip
         self._records += 1
         entry = self._audit.take(record)
@@ -352,7 +355,7 @@ class _Check:
                 self._needed.setdefault(reference, record.seq)
 
     def _part(self, line: _PartLine, *, whole: bool) -> None:
-        part = Part(self._from_hex(line.id), line.kind, line.codec, line.size, self._from_base64(line.body64))
+        part = self._part_of(line)
         self._parts += 1
         wrong = fault(part)
         if not wrong:
@@ -407,7 +410,7 @@ class _Check:
             line = None
         if line is None:
             raise self._bad("the file was changed while it was read")
-        return Part(self._from_hex(line.id), line.kind, line.codec, line.size, self._from_base64(line.body64))
+        return self._part_of(line)
 
     def _line(self, longest: int) -> _Line | None:
         raw = self._file.readline(min(longest, self._size - self._bytes))
@@ -428,17 +431,15 @@ class _Check:
         self._bytes += len(raw)
         return line
 
-    def _from_hex(self, text: str) -> bytes:
+    def _bytes_of(self, text: str, decode: Callable[[str], bytes] = bytes.fromhex) -> bytes:
         try:
-            return bytes.fromhex(text)
+            return decode(text)
         except ValueError as error:
             raise self._bad(str(error)) from error
 
-    def _from_base64(self, text: str) -> bytes:
-        try:
-            return binascii.a2b_base64(text, strict_mode=True)
-        except ValueError as error:
-            raise self._bad(str(error)) from error
+    def _part_of(self, line: _PartLine) -> Part:
+        body = self._bytes_of(line.body64, _from_base64)
+        return Part(self._bytes_of(line.id), line.kind, line.codec, line.size, body)
 
     def _bad(self, why: str) -> JournalCorrupt:
         return JournalCorrupt(

@@ -1,4 +1,4 @@
-"""Retention: runs that ended long ago are replaced by a sealed tombstone, and parts that nobody needs any more go.
+"""Retention: runs that ended long ago are replaced by a sealed tombstone, and parts that no run needs any more are deleted.
 
 A pruned run is never "never existed": its tombstone keeps the id, how it ended and the digest of its arguments, so
 starting it again finds it. Each run is one transaction; parts are deleted in another, only after everything that is
@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.core.entry import RunPruned
 from surefoot.core.seal import Sealer
@@ -31,14 +32,8 @@ class Candidate(Struct, frozen=True):
     """A run that ended long enough ago, as it was when it was looked at."""
 
     run: str
-    workflow: str
-    digest: str
-    status: str
-    entries: int
-    created: int
-    ended: int
-    labels: dict[str, str]
     head: Head
+    tombstone: RunPruned
 
 
 class Refusal(Struct, frozen=True):
@@ -49,7 +44,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Swept(Struct, frozen=True):
-    """What became of the parts that nobody needs."""
+    """What became of the parts that no run needs."""
 
     deleted: int
     why: str = ""
@@ -77,26 +72,11 @@ def candidates(
 
 def bury(store: Store, clock: Clock, found: Candidate, *, by: str = "", note: str = "") -> Refusal | None:
     """Put the tombstone in place of a run's journal. Refused if the run has changed since it was looked at."""
-    entry = RunPruned(
-        found.workflow,
-        found.digest,
-        found.status,
-        found.entries,
-        found.created,
-        found.ended,
-        found.head.seal.hex(),
-        found.labels,
-        by,
-        note,
-    )
-    record, cuts = Sealer(store.id, found.run).entry(entry, at=clock.now())
+    record, cuts = Sealer(store.id, found.run).entry(replace(found.tombstone, by=by, note=note), at=clock.now())
     left = RunState(found.run)
     left.fold(record)
-    row = journal.index_row(left)
-    item = Rewrite(found.run, found.head, 0, [record], row, cuts, archive=False, forget=True)
-    if not bell.rewrite(store, item):
-        return Refusal(found.run, "somebody has written to it meanwhile")
-    return None
+    item = Rewrite(found.run, found.head, 0, [record], journal.index_row(left), cuts, archive=False, forget=True)
+    return None if bell.rewrite(store, item) else Refusal(found.run, "somebody has written to it meanwhile")
 
 
 def sweep(store: Store, *, watch: Watch | None = None) -> Swept:
@@ -131,9 +111,9 @@ def _listed(store: Index, statuses: Collection[str]) -> list[str]:
 def _candidate(state: RunState, head: Head) -> Candidate:
     row = journal.index_row(state)
     digest = state.created.digest if state.created is not None else state.digest
-    return Candidate(
-        row.run, row.workflow, digest, row.status, state.seq, row.created, state.newest_at, row.labels, head
-    )
+    seal = head.seal.hex()
+    left = RunPruned(row.workflow, digest, row.status, state.seq, row.created, state.newest_at, seal, row.labels)
+    return Candidate(row.run, head, left)
 
 
 def _written_since(store: Upkeep, upto: int) -> tuple[int, set[str]]:

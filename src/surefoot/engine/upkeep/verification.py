@@ -155,7 +155,8 @@ class Survey:
                 self._look_at(wanted, watch)
             if pages is not None:
                 self._flaws += [_file_flaw(self._store, why) for why in pages.result()]
-                self._look_at_anchor()
+                if why := self._store.anchor_flaw():
+                    self._flaws.append(Flaw("", why, cures=_file_cures(self._store)))
             unneeded = self._unneeded() if everything else 0
             quarantined = sum(len(self._store.quarantined(name)) for name in wanted)
         except StoreUnavailable as error:
@@ -219,11 +220,6 @@ class Survey:
             if self._store.read(name, 0, 0).head == before:
                 return _list_flaw(name, row, seen)
         return None  # it is being written to all the time, and each time it was right about itself
-
-    def _look_at_anchor(self) -> None:
-        why = self._store.anchor_flaw()
-        if why:
-            self._flaws.append(Flaw("", why, cures=_file_cures(self._store)))
 
     def _unneeded(self) -> int:
         """Parts that no journal needs, nor anything set aside; not known while something is damaged."""
@@ -348,7 +344,10 @@ class _Walk:
     def checked(self) -> Checked:
         broken = self._walk()
         if broken is not None:
-            return Checked(broken.valid, self._bytes, self._flaw(broken))
+            entries = UNKNOWN if self.head is None else self.head.seq
+            cures = broken.cures if broken.cures is not None else _cures(self._store, self._name)
+            flaw = Flaw(self._name, broken.why, broken.entry, entries, broken.valid, cures)
+            return Checked(broken.valid, self._bytes, flaw)
         row = None if self._state is None else _comparable(index_row(self._state))
         return Checked(self._audit.valid, self._bytes, row=row)
 
@@ -366,9 +365,11 @@ class _Walk:
                 self._bytes += len(record.body)
                 needed += [(record.seq, reference) for reference in references(entry)]
             # What is before a break counts as safe only if its values are there.
-            broken = self._lost_value(needed) or self._audit.found
-            if broken is not None:
-                return broken
+            if needed and (bad := self._parts.first_bad(needed)) is not None:
+                entry_of, why = bad
+                return Break(entry_of, f"it is sound, but a value of it is damaged: {why}", entry_of - 1)
+            if self._audit.found is not None:
+                return self._audit.found
         return self._audit.ends(None if self.head is None else (self.head.seq, self.head.seal))
 
     def _unreadable(self, error: JournalCorrupt) -> str:
@@ -377,18 +378,6 @@ class _Walk:
         except JournalCorrupt:
             return f"its head cannot be read: {error.summary}"
         return f"it cannot be read: {error.summary}"
-
-    def _lost_value(self, needed: list[tuple[int, Reference]]) -> Break | None:
-        bad = self._parts.first_bad(needed) if needed else None
-        if bad is None:
-            return None
-        entry, why = bad
-        return Break(entry, f"it is sound, but a value of it is damaged: {why}", entry - 1)
-
-    def _flaw(self, broken: Break) -> Flaw:
-        entries = UNKNOWN if self.head is None else self.head.seq
-        cures = broken.cures if broken.cures is not None else _cures(self._store, self._name)
-        return Flaw(self._name, broken.why, broken.entry, entries, broken.valid, cures)
 
 
 class PartsSeen:
@@ -443,15 +432,13 @@ class PartsSeen:
             if not why:
                 return None
             for entry, reference in needed:
-                found = self._damage(reference)
-                if found:
+                if found := self._damage(reference):
                     return entry, found
         return needed[0][0], why  # the parts keep changing under our hands
 
     def _followed(self, nodes: dict[bytes, Part], ids: Sequence[bytes]) -> Mapping[bytes, Part]:
         found = {name: self._nodes[name] for name in ids if name in self._nodes}
-        rest = [name for name in ids if name not in found]
-        if rest:
+        if rest := [name for name in ids if name not in found]:
             found.update(self._store.parts(rest))
         nodes.update(found)
         return found
@@ -467,10 +454,8 @@ class PartsSeen:
             found = self._store.parts(chunk)
             if len(found) < len(chunk):
                 return "is missing"
-            for part in found.values():
-                wrong = fault(part)
-                if wrong:
-                    return wrong
+            if wrong := next(filter(None, map(fault, found.values())), ""):
+                return wrong
             self._found_sound(found.values())
         return ""
 

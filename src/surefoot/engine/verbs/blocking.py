@@ -8,14 +8,13 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Literal, NoReturn, TypeVar, overload
+from typing import Any, Literal, NoReturn, TypeVar, Unpack, overload
 
 from surefoot.core import values
-from surefoot.core.address import Scope, escape
+from surefoot.core.address import escape
 from surefoot.core.choice import OnError, OnTimeout
 from surefoot.core.code_changes import other_event
-from surefoot.core.command import Append, Do, Pause, Routine, Verify
+from surefoot.core.command import Append, Pause, Routine, Verify
 from surefoot.core.cure import Advice
 from surefoot.core.entry import (
     Due,
@@ -33,7 +32,7 @@ from surefoot.core.history import PastState, changed
 from surefoot.core.timer import Duration, after, remaining, seconds, until
 from surefoot.engine.declare import current, drifts, lines
 from surefoot.engine.declare.context import Context
-from surefoot.engine.declare.current import Place, session_of
+from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.drifts import looked_around
 from surefoot.engine.declare.signals import ContinueSignal, RunSignal
 from surefoot.engine.drive.perform import run, verb
@@ -41,7 +40,7 @@ from surefoot.engine.session import moved, questions
 from surefoot.engine.session.frame import Frame
 from surefoot.engine.session.questions import Decision
 from surefoot.engine.verbs import branches
-from surefoot.engine.verbs.branches import Ends, MapResult
+from surefoot.engine.verbs.branches import Ends, MapOptions, MapResult
 from surefoot.engine.verbs.tally import Tally
 from surefoot.errors import UsageError
 
@@ -172,30 +171,18 @@ def gather(*thunks: Callable[[], Any], was: str | None = None) -> list[Any]:
                 )
             )
     scopes = branches.gather_scopes(place, len(thunks), was)
-    ends = _side_by_side(place, list(thunks), scopes, len(thunks))
+    ends = _side_by_side(Ends(place, scopes), list(thunks), len(thunks))
     ends.raise_first()
     return ends.values
 
 
 @overload
 def map(  # noqa: A001 - the settled public name
-    fn: Callable[[T], R],
-    items: Iterable[T],
-    *,
-    key: Callable[[T], object] | None = ...,
-    concurrency: int | None = ...,
-    on_error: Literal["raise"] = ...,
-    was: branches.Was = ...,
+    fn: Callable[[T], R], items: Iterable[T], *, on_error: Literal["raise"] = ..., **options: Unpack[MapOptions[T]]
 ) -> list[R]: ...
 @overload
 def map(  # noqa: A001 - the settled public name
-    fn: Callable[[T], R],
-    items: Iterable[T],
-    *,
-    key: Callable[[T], object] | None = ...,
-    concurrency: int | None = ...,
-    on_error: Literal["collect"],
-    was: branches.Was = ...,
+    fn: Callable[[T], R], items: Iterable[T], *, on_error: Literal["collect"], **options: Unpack[MapOptions[T]]
 ) -> MapResult[R]: ...
 def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], R],
@@ -214,8 +201,8 @@ def map(  # noqa: A001 - the settled public name
     width = branches.checked_width(concurrency, on_error)
     todo = list(items)
     scopes, names = branches.map_scopes(place, todo, key, was)
-    tally = Tally(place.session, len(todo))
-    ends = _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width, tally)  # type: ignore[misc]
+    ends = Ends(place, scopes, Tally(place.session, len(todo)))
+    ends = _side_by_side(ends, [lambda item=item: fn(item) for item in todo], width)  # type: ignore[misc]
     return branches.collected(ends, names, on_error)  # type: ignore[no-any-return]
 
 
@@ -225,28 +212,9 @@ def _branching(verb: str) -> Place:
     return place
 
 
-def _side_by_side(
-    place: Place, thunks: list[Callable[[], Any]], scopes: list[Scope], width: int, tally: Tally | None = None
-) -> Ends:
-    ends = Ends(len(thunks))
-    forks = [place.line.fork() for _ in thunks]
+def _side_by_side(ends: Ends, thunks: list[Callable[[], Any]], width: int) -> Ends:
     numbers = iter(range(len(thunks)))
     taking = threading.Lock()
-    place.session.scopes.branch_opens(scopes)
-
-    def branch(index: int) -> None:
-        opened = Place(place.session, scopes[index], threading.get_ident(), line=forks[index])
-        token = current.set_place(opened)
-        try:
-            ends.values[index] = thunks[index]()
-        except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
-            ends.errors[index] = error
-        finally:
-            ends.overrule(index, opened)
-            place.session.scopes.branch_ends(scopes[index].path, ends.errors[index])
-            current.reset(token)
-            if tally is not None:
-                tally.ended(ends.errors[index])
 
     def work() -> None:
         while True:
@@ -254,19 +222,19 @@ def _side_by_side(
                 index = next(numbers, None)
             if index is None:
                 return
-            branch(index)
+            with ends.branch(index, threading.get_ident()):
+                ends.values[index] = thunks[index]()
 
     threads = [
         threading.Thread(target=contextvars.copy_context().run, args=(work,), name="surefoot-branch", daemon=True)
         for _ in range(min(width, len(thunks)))
     ]
     try:
-        _run_all(place.session, threads)
+        _run_all(ends.place.session, threads)
     finally:
-        if tally is not None:
-            tally.close()
-    place.line.join()
-    ends.join(place)
+        ends.close()
+    ends.place.line.join()
+    ends.join()
     return ends
 
 
@@ -417,11 +385,9 @@ def continue_as_new(*args: Any, **kwargs: Any) -> NoReturn:
     place.session.enter_verb(place)
     place.session.stops.meet_cancel(place, None)
     if place.scope.path:
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: sf.continue_as_new() inside {place.scope.path.rstrip('/')}: "
-                "call it from the workflow itself, outside of scopes and branches"
-            )
+        raise place.misused(
+            f"sf.continue_as_new() inside {place.scope.path.rstrip('/')}: "
+            "call it from the workflow itself, outside of scopes and branches"
         )
     raise place.session.stops.continuing(place, ContinueSignal(args, kwargs))
 
@@ -492,31 +458,16 @@ def asked_for(
 # -- the world ------------------------------------------------------------------------------------------
 
 
-def watching(place: Place, witness: Any) -> Routine[Any]:
-    session = session_of(place)
-    address, past = drifts.watch_begins(place)
-    if past is not None:
-        return None if past.value is None else session.decoded(past.value)
-    try:
-        seen = yield Do(partial(drifts.watch, witness))
-    except UsageError as error:
-        raise session.stops.misused(error) from None
-    entry = drifts.sighted(place, address, seen)
-    yield Append(entry)
-    return session.decoded(entry.value)
-
-
 def verifying(place: Place) -> Routine[None]:
-    session = session_of(place)
-    session.enter_verb(place)
+    place.session.enter_verb(place)
     if (stop := (yield Verify())) is not None:
-        raise session.stops.stopped(place, stop)
+        raise place.session.stops.stopped(place, stop)
 
 
 def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
     place = current.require_blocking("watch")
-    return run(watching(place, witness), Frame(place.session, place))
+    return run(drifts.watching(place, witness), Frame(place.session, place))
 
 
 def verify() -> None:

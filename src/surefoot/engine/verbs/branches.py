@@ -7,17 +7,22 @@ raised never depends on scheduling: it is the one of the first branch by positio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 from surefoot.core.address import Scope
 from surefoot.core.choice import OnError, one_of
 from surefoot.core.parking import unavailable
+from surefoot.engine.declare import current
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.lines import claim
 from surefoot.engine.declare.signals import RunSignal
+from surefoot.engine.verbs.tally import Tally
 from surefoot.errors import UsageError
 
 R = TypeVar("R")
+T = TypeVar("T")
+Was = Callable[[Any], object] | str | None
+"""What a branch was called before: by the old key function, or `""` where its calls were made around it."""
 DEFAULT_CONCURRENCY = 8
 
 
@@ -34,27 +39,51 @@ class MapResult(Generic[R]):
         return f"MapResult(ok={len(self.ok)}, failed={len(self.failed)})"
 
 
+class MapOptions(TypedDict, Generic[T], total=False):
+    """What `sf.map` takes besides `on_error`."""
+
+    key: Callable[[T], object] | None
+    concurrency: int | None
+    was: Was
+
+
 class Ends:
-    """How each branch ended."""
+    """Opens branches, and has how each of them ended."""
 
-    def __init__(self, count: int) -> None:
-        self.values: list[Any] = [None] * count
-        self.errors: list[BaseException | None] = [None] * count
+    def __init__(self, place: Place, scopes: list[Scope], tally: Tally | None = None) -> None:
+        self.place = place
+        self.values: list[Any] = [None] * len(scopes)
+        self.errors: list[BaseException | None] = [None] * len(scopes)
+        self._scopes = scopes
+        self._forks = [place.line.fork() for _ in scopes]
+        self._tally = tally
+        place.session.scopes.branch_opens(scopes)
 
-    def overrule(self, index: int, opened: Place) -> None:
+    def branch(self, index: int, owner: object) -> _Branch:
+        """The block in which the code of a branch runs. It is left by no exception."""
+        return _Branch(self, index, Place(self.place.session, self._scopes[index], owner, line=self._forks[index]))
+
+    def end(self, index: int, opened: Place, error: BaseException | None) -> None:
         """What stopped the branch counts, whatever its code made of it: a value it returned anyway is discarded."""
         if opened.stop is not None:
-            self.errors[index] = opened.stop
-        elif (away := unavailable(self.errors[index])) is not None:
-            self.errors[index] = opened.session.stops.parked(opened, away)  # No failure that `collect` may collect.
+            error = opened.stop
+        elif (away := unavailable(error)) is not None:
+            error = opened.session.stops.parked(opened, away)  # No failure that `collect` may collect.
+        self.errors[index] = error
+        self.place.session.scopes.branch_ends(opened.scope.path, error)
+        if self._tally is not None:
+            self._tally.ended(error)
 
-    def join(self, place: Place) -> None:
+    def close(self) -> None:
+        if self._tally is not None:
+            self._tally.close()
+
+    def join(self) -> None:
         """Pass on what unwinds the run: first anything that is not an ordinary exception."""
-        session = place.session
-        session.stops.check_trouble()
+        self.place.session.stops.check_trouble()
         for error in self.errors:
             if isinstance(error, RunSignal):
-                place.stop = place.stop or error
+                self.place.stop = self.place.stop or error
                 raise error
         for error in self.errors:
             if error is not None and not isinstance(error, Exception):
@@ -66,8 +95,19 @@ class Ends:
                 raise error
 
 
-Was = Callable[[Any], object] | str | None
-"""What a branch was called before: by the old key function, or `""` where its calls were made around it."""
+class _Branch:
+    def __init__(self, ends: Ends, index: int, place: Place) -> None:
+        self._ends, self._index, self._place = ends, index, place
+
+    def __enter__(self) -> None:
+        self._token = current.set_place(self._place)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        try:
+            self._ends.end(self._index, self._place, error)
+        finally:
+            current.reset(self._token)
+        return True
 
 
 def gather_scopes(place: Place, count: int, was: str | None = None) -> list[Scope]:
@@ -100,11 +140,9 @@ def map_scopes(
 def _refuse_twice(place: Place, labels: Iterable[Any], what: str) -> None:
     twice = _first_duplicate(labels)
     if twice is not None:
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: sf.map got the {what} {twice!r} twice; "
-                "give each item a key of its own, so that its calls can be told apart"
-            )
+        raise place.misused(
+            f"sf.map got the {what} {twice!r} twice; "
+            "give each item a key of its own, so that its calls can be told apart"
         )
 
 
@@ -113,23 +151,19 @@ def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> No
     known = set(labels)
     mixed = next((old for label, old in zip(labels, olds, strict=True) if old and old != label and old in known), None)
     if mixed is not None:
-        raise place.session.stops.misused(
-            UsageError(
-                f"run {place.session.run}: sf.map(was=…): the key {mixed!r} is one item's now, and was another one's, so "
-                "nobody can tell whose the calls recorded under it are. Give the new keys a form that no old one has: "
-                'key=lambda item: f"v2 {…}". Nothing of it was executed.'
-            )
+        raise place.misused(
+            f"sf.map(was=…): the key {mixed!r} is one item's now, and was another one's, so "
+            "nobody can tell whose the calls recorded under it are. Give the new keys a form that no old one has: "
+            'key=lambda item: f"v2 {…}". Nothing of it was executed.'
         )
 
 
 def _checked_was(place: Place, verb: str, was: Any) -> str | None:
     if was is None or isinstance(was, str):
         return was
-    raise place.session.stops.misused(
-        UsageError(
-            f'run {place.session.run}: sf.{verb}(was={was!r:.60}): the label it had before, or "" if its calls were '
-            "made in the scope around it" + ("; sf.map also takes the old key function" if verb == "map" else "")
-        )
+    raise place.misused(
+        f'sf.{verb}(was={was!r:.60}): the label it had before, or "" if its calls were '
+        "made in the scope around it" + ("; sf.map also takes the old key function" if verb == "map" else "")
     )
 
 

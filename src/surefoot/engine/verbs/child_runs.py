@@ -1,8 +1,8 @@
 """Child runs: a run starts others, and has their results as if it had called a step.
 
 Starting is idempotent by the child's id, so the call is recorded like any step: once, with the result. In a process of
-its own the parent drives its child itself. In a worker it is queued for whoever is free, the parent lets go, and whoever
-ends the child tells it so. Should that word be lost, the parent looks by itself now and then.
+its own the parent drives its child itself. In a worker the child is queued for any worker, and the parent lets go. The
+process that ends the child tells the parent so. If that message is lost, the parent looks by itself now and then.
 """
 
 from __future__ import annotations
@@ -45,7 +45,12 @@ async def child_async(workflow: Any, run_id: str, /, *args: Any, **kwargs: Any) 
 def _calling(
     spec: CallSpec, workflow: Any, run_id: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Routine[Any], Frame]:
-    place, definition = _called(workflow)
+    place = current.require_branch("child")
+    definition = getattr(workflow, "definition", None)
+    if definition is None:
+        raise place.session.stops.misused(
+            UsageError(f"sf.child(workflow, id, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
+        )
     made = Make(spec, (_name(place, definition, run_id), run_id, list(args), kwargs, definition, place), {})
     return _made(place, made, run_id), Frame(place.session, place)
 
@@ -56,16 +61,6 @@ def _made(place: Place, call: Make, run_id: str) -> Routine[Any]:
     except CancelSignal:
         yield Do(partial(parents.cancel, place.session.runtime, _on_record(place, run_id), place.session.run))
         raise
-
-
-def _called(workflow: Any) -> tuple[Place, Any]:
-    place = current.require_branch("child")
-    definition = getattr(workflow, "definition", None)
-    if definition is None:
-        raise place.session.stops.misused(
-            UsageError(f"sf.child(workflow, id, …): {workflow!r:.100} is not a function decorated with @sf.workflow")
-        )
-    return place, definition
 
 
 def _name(place: Place, definition: Any, run_id: str) -> str:
@@ -94,7 +89,7 @@ def _arguments(session: Context, past: Past) -> dict[str, Any]:
 def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any) -> Any:
     session = session_of(place)
     plan = definition.plan(run_id, tuple(args), kwargs)
-    acts.write_down(place)  # Before it begins: code that names another one, or none, has to be told that it is there.
+    acts.write_down(place)  # Before it begins: code that names another one, or none, has to find it on record.
     if session.stops.unwind_seconds is not None:
         return _queued(session, plan, run_id, place)
     if definition.is_async:
@@ -121,15 +116,8 @@ async def _asynchronous(
     return await asyncio.to_thread(start.run_blocking, session.runtime, plan, run_id, Options())
 
 
-def _spec(fn: Any) -> CallSpec:
-    return CallSpec(
-        fn, "step", name="child", retries=None, backoff=None, timeout=None, retry_on=None,
-        ignore=("definition", "place"),
-    )  # fmt: skip
-
-
-_BLOCKING: Final = _spec(_blocking)
-_ASYNC: Final = _spec(_asynchronous)
+_BLOCKING: Final = CallSpec(_blocking, "step", name="child", ignore=("definition", "place"))
+_ASYNC: Final = CallSpec(_asynchronous, "step", name="child", ignore=("definition", "place"))
 
 
 def _queued(session: Context, plan: Plan, run_id: str, place: Place) -> Any:

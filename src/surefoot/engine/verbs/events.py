@@ -23,10 +23,7 @@ def deliver(run_id: str, name: str, value: Any, store: str | None = None) -> Non
 
 
 def delivered_by(fn: Callable[..., Any]) -> CallSpec:
-    return CallSpec(
-        fn, "effect", name="send_event", retries=None, backoff=None, timeout=None, retry_on=None, ignore=(),
-        on_crash="retry", not_done=UsageError,
-    )  # fmt: skip
+    return CallSpec(fn, "effect", name="send_event", on_crash="retry", not_done=UsageError)
 
 
 SEND = delivered_by(deliver)

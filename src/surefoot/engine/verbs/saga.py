@@ -154,37 +154,23 @@ class Saga:
     def _undone(self, place: Place, deeds: list[Deed], mark: SagaCancelled | None = None) -> Routine[None]:
         if mark is not None:
             yield Append(mark)
-        with _still_allowed(place) as failures:
+        failed: Exception | None = None
+        with _still_allowed(place):
             for deed in deeds:
-                with failures:
+                try:
                     yield from _undoing(deed)
+                except Exception as error:
+                    if place.session.stops.is_cut_off:
+                        raise
+                    # One undo that fails for good does not keep the others from being undone.
+                    failed = failed or error
         self._tell_what_is_left(place)
-        failures.tell()
-
-
-class _Failures:
-    """One undo that fails for good does not keep the others from being undone; the first failure is told after them."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._first: Exception | None = None
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or self._place.session.stops.is_cut_off:
-            return False
-        self._first = self._first or error
-        return True
-
-    def tell(self) -> None:
-        if self._first is not None:
-            raise self._first
+        if failed is not None:
+            raise failed
 
 
 def _tell_what_is_left(place: Place, left: list[Deed], why: str) -> None:
-    """Whoever reads "undone" takes it for everything."""
+    """Readers take "undone" for everything, so what is left is named."""
     session = session_of(place)
     if not left or session.dry:
         return
@@ -224,7 +210,7 @@ async def undo_async(*effects: Any) -> None:
 
 
 def _by_hand(effects: tuple[Any, ...]) -> Routine[None]:
-    """`sf.undo` raises what failed, and the code may go on: what stays done is told all the same."""
+    """`sf.undo` raises what failed, and the code may go on. What stays done is reported all the same."""
     for deed in _wanted(effects):
         try:
             yield from _undoing(deed)
@@ -327,14 +313,14 @@ async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
 
 
 @contextmanager
-def _still_allowed(place: Place) -> Iterator[_Failures]:
+def _still_allowed(place: Place) -> Iterator[None]:
     """A cancelled run makes no new calls but these."""
     before, place.stop = place.stop, None
     nested, place.undoing = place.undoing, True
     place.session.stops.undoing += 1
     token = current.set_place(place)
     try:
-        yield _Failures(place)
+        yield
     finally:
         current.reset(token)
         place.session.stops.undoing -= 1

@@ -1,8 +1,8 @@
-"""How far `sf.map` is: so many of so many items, for whoever looks at the run.
+"""How far `sf.map` is: so many of so many items, for people who look at the run.
 
 It costs no write of its own: the notes are lazy, ride with what is written next, and a newer one takes the place of one that
 was not written yet. At most TICKS of them are made for a map, however long it is. They are for people: no call is recorded
-by them, nothing replays them, and a process that only replays makes none. One map is told at a time, the outermost.
+by them, nothing replays them, and a process that only replays makes none. One map is shown at a time, the outermost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Tally:
                 self._note()
 
     def close(self) -> None:
-        """The next map may be told."""
+        """The next map may be shown."""
         if self._told:
             self._session.notices.told_map = None
 

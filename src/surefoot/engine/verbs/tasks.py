@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
-from surefoot.core.address import Scope
 from surefoot.core.choice import OnError, OnTimeout
 from surefoot.core.timer import Duration, after, seconds, until
-from surefoot.engine.declare import current, rehearsal
-from surefoot.engine.declare.current import Place
+from surefoot.engine.declare import current, drifts, rehearsal
 from surefoot.engine.drive import acts_async
 from surefoot.engine.drive.perform_async import call, run, verb
 from surefoot.engine.operate import handle
@@ -19,9 +17,8 @@ from surefoot.engine.session import questions
 from surefoot.engine.session.frame import Frame
 from surefoot.engine.session.questions import Decision
 from surefoot.engine.verbs import blocking, branches, events
-from surefoot.engine.verbs.branches import Ends, MapResult
+from surefoot.engine.verbs.branches import Ends, MapOptions, MapResult
 from surefoot.engine.verbs.tally import Tally
-from surefoot.errors import UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,14 +32,13 @@ async def gather(*awaitables: Awaitable[Any], was: str | None = None) -> list[An
     place = current.require_task("gather")
     for awaitable in awaitables:
         if isinstance(awaitable, asyncio.Future):
-            raise place.session.stops.misused(
-                UsageError(
-                    f"run {place.session.run}: sf.gather got a task that was started elsewhere. "
-                    "Give it the coroutines themselves: sf.gather(a(), b())"
-                )
+            raise place.misused(
+                "sf.gather got a task that was started elsewhere. "
+                "Give it the coroutines themselves: sf.gather(a(), b())"
             )
     scopes = branches.gather_scopes(place, len(awaitables), was)
-    ends = await _side_by_side(place, [lambda one=one: one for one in awaitables], scopes, len(awaitables))  # type: ignore[misc]
+    thunks: list[Any] = [lambda one=one: one for one in awaitables]
+    ends = await _side_by_side(Ends(place, scopes), thunks, len(awaitables))
     ends.raise_first()
     return ends.values
 
@@ -52,20 +48,16 @@ async def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], Awaitable[R]],
     items: Iterable[T],
     *,
-    key: Callable[[T], object] | None = ...,
-    concurrency: int | None = ...,
     on_error: Literal["raise"] = ...,
-    was: branches.Was = ...,
+    **options: Unpack[MapOptions[T]],
 ) -> list[R]: ...
 @overload
 async def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], Awaitable[R]],
     items: Iterable[T],
     *,
-    key: Callable[[T], object] | None = ...,
-    concurrency: int | None = ...,
     on_error: Literal["collect"],
-    was: branches.Was = ...,
+    **options: Unpack[MapOptions[T]],
 ) -> MapResult[R]: ...
 async def map(  # noqa: A001 - the settled public name
     fn: Callable[[T], Awaitable[R]],
@@ -84,41 +76,18 @@ async def map(  # noqa: A001 - the settled public name
     width = branches.checked_width(concurrency, on_error)
     todo = list(items)
     scopes, names = branches.map_scopes(place, todo, key, was)
-    tally = Tally(place.session, len(todo))
-    ends = await _side_by_side(place, [lambda item=item: fn(item) for item in todo], scopes, width, tally)  # type: ignore[misc]
+    ends = Ends(place, scopes, Tally(place.session, len(todo)))
+    ends = await _side_by_side(ends, [lambda item=item: fn(item) for item in todo], width)  # type: ignore[misc]
     return branches.collected(ends, names, on_error)  # type: ignore[no-any-return]
 
 
-async def _side_by_side(
-    place: Place,
-    thunks: list[Callable[[], Awaitable[Any]]],
-    scopes: list[Scope],
-    width: int,
-    tally: Tally | None = None,
-) -> Ends:
-    ends = Ends(len(thunks))
-    forks = [place.line.fork() for _ in thunks]
+async def _side_by_side(ends: Ends, thunks: list[Callable[[], Awaitable[Any]]], width: int) -> Ends:
     numbers = iter(range(len(thunks)))
-    place.session.scopes.branch_opens(scopes)
-
-    async def branch(index: int) -> None:
-        me = asyncio.current_task()
-        opened = Place(place.session, scopes[index], me, line=forks[index])
-        token = current.set_place(opened)
-        try:
-            ends.values[index] = await thunks[index]()
-        except BaseException as error:  # noqa: BLE001 - joined and passed on by Ends
-            ends.errors[index] = error
-        finally:
-            ends.overrule(index, opened)
-            place.session.scopes.branch_ends(scopes[index].path, ends.errors[index])
-            current.reset(token)
-            if tally is not None:
-                tally.ended(ends.errors[index])
 
     async def work() -> None:
         for index in numbers:
-            await branch(index)
+            with ends.branch(index, asyncio.current_task()):
+                ends.values[index] = await thunks[index]()
             error = ends.errors[index]
             if isinstance(error, asyncio.CancelledError) and not isinstance(error, acts_async.CancelledAgain):
                 return  # A replayed one ends its own branch only: what others did has to be known to be undone.
@@ -127,10 +96,9 @@ async def _side_by_side(
     try:
         await _join(tasks)
     finally:
-        if tally is not None:
-            tally.close()
-        place.line.join()  # Also if we are cancelled: what the branches did is done.
-    ends.join(place)
+        ends.close()
+        ends.place.line.join()  # Also if we are cancelled: what the branches did is done.
+    ends.join()
     return ends
 
 
@@ -202,7 +170,7 @@ async def ask(
 async def watch(witness: Any) -> Any:
     """Look at something outside and rely on it from here on. Gives what was seen, recorded; drift stops a resume."""
     place = current.require_task("watch")
-    return await run(blocking.watching(place, witness), Frame(place.session, place))
+    return await run(drifts.watching(place, witness), Frame(place.session, place))
 
 
 async def verify() -> None:

@@ -1,7 +1,7 @@
 """Drives a named run: loads it, has it rehearsed and claimed, and runs its function until it ends, stops or waits.
 
 Which runs are driven, and when, others decide: the search of embedded workers, or another engine. Blocking workflows get a
-thread each, async ones share a loop; neither can hold up whoever hands runs out, nor the store's own thread that keeps the
+thread each, async ones share a loop; neither can block the search that hands runs out, nor the store's own thread that keeps the
 lease alive. Two drivers never drive one run: the claim is a compare-and-append.
 """
 
@@ -50,7 +50,7 @@ LOOK_SECONDS: Final = 0.1
 
 
 class Driver:
-    """Drives runs of the workflows in `served`: as many at once as it is told to."""
+    """Drives runs of the workflows in `served`: as many at once as it is given."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Embedded:
-    """Drives nothing unless somebody starts a worker, so whoever is at hand may end or undo a run that nobody drives."""
+    """Drives nothing unless a worker is started, so any process may end or undo a run that no process drives."""
 
     drives = False
 

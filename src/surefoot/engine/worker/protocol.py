@@ -1,4 +1,4 @@
-"""What an engine is to a worker: somebody who serves runs with a driver. What it is to everybody else: `engines.py`."""
+"""What an engine is to a worker: it serves runs with a driver. What it is to other modules: `engines.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Share(Struct, frozen=True):
     concurrency: int
     """How many runs are driven at once."""
     grace_seconds: float
-    """How long calls in flight may take when it is told to stop."""
+    """How long calls in flight may take when it is stopped."""
 
 
 class Server(Protocol):

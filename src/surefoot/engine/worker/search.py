@@ -1,8 +1,8 @@
 """The search for work of embedded workers: asks the store which runs can go on, and hands them to the driver.
 
 What the store says (`reserve`) is a hint that costs nothing if it is wrong: the claim is a compare-and-append, so two
-workers never drive one run. Nobody has to be told to search: the store announces what becomes ready (`listen`), and the
-search looks now and then without being told.
+workers never drive one run. No process tells a search to begin: the store announces what becomes ready (`listen`), and the
+search also looks by itself now and then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("surefoot")
 POLL_SECONDS: Final = 1.0
-"""The net below notifications: how often a worker looks without being told."""
+"""The net below notifications: how often a worker looks by itself."""
 SHORTEST_POLL_SECONDS: Final = 0.005
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.25, 10.0
 SWEEP_SECONDS: Final = 600.0
@@ -48,7 +48,7 @@ class Search:
     def __init__(self, driver: Driver, share: Share) -> None:
         self._driver, self._share = driver, share
         self._said: tuple[Runtime, Serving] | None = None
-        """What others were told about this worker, and where."""
+        """What this worker has announced about itself, and where."""
         self._again: list[str] = []
         """Runs that stand still because of their code: what they met there may be fixed in the code at hand."""
         self._stopping = threading.Event()

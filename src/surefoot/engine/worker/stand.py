@@ -20,7 +20,7 @@ from surefoot.errors import Cancelled, Damaged, Fenced, Stopped, StoreUnavailabl
 DONE, FAILED, CANCELLED, STOPPED, SUSPENDED = "done", "failed", "cancelled", "stopped", "suspended"
 PASSED_BY, DAMAGED, TROUBLE = "passed by", "damaged", "trouble"
 QUIET: Final = frozenset({DONE, SUSPENDED, CANCELLED, PASSED_BY})
-"""Ends that need nobody."""
+"""Ends that need no person."""
 OVER: Final = frozenset({DONE, CANCELLED, FAILED})
 """Ends after which a run waits for nothing."""
 UNCERTAIN: Final = frozenset({PASSED_BY, DAMAGED, TROUBLE})
@@ -30,7 +30,7 @@ LEFT_SECONDS: Final = 15.0
 
 
 class Stand(Struct, frozen=True):
-    """How a run stands, for whoever drives it next."""
+    """How a run stands, for the next drive."""
 
     run: str
     status: str
@@ -58,33 +58,29 @@ class DriveResult(Struct, frozen=True):
     """What the drive ended with, unless the run is done."""
 
 
+_BY_ERROR: Final = (
+    (Cancelled, CANCELLED),
+    (Damaged, DAMAGED),
+    (Stopped, STOPPED),
+    ((Fenced, StoreUnavailable, UsageError), TROUBLE),
+    (Exception, FAILED),
+)
+"""What a drive ended with, the particular before the general."""
+
+
 def how(end: Takeover) -> str:
     """In one word, how a drive has ended."""
     match end:
+        case Ended(None):
+            return DONE
         case Ended(error):
-            return DONE if error is None else _how_bad(error)
+            return next((word for kind, word in _BY_ERROR if isinstance(error, kind)), TROUBLE)
         case Suspended():
             return SUSPENDED
         case PassedBy() | LeftToOthers():
             return PASSED_BY
         case _:
             assert_never(end)
-
-
-def _how_bad(error: BaseException) -> str:
-    match error:
-        case Cancelled():
-            return CANCELLED
-        case Damaged():
-            return DAMAGED
-        case Stopped():
-            return STOPPED
-        case Fenced() | StoreUnavailable() | UsageError():
-            return TROUBLE
-        case Exception():
-            return FAILED
-        case _:
-            return TROUBLE
 
 
 def of(runtime: Runtime, state: RunState) -> Stand:

@@ -5,14 +5,13 @@ Nothing here is imported from SQLAlchemy before an engine is at hand: who has an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 
 from surefoot.core.urls import parse
-from surefoot.engine.effects.databases.contract import CREATE, TABLE, Marker, lost_commit, meddled, refused
-from surefoot.engine.effects.databases.postgres import server_place
+from surefoot.engine.effects.databases.contract import CREATE, TABLE, Marker, Work, meddled
+from surefoot.engine.effects.databases.postgres import DURABLE, server_place
 from surefoot.engine.effects.databases.sqlite import file_place
 from surefoot.errors import UsageError
 
@@ -68,7 +67,7 @@ class AlchemyDatabase:
             work.close()
 
 
-class AlchemyWork:
+class AlchemyWork(Work):
     def __init__(self, engine: Any) -> None:
         self.db = engine.connect()
         self._is_server = engine.dialect.name == "postgresql"
@@ -77,20 +76,12 @@ class AlchemyWork:
             self._transaction = self.db.begin()
             self._number = self._current()
             if self._is_server:
-                self._begin_on_server()
+                if self._current() != self._number:
+                    raise _autocommit()  # noqa: TRY301 - closed below, as after any other failure
+                self.db.execute(_text(DURABLE))
         except BaseException:
             self.close()
             raise
-
-    def _begin_on_server(self) -> None:
-        if self._current() != self._number:
-            raise _autocommit()
-        self.db.execute(
-            _text(
-                "SELECT set_config('synchronous_commit', 'on', true) "
-                "WHERE current_setting('synchronous_commit') = 'off'"
-            )
-        )
 
     def _current(self) -> str:
         return str(self.db.execute(_text("SELECT txid_current()")).scalar()) if self._is_server else ""
@@ -106,10 +97,6 @@ class AlchemyWork:
             return None
         return Marker(*self.db.execute(_text(_FIND), {"key": key}).one())
 
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        yield
-
     def require_open(self, *, failed: bool = False) -> None:
         if failed and self.db.invalidated:
             return
@@ -123,21 +110,12 @@ class AlchemyWork:
         if self.db.execute(_text(_FINISH), {"key": key, "value": value}).rowcount != 1:
             raise meddled()
 
-    def commit(self) -> None:
-        try:
-            self._transaction.commit()
-        except Exception as error:
-            if refused(error):
-                raise
-            raise lost_commit(error) from error
+    def _commit(self) -> None:
+        self._transaction.commit()
 
     def rollback(self) -> None:
         with suppress(Exception):
             self._transaction.rollback()
-
-    def close(self) -> None:
-        with suppress(Exception):
-            self.db.close()
 
 
 def _autocommit() -> UsageError:

@@ -1,12 +1,15 @@
 """What surefoot does in a database of the user's: one transaction, in which a marker row commits with the user's rows.
 
 The marker is written *first*, so that two transactions of one key can never both commit: the second waits for the
-first, and then finds its marker. Its value comes last, so a marker without one shows that somebody committed half-way.
+first, and then finds its marker. Its value comes last, so a marker without one shows that the function itself committed
+half-way.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -37,31 +40,50 @@ class MarkerUnclear(SurefootError):
     """There is a marker, and it does not tell that this very call was carried out."""
 
 
-class Work(Protocol):
+class Work(ABC):
     """One open transaction."""
 
     db: Any
     """What user code works with."""
 
+    @abstractmethod
     def mark(self, key: str, digest: str, at: str) -> Marker | None:
         """Put the marker down. The marker that is there already, if there is one."""
 
-    def guarded(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
         """While user code runs: it may not end the transaction."""
+        yield
 
+    @abstractmethod
     def finish(self, key: str, value: str) -> None:
         """Give the marker its value."""
 
+    @abstractmethod
     def require_open(self, *, failed: bool = False) -> None:
         """`Meddled` if user code has ended the transaction. `failed`: it raised, so the database may have ended it."""
 
     def commit(self) -> None:
         """Raises what the database said if nothing was committed for certain; else `ConnectionError`: in doubt."""
+        try:
+            self._commit()
+        except Exception as error:
+            if refused(error):
+                raise
+            raise ConnectionError(
+                f"whether COMMIT went through is not known ({type(error).__name__}: {error})"
+            ) from error
 
+    @abstractmethod
+    def _commit(self) -> None: ...
+
+    @abstractmethod
     def rollback(self) -> None:
         """Nothing of it stays. Never raises: a connection that is lost is rolled back by the other side."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        with suppress(Exception):
+            self.db.close()
 
 
 class Database(Protocol):
@@ -82,10 +104,6 @@ def meddled() -> Meddled:
         "a transaction was ended by the function it was opened for: no commit(), rollback(), COMMIT or ATTACH in it. "
         "surefoot commits once the function has returned; raise an exception to roll back."
     )
-
-
-def lost_commit(error: BaseException) -> ConnectionError:
-    return ConnectionError(f"whether COMMIT went through is not known ({type(error).__name__}: {error})")
 
 
 _REFUSED: Final = ("23", "40")

@@ -1,33 +1,24 @@
 """A PostgreSQL database of the user's, through psycopg.
 
-COMMIT is sent only after the marker's row was acknowledged. So whoever inserts the same key waits for a COMMIT that is
+COMMIT is sent only after the marker's row was acknowledged. So a process that inserts the same key waits for a COMMIT that is
 still on its way, even if its sender is dead: "absent" is certain then. Nothing relies on the session (poolers).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from surefoot.core.urls import Url
-from surefoot.engine.effects.databases.contract import (
-    CREATE,
-    LOCK_SECONDS,
-    TABLE,
-    Marker,
-    lost_commit,
-    meddled,
-    refused,
-)
+from surefoot.engine.effects.databases.contract import CREATE, LOCK_SECONDS, TABLE, Marker, Work, meddled
 from surefoot.errors import UsageError
 
 _CONNECT_SECONDS: Final = 10
 _PORT: Final = 5432
 _WAIT: Final = "SELECT set_config('lock_timeout', %s, true)"
-_DURABLE: Final = (
+DURABLE: Final = (
     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
 )
 _INSERT: Final = (
@@ -61,7 +52,7 @@ class PostgresDatabase:
         with self._connect() as db:
             if not _has_table(db):
                 return None
-            # A transaction that is rolled back in any case: it only waits for whoever holds the key.
+            # A transaction that is rolled back in any case: it only waits for the transaction that holds the key.
             db.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             try:
                 found = _marked(db, key, "", "")
@@ -110,7 +101,7 @@ def _marked(db: Any, key: str, digest: str, at: str) -> Marker | str:
     return Marker(*db.execute(_FIND, [key]).fetchone())
 
 
-class PostgresWork:
+class PostgresWork(Work):
     def __init__(self, db: Any) -> None:
         self.db = db
         self._number = ""
@@ -119,7 +110,7 @@ class PostgresWork:
                 _create(db)
             self._transaction = db.transaction()
             self._transaction.__enter__()  # Inside it, psycopg itself refuses commit() and rollback().
-            db.execute(_DURABLE)
+            db.execute(DURABLE)
             self._number = self._current()
         except BaseException:
             db.close()
@@ -131,10 +122,6 @@ class PostgresWork:
     def mark(self, key: str, digest: str, at: str) -> Marker | None:
         found = _marked(self.db, key, digest, at)
         return found if isinstance(found, Marker) else None
-
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        yield
 
     def require_open(self, *, failed: bool = False) -> None:
         status = self.db.info.transaction_status
@@ -151,26 +138,17 @@ class PostgresWork:
         if self.db.execute(_FINISH, [value, key]).rowcount != 1:
             raise meddled()
 
-    def commit(self) -> None:
-        try:
-            self._transaction.__exit__(None, None, None)
-        except driver().Error as error:
-            if refused(error):
-                raise
-            raise lost_commit(error) from error
+    def _commit(self) -> None:
+        self._transaction.__exit__(None, None, None)
 
     def rollback(self) -> None:
         error = driver().Rollback()
         with suppress(Exception):
             self._transaction.__exit__(type(error), error, None)
 
-    def close(self) -> None:
-        with suppress(Exception):
-            self.db.close()
-
 
 def _create(db: Any) -> None:
-    """IF NOT EXISTS is no protection from somebody who creates it at the same moment."""
+    """IF NOT EXISTS does not help if another process creates it at the same moment."""
     errors = driver().errors
     with suppress(errors.UniqueViolation, errors.DuplicateTable):
         db.execute(CREATE)

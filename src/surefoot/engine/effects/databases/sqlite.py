@@ -1,6 +1,6 @@
 """A SQLite database of the user's, through the standard library.
 
-`BEGIN IMMEDIATE` takes the write lock at once, so whoever looks for a marker waits for a transaction under way. An
+`BEGIN IMMEDIATE` takes the write lock at once, so a look for a marker waits for a transaction under way. An
 authorizer stands between user code and the end of the transaction: `INSERT OR ROLLBACK` may end it too, and what user
 code did then would be committed line by line, without a marker.
 """
@@ -16,15 +16,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from surefoot.core.urls import Url
-from surefoot.engine.effects.databases.contract import (
-    CREATE,
-    LOCK_SECONDS,
-    TABLE,
-    Marker,
-    lost_commit,
-    meddled,
-    refused,
-)
+from surefoot.engine.effects.databases.contract import CREATE, LOCK_SECONDS, TABLE, Marker, Work, meddled
 from surefoot.errors import UsageError
 from surefoot.world.base import NotObservable
 from surefoot.world.sqlite import path_of
@@ -83,7 +75,7 @@ def _connect(path: str, mode: str) -> sqlite3.Connection:
     )  # fmt: skip
 
 
-class SqliteWork:
+class SqliteWork(Work):
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self._guarding = False
@@ -130,18 +122,15 @@ class SqliteWork:
 
     def commit(self) -> None:
         try:
-            self.db.execute("COMMIT")
-        except sqlite3.Error as error:
-            if refused(error):
-                self.rollback()
-                raise
-            raise lost_commit(error) from error
+            super().commit()
+        except sqlite3.Error:  # It was refused.
+            self.rollback()
+            raise
+
+    def _commit(self) -> None:
+        self.db.execute("COMMIT")
 
     def rollback(self) -> None:
         with suppress(sqlite3.Error):
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
-
-    def close(self) -> None:
-        with suppress(sqlite3.Error):
-            self.db.close()

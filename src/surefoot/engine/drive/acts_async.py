@@ -240,7 +240,8 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     before = outer.cancelling()
     session.stops.is_given_up = lambda: outer.cancelling() > before
     session.flight.invoked = asyncio.get_running_loop().time()
-    session.flight.tasks_before = WeakSet(asyncio.all_tasks())
+    if not session.replay.matcher.is_blank:  # Only a resume asks for them. Many runs at once are many tasks for each.
+        session.flight.tasks_before = WeakSet(asyncio.all_tasks())
     missed = False
 
     def pass_on(inner: asyncio.Task[Any], error: asyncio.CancelledError) -> None:

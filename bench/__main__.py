@@ -2,6 +2,7 @@
 
 python -m bench            measure and write docs/performance.md, docs/performance.json, the tables in README.md and
                            docs/scaling.md
+python -m bench W2 crowd   only these rows of the table, by the beginning of their keys (`aims.py`); nothing written
 python -m bench --quick    one round, nothing written: does it still work?
 """
 
@@ -17,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
 
@@ -28,17 +30,21 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench import report
-from tests.postgres import serving
+from bench.aims import LINES
+from tests.postgres import Server, serving
 
 ROOT = Path(__file__).resolve().parent.parent
 AGAINST_REF = ("w1", "w1e", "w2", "w2b_waits", "w2b_threads")
 REHEARSED = ("rehearsed", "rehearsed_async")
+TRACED = (("w1", 1_020), ("w1e", 1_020), ("w2", 2_010))
+"""Work whose fsyncs are counted, and of how many calls, with those of its warm-up."""
 VARIANTS, CONTENTS = ("results", "argument", "checkpoint"), ("text", "base64")
 GROWING_STEPS = 200
 BUSY_LOAD = 0.5
 STARTS = 10
 """How often each program of W5 is started per round."""
 FLEET = ("w1", "w2", "latency", "again", "drain")
+STORES = ("sqlite", "postgres")
 FLEET_ROUNDS = 3
 """Each of its measurements compares in many short turns by itself."""
 
@@ -58,69 +64,133 @@ print([line.split()[1] for line in open("/proc/self/status") if line.startswith(
 """
 
 
+Piece = tuple[str, tuple[str, ...], Callable[[], None]]
+"""What is measured in one go: its name, the rows it gives, and how."""
+
+
 class Bench:
     """Collects samples per figure. A figure's samples come from different rounds."""
 
-    def __init__(self, folder: Path, progress: Progress, rounds: int) -> None:
+    def __init__(self, folder: Path, rounds: int, wanted: Collection[str] = ()) -> None:
         self.folder = folder
         self.rounds = rounds
         self.samples: dict[str, list[float]] = defaultdict(list)
         self.rates: dict[str, list[float]] = defaultdict(list)
+        self.postgres = "not measured"
+        self._wanted = set(wanted) or {line.key for line in LINES}
         self._half: dict[tuple[str, str], float] = {}
-        self._fleet_rounds = min(rounds, FLEET_ROUNDS)
-        self._progress = progress
-        # Per round: ref and work in turn, W3, rehearsals, the lone step, W5, seals, verify, opening, and W4; W4 once more
-        # at the end.
-        a_round = (2 * len(AGAINST_REF) + 1) + 3 + len(REHEARSED) + 1 + 1 + 1 + 2 + 2 + 6
-        self._task = progress.add_task(
-            "preparing", total=5 + rounds * a_round + 1 + 7 + self._fleet_rounds * len(FLEET) + 2
-        )
+        self._before: float | None = None
+        """The rate of `ref`, if it was measured right before."""
+        self._twice = 0.0
+        self.body_bytes = 0
+        """The mean body of our step records: `ref` inserts as much."""
+        self._kept = ExitStack()
 
-    def run(self) -> None:
+    def run(self, progress: Progress) -> None:
+        pieces = self.pieces()
+        task = progress.add_task("preparing", total=len(pieces))
         with self._fresh() as folder:
             self._work("record", folder)
             self.body_bytes = round(self._work("read_rows", folder)["body"])
-        with self._fresh() as many, self._fresh() as large, self._fresh() as few:
-            self._work("record_many", many)
-            self._trust("record_large", large)
-            self._trust("record_few", few)
-            for number in range(self.rounds):
-                self._round(many)
-                self._seals()
-                self._looks(large=large, many=many, few=few)
-                self._growth(number)
-        self._second_half(self.rounds - 1)
-        self._count_fsyncs()
-        self._fleet()
+        with self._kept:
+            for name, keys, measure in pieces:
+                progress.update(task, description=name)
+                if keys[0] not in AGAINST_REF:
+                    self._before = None
+                measure()
+                progress.advance(task)
 
-    def _round(self, many: Path) -> None:
-        before = self._ref()
-        for name in AGAINST_REF:
-            with self._fresh() as folder:
-                figures = self._work(name, folder)
-            after = self._ref()
-            ref = (before + after) / 2
-            self.samples[name].append(figures["rate"] / ref)
-            self.rates[name].append(figures["rate"])
-            self.rates["ref"].append(ref)
-            if name == "w2":
-                self.samples["w2_cpu"].append(figures["cpu"] * 1e6)
-            before = after
-        self._resume(many)
-        self._rehearsed()
-        self._lone_step()
-        self._starts()
+    def pieces(self) -> list[Piece]:
+        """In the order in which they are measured: only what gives wanted rows."""
+        found: list[Piece] = []
+        for number in range(self.rounds):
+            found += [
+                (name, (name, "w2_cpu") if name == "w2" else (name,), partial(self._against_ref, name))
+                for name in AGAINST_REF
+            ]
+            found += [
+                ("crowd", ("crowd_cpu", "crowd_mb"), self._crowd),
+                ("resume", ("w3", "w3b"), self._resume),
+                ("rehearsed", REHEARSED, self._rehearsed),
+                ("lone step", ("async_step",), self._lone_step),
+                ("starts", ("w5_import", "w5_help", "w5_rss"), self._starts),
+                ("seals", ("seals",), self._seals),
+                ("looks", ("verify_large", "verify_small", "open_large", "open_many"), self._looks),
+                (
+                    "growth",
+                    (*(f"w4_{variant}" for variant in VARIANTS), "w4_cpu", "w4_linear"),
+                    partial(self._growth, number),
+                ),
+            ]
+        found += [
+            ("growth, twice as long", ("w4_linear",), partial(self._second_half, self.rounds - 1)),
+            ("fsyncs", ("w2_fsyncs",), self._count_fsyncs),
+        ]
+        for _ in range(min(self.rounds, FLEET_ROUNDS)):
+            for name in FLEET:
+                key = "pg_twice" if name == "drain" else f"pg_{name}"
+                found.append((f"PostgreSQL {name}", (key,), partial(self._fleet, name)))
+        found += [
+            ("idle workers", tuple(f"idle_{name}_{what}" for name in STORES for what in ("cpu", "mb")), self._idle),
+            ("listing", tuple(f"listing_{name}" for name in STORES), self._listing),
+        ]
+        return [piece for piece in found if not self._wanted.isdisjoint(piece[1])]
+
+    def _against_ref(self, name: str) -> None:
+        before = self._ref() if self._before is None else self._before
+        with self._fresh() as folder:
+            figures = self._work(name, folder)
+        self._before = after = self._ref()
+        ref = (before + after) / 2
+        self.samples[name].append(figures["rate"] / ref)
+        self.rates[name].append(figures["rate"])
+        self.rates["ref"].append(ref)
+        if name == "w2":
+            self.samples["w2_cpu"].append(figures["cpu"] * 1e6)
+
+    @cached_property
+    def _many(self) -> Path:
+        """A store with one run of 20,000 steps that has not ended."""
+        folder = self._kept.enter_context(self._fresh())
+        self._work("record_many", folder)
+        return folder
+
+    @cached_property
+    def _large(self) -> Path:
+        folder = self._kept.enter_context(self._fresh())
+        self._trust("record_large", folder)
+        return folder
+
+    @cached_property
+    def _few(self) -> Path:
+        folder = self._kept.enter_context(self._fresh())
+        self._trust("record_few", folder)
+        return folder
+
+    @cached_property
+    def _server(self) -> Server:
+        """Runs from here on, so what needs it is measured last."""
+        server = self._kept.enter_context(serving(self._kept.enter_context(self._fresh())))
+        self.postgres = _version(server.url)
+        return server
 
     def _ref(self) -> float:
         with self._fresh() as folder:
             return self._work("ref", folder, str(self.body_bytes))["rate"]
 
-    def _resume(self, many: Path) -> None:
+    def _crowd(self) -> None:
         with self._fresh() as folder:
-            self._work("record", folder, shown=False)
+            figures = self._work("crowd", folder)
+        self.samples["crowd_cpu"].append(figures.pop("cpu_us"))
+        self.samples["crowd_mb"].append(figures.pop("mb"))
+        self._keep("crowd", figures)
+
+    def _resume(self) -> None:
+        with self._fresh() as folder:
+            self._work("record", folder)
             base = self._work("read_rows", folder)["seconds"]
             resumed = self._work("record", folder)["seconds"]
-        resumed_many = self._work("record_many", many)["seconds"]
+        resumed_many = self._work("record_many", self._many)["seconds"]
         self.samples["w3"].append(resumed / base)
         self.samples["w3b"].append(resumed_many / resumed)
         self.rates["w3_ms"].append(resumed * 1e3)
@@ -140,7 +210,6 @@ class Bench:
 
     def _starts(self) -> None:
         """Programs are started in turn, so that a slow moment of the machine hits all of them."""
-        self._say("W5")
         surefoot = str(Path(sys.executable).with_name("surefoot"))
         commands = {
             "bare": [sys.executable, "-c", "pass"],
@@ -170,14 +239,14 @@ class Bench:
         self.samples["seals"].append(figures["ratio"])
         self.rates["seals_cpu_us"].append(figures["cpu_us"])
 
-    def _looks(self, *, large: Path, many: Path, few: Path) -> None:
-        for name, folder in (("large", large), ("small", many)):
+    def _looks(self) -> None:
+        for name, folder in (("large", self._large), ("small", self._many)):
             figures = self._trust("verify", folder)
             self.samples[f"verify_{name}"].append(figures["rate"])
             self.rates[f"verify_{name}_content"].append(figures["content"])
             self.rates[f"verify_{name}_entries"].append(figures["entries"])
-        for name, folder in (("large", large), ("many", many)):
-            figures = self._trust("opening", few, str(folder))
+        for name, folder in (("large", self._large), ("many", self._many)):
+            figures = self._trust("opening", self._few, str(folder))
             self.samples[f"open_{name}"].append(figures["ratio"])
             self.rates[f"open_{name}_ms"].append(figures["ms"])
 
@@ -192,7 +261,7 @@ class Bench:
                 self.rates[f"w4_{variant}_{content}_ms"].append(figures["cpu_ms"])
                 self._half[variant, content] = figures["bytes"]
             self.samples[f"w4_{variant}"].append(max(ratios))
-        self.samples["w4_cpu"].append(self.rates["w4_checkpoint_text_ms"][-1])
+        self.samples["w4_cpu"].append(max(self.rates[f"w4_checkpoint_{content}_ms"][-1] for content in CONTENTS))
 
     def _second_half(self, seed: int) -> None:
         """The same content twice as long; the worst case counts. Also without what an empty store takes."""
@@ -211,43 +280,40 @@ class Bench:
 
     def _count_fsyncs(self) -> None:
         """Under strace everything is slower, so this is a run of its own. Opening the store is counted too."""
-        self._say("fsyncs")
         if shutil.which("strace") is None:
             return
-        for name, steps in (("w1", 1_020), ("w1e", 1_020), ("w2", 2_010)):
+        for name, steps in TRACED:
             with self._fresh() as folder:
                 trace = folder / "trace"
-                self._work(
-                    name,
-                    folder,
-                    shown=False,
-                    under=["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(trace)],
-                )
+                self._work(name, folder, under=["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(trace)])
                 calls = sum(1 for line in trace.read_text().splitlines() if "sync(" in line)
             self.samples[f"{name}_fsyncs"].append(calls / steps)
 
-    def _fleet(self) -> None:
-        """PostgreSQL and workers. The server runs only meanwhile; each measurement has a database of its own."""
-        twice = 0.0
-        with self._fresh() as folder, serving(folder) as server:
-            self.postgres = _version(server.url)
-            for _ in range(self._fleet_rounds):
-                for name in FLEET:
-                    size = () if name in ("again", "drain") else (str(self.body_bytes),)
-                    figures = self._work(name, folder, server.database(), *size, module="bench.fleet")
-                    self._keep(f"pg_{name}", figures)
-                    if name == "drain":
-                        twice += figures["twice"]
-            figures = self._work("idle", folder, server.database(), module="bench.fleet")
-            with self._fresh() as listed:
-                listing = self._work("listing", listed, server.database(), module="bench.fleet")
-        for name in ("sqlite", "postgres"):
-            self.samples[f"listing_{name}"].append(listing[f"{name}_ms"])
-            self.rates[f"listing_{name}_cpu_ms"].append(listing[f"{name}_cpu_ms"])
-        self.samples["pg_twice"].append(twice)
+    def _fleet(self, name: str) -> None:
+        """PostgreSQL and workers. Each measurement has a database of its own."""
+        size = () if name in ("again", "drain") else (str(self.body_bytes),)
+        figures = self._on_server(name, *size)
+        self._keep(f"pg_{name}", figures)
+        if name == "drain":  # One step executed twice is one too many, in whichever round.
+            self._twice += figures["twice"]
+            self.samples["pg_twice"] = [self._twice]
+
+    def _idle(self) -> None:
+        figures = self._on_server("idle")
         self.rates["idle_server_cpu"].append(figures.pop("server_cpu"))
         for key, value in figures.items():
             self.samples[f"idle_{key}"].append(value)
+
+    def _listing(self) -> None:
+        figures = self._on_server("listing")
+        for name in STORES:
+            self.samples[f"listing_{name}"].append(figures[f"{name}_ms"])
+            self.rates[f"listing_{name}_cpu_ms"].append(figures[f"{name}_cpu_ms"])
+        self.rates["listing_few_ms"].append(figures["few_ms"])
+
+    def _on_server(self, name: str, *more: str) -> dict[str, float]:
+        with self._fresh() as folder:
+            return self._work(name, folder, self._server.database(), *more, module="bench.fleet")
 
     def _keep(self, name: str, figures: dict[str, float]) -> None:
         for key, value in figures.items():
@@ -264,21 +330,15 @@ class Bench:
         name: str,
         folder: Path,
         *more: str,
-        shown: bool = True,
         under: list[str] | None = None,
         module: str = "bench.work",
     ) -> dict[str, float]:
-        if shown:
-            self._say(name)
         command = [*(under or []), sys.executable, "-m", module, name, str(folder), *more]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=_environment(), check=False)
         if done.returncode != 0:
             raise SystemExit(f"{name} failed:\n{done.stderr}")
         found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
         return found
-
-    def _say(self, name: str) -> None:
-        self._progress.update(self._task, description=name, advance=1)
 
     @contextmanager
     def _fresh(self) -> Iterator[Path]:
@@ -321,8 +381,20 @@ def _filesystem(folder: Path) -> str:
     return best[1]
 
 
+def rows(names: Collection[str]) -> set[str]:
+    """The keys of the rows that are named by their beginning: `w2` is `w2`, `w2_cpu` and `w2_fsyncs`."""
+    found: set[str] = set()
+    for name in map(str.lower, names):
+        keys = {line.key for line in LINES if line.key == name or line.key.startswith(f"{name}_")}
+        if not keys:
+            raise SystemExit(f"no row is called {name!r}. There are: {', '.join(line.key for line in LINES)}")
+        found |= keys
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description="Measure surefoot against bare loops.")
+    parser.add_argument("rows", nargs="*", help="only these, nothing written")
     parser.add_argument("--quick", action="store_true", help="one round, nothing written")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench", help="where to measure: a real disk")
@@ -335,8 +407,8 @@ def main() -> None:
 
     columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        bench = Bench(options.folder, progress, 1 if options.quick else options.rounds)
-        bench.run()
+        bench = Bench(options.folder, 1 if options.quick else options.rounds, rows(options.rows))
+        bench.run(progress)
     if not any(options.folder.iterdir()):
         options.folder.rmdir()
 
@@ -353,8 +425,8 @@ def main() -> None:
         console.print(
             f"The load was {load} before the first round: other work ran beside it. Measure again when it is quiet."
         )
-    if options.quick:
-        console.print("one round only: nothing was written")
+    if options.quick or options.rows:
+        console.print("not all rows or rounds: nothing was written")
         return
     report.write(figures, ROOT)
     console.print("written: docs/performance.json, docs/performance.md, docs/scaling.md, README.md")

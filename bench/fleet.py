@@ -26,7 +26,7 @@ import psycopg
 from msgspec.structs import replace
 
 import surefoot as sf
-from bench.work import RUN, RUNS, STEPS_PER_RUN, Figures, async_steps, blocking_step, store_in
+from bench.work import RUN, RUNS, STEPS_PER_RUN, Figures, async_steps, blocking_step, peak_mb, store_in
 from surefoot.core.seal import GENESIS, Record, Sealer
 from surefoot.engine.process.meters import meters
 from surefoot.store.contract import Append, IndexRow, RunQuery
@@ -306,7 +306,7 @@ def idle(folder: Path, url: str, count: str = str(SLEEPERS), seconds: str = str(
         for name, found in pids.items():
             figures[f"{name}_cpu"] = 100 * (_cpu_seconds(found) - before[name]) / passed
         for name, worker in workers.items():
-            figures[f"{name}_mb"] = _peak_mb(worker.pid)
+            figures[f"{name}_mb"] = peak_mb(worker.pid)
     return figures
 
 
@@ -332,11 +332,15 @@ def resume(folder: Path, url: str, run: str) -> None:
 
 
 def listing(folder: Path, url: str, count: str = str(LISTED), times: str = str(LISTINGS)) -> Figures:
-    """`surefoot runs` with many runs in the store, and a Python that does nothing, in turn: what is beyond its start."""
+    """`surefoot runs` with many runs in the store, with two, and a Python that does nothing, in turn."""
+    surefoot = str(Path(sys.executable).with_name("surefoot"))
     commands = {"bare": [sys.executable, "-c", "pass"]}
     for name, store in (("postgres", url), ("sqlite", store_in(folder))):
         _lay_to_sleep(store, int(count))
-        commands[name] = [str(Path(sys.executable).with_name("surefoot")), "runs", "--store", store]
+        commands[name] = [surefoot, "runs", "--store", store]
+    few = store_in(folder / "few")
+    _lay_to_sleep(few, 0)
+    commands["few"] = [surefoot, "runs", "--store", few]
     wall: dict[str, list[float]] = {name: [] for name in commands}
     cpu: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(int(times) + 1):  # The first of each finds nothing in the system's cache.
@@ -347,11 +351,10 @@ def listing(folder: Path, url: str, count: str = str(LISTED), times: str = str(L
             wall[name].append(perf_counter() - started)
             spent = after.children_user + after.children_system - before.children_user - before.children_system
             cpu[name].append(spent)
-    figures: Figures = {}
+    ms, cpu_ms = ({name: statistics.median(one[1:]) * 1e3 for name, one in found.items()} for found in (wall, cpu))
+    figures: Figures = {"few_ms": ms["few"] - ms["bare"]}
     for name in ("postgres", "sqlite"):
-        for kind, found in (("ms", wall), ("cpu_ms", cpu)):
-            of, bare = (statistics.median(found[one][1:]) for one in (name, "bare"))
-            figures[f"{name}_{kind}"] = (of - bare) * 1e3
+        figures |= {f"{name}_ms": ms[name] - ms["bare"], f"{name}_cpu_ms": cpu_ms[name] - cpu_ms["bare"]}
     return figures
 
 
@@ -397,11 +400,6 @@ def _cpu_seconds(pids: list[int]) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _peak_mb(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 MEASUREMENTS: dict[str, Callable[..., Figures]] = {

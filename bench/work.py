@@ -31,6 +31,7 @@ STEPS = 1_000
 MANY_STEPS = 20_000
 RUNS, STEPS_PER_RUN = 200, 10
 THREADS, STEPS_PER_THREAD = 16, 60
+CROWD = 10_000
 LONGEST_WAIT_SECONDS = 0.005
 LONE_STEPS = 400
 ACTS, TURNS = 50, 15
@@ -209,6 +210,29 @@ async def _concurrent(workflow: Any, folder: Path) -> Figures:
     return {"rate": count / (perf_counter() - started), "cpu": (process_time() - cpu) / count}
 
 
+def crowd(folder: Path, count: str = str(CROWD)) -> Figures:
+    """Runs of one step, all of them begun at once in one loop."""
+    return asyncio.run(_crowd(folder, int(count)))
+
+
+async def _crowd(folder: Path, count: int) -> Figures:
+    bound = async_steps.using(store=store_in(folder))
+    await asyncio.gather(*(bound.run(f"warm-up-{n}", 1) for n in range(5)))
+    before = peak_mb(os.getpid())
+    started, cpu = perf_counter(), process_time()
+    results = await asyncio.gather(*(bound.run(f"run-{n}", 1) for n in range(count)))
+    seconds, cpu = perf_counter() - started, process_time() - cpu
+    if results != [1] * count:
+        raise AssertionError(f"of {count} runs {results.count(1)} ended as they should")
+    return {"cpu_us": cpu / count * 1e6, "mb": peak_mb(os.getpid()), "before_mb": before, "rate": count / seconds}
+
+
+def peak_mb(pid: int) -> float:
+    """The most memory that a process has had since its start."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
 def w2b_threads(folder: Path) -> Figures:
     bound = steps.using(store=store_in(folder))
     bound.run("warm-up", 20)
@@ -294,7 +318,7 @@ def _read_hash_decode(folder: Path, run: str) -> list[tuple[int, bytes]]:
     return rows
 
 
-def ref(folder: Path, body_bytes: int) -> Figures:
+def ref(folder: Path, body_bytes: str) -> Figures:
     """The bare loop: one INSERT of the same bytes and a commit, 1,000 times, fresh file, WAL, FULL."""
     connection = apsw.Connection(str(folder / "ref.db"))
     connection.execute("pragma journal_mode=wal")
@@ -302,7 +326,7 @@ def ref(folder: Path, body_bytes: int) -> Figures:
     if connection.pragma("journal_mode") != "wal" or connection.pragma("synchronous") != 2:
         raise AssertionError("the reference loop is not durable here")
     connection.execute("create table rows(body blob)")
-    body = os.urandom(body_bytes)
+    body = os.urandom(int(body_bytes))
     started = perf_counter()
     for _ in range(STEPS):
         connection.execute("insert into rows values (?)", (body,))
@@ -318,25 +342,26 @@ def lone_step(folder: Path) -> Figures:
     return {"blocking": blocking, "async": statistics.median(laps)}
 
 
-MEASUREMENTS: dict[str, Callable[[Path], Figures]] = {
+MEASUREMENTS: dict[str, Callable[..., Figures]] = {
     "w1": w1,
     "w1e": w1e,
     "w2": w2,
     "w2b_waits": w2b_waits,
     "w2b_threads": w2b_threads,
+    "crowd": crowd,
     "record": record,
     "record_many": record_many,
     "rehearsed": rehearsed,
     "rehearsed_async": rehearsed_async,
     "read_rows": read_rows,
     "lone_step": lone_step,
+    "ref": ref,
 }
 
 
 def main() -> None:
-    name, folder = sys.argv[1], Path(sys.argv[2])
-    figures = ref(folder, int(sys.argv[3])) if name == "ref" else MEASUREMENTS[name](folder)
-    print(json.dumps(figures), flush=True)
+    name, folder, *more = sys.argv[1:]
+    print(json.dumps(MEASUREMENTS[name](Path(folder), *more)), flush=True)
 
 
 if __name__ == "__main__":

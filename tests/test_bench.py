@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import against, report
+from bench.__main__ import Bench, rows
 from bench.aims import LINES, Line
 from tests.postgres import serving
 
@@ -27,6 +28,14 @@ def work(name, folder, *more, module="bench.work"):
 def test_rates_are_measured(name, tmp_path):
     """A bench that is only tried before a release is broken before a release."""
     assert work(name, tmp_path)["rate"] > 0
+
+
+def test_many_runs_at_once_are_measured_by_run_and_by_process(tmp_path):
+    """A mean per run would hide what the process needs for all of them together."""
+    figures = work("crowd", tmp_path, "50")
+
+    assert set(figures) == {"cpu_us", "mb", "before_mb", "rate"}
+    assert figures["mb"] >= figures["before_mb"] > 0
 
 
 def test_a_resume_is_measured_over_the_rows_that_were_recorded(tmp_path):
@@ -128,8 +137,34 @@ def test_the_list_is_measured_beyond_the_start_of_python(server, tmp_path):
     """What is taken off is measured in turn with it, in the same minutes."""
     figures = work("listing", tmp_path, server.database(), "20", "1", module="bench.fleet")
 
-    assert {"postgres_ms", "sqlite_ms", "postgres_cpu_ms", "sqlite_cpu_ms"} == set(figures)
+    assert {"postgres_ms", "sqlite_ms", "postgres_cpu_ms", "sqlite_cpu_ms", "few_ms"} == set(figures)
     assert figures["sqlite_cpu_ms"] >= 0
+
+
+def test_each_row_is_measured_by_one_piece_of_the_bench(tmp_path):
+    """A row that no piece gives would stay empty for ever, and be noticed by nobody."""
+    given = [keys for _, keys, _ in Bench(tmp_path, 1).pieces()]
+
+    assert {line.key for line in LINES} == {key for keys in given for key in keys}
+
+
+def test_a_row_can_be_measured_by_itself(tmp_path):
+    """One change is looked at in a minute, not with everything else."""
+    assert {"w2", "w2_cpu", "w2_fsyncs"} == rows(["W2"])
+    assert ["w2", "w2", "fsyncs"] == [name for name, _, _ in Bench(tmp_path, 2, rows(["W2"])).pieces()]
+    assert ["crowd"] == [name for name, _, _ in Bench(tmp_path, 1, rows(["crowd_mb"])).pieces()]
+    with pytest.raises(SystemExit, match="no row is called 'w9'"):
+        rows(["w9"])
+
+
+def test_a_step_executed_twice_in_one_round_is_not_lost_in_a_median(tmp_path, monkeypatch):
+    """Zero is a promise about all rounds."""
+    bench, twice = Bench(tmp_path, 3), iter([0.0, 1.0, 0.0])
+    monkeypatch.setattr(bench, "_on_server", lambda _: {"twice": next(twice)})
+    for _ in range(3):
+        bench._fleet("drain")
+
+    assert [1.0] == bench.samples["pg_twice"]
 
 
 def test_the_scaling_page_says_what_was_measured():
@@ -200,6 +235,19 @@ def test_postgres_is_spoken_of_only_where_it_was_measured():
     assert "through psycopg" in report.readme_block(found)
     assert "over TCP" not in report.performance_page(older)
     assert "Not measured yet" in report.scaling_block(older)
+
+
+def test_new_figures_are_explained_where_they_were_measured():
+    """What was not measured is not spoken of; what was says how."""
+    keys = ("crowd_rate", "crowd_before_mb", "pg_again_ms", "pg_again_sqlite_ms", "listing_sqlite_cpu_ms")
+    rates = {key: report._spread([7.0]) for key in (*keys, "listing_postgres_cpu_ms", "listing_few_ms")}
+    found = measured()
+
+    page = report.performance_page({**found, "rates": found["rates"] | rates})
+
+    assert "10,000 runs of one step" in page
+    assert "With two runs in the store it takes 7 ms" in page
+    assert "10,000 runs of one step" not in report.performance_page(found)
 
 
 def test_this_engine_is_measured_against_an_earlier_one_turn_by_turn(tmp_path):

@@ -548,3 +548,45 @@ def test_a_claim_names_who_makes_it():
     assert made.worker == runtime.store.worker
     assert isinstance(ticket.entries[0][0], RunAdopted)
     assert not made.live  # it is not durable yet
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_session_is_freed_when_its_run_ends(is_async):
+    """What only the garbage collector frees stays in memory for long, where many runs come and go."""
+    import asyncio
+    import gc
+
+    from surefoot.engine.session.session import Session
+
+    if is_async:
+
+        @sf.step
+        async def add(n: int) -> int:
+            return n + 1
+
+        @sf.workflow
+        async def adding() -> int:
+            return await add(await add(1))
+
+        def run() -> int:
+            return asyncio.run(adding.run("freed"))
+    else:
+
+        @sf.step
+        def add(n: int) -> int:
+            return n + 1
+
+        @sf.workflow
+        def adding() -> int:
+            return add(add(1))
+
+        def run() -> int:
+            return adding.run("freed")
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert 3 == run()
+        assert not [one for one in gc.get_objects() if isinstance(one, Session) and one.run == "freed"]
+    finally:
+        gc.enable()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Raw, Struct
@@ -219,7 +220,6 @@ class Matcher:
         self._aliased: dict[str, str] = {}
         self._given_away: dict[str, str] = {}
         """Recorded effect -> the call that it is, as a person said."""
-        self._holdings = Holdings(self._recorded, self._is_renamed)
         self._executed_before: list[Past] | None = None
         self._put_in: set[str] = set()
         """Effects that were declared new: they may have been executed late, in front of older ones."""
@@ -230,6 +230,10 @@ class Matcher:
         """Steps on record that a call in another scope asks for with equal arguments."""
         self._all_asked = False
         self.found_inserted: set[tuple[str, str, int]] = set()
+
+    @cached_property
+    def _holdings(self) -> Holdings:
+        return Holdings(self._recorded, self._is_renamed)
 
     def recorded(self) -> Iterable[Past]:
         """What was on record when the replay began."""

@@ -59,8 +59,8 @@ class Line:
         self._parent = parent
         """The line that waits for this one."""
         self._joined = False
-        self._identity = identity or self
-        """Of a task or thread that opened a scope of its own: the same each time it does so."""
+        self._identity = identity
+        """Of a task or thread that opened a scope of its own: the same each time it does so. None: this line itself."""
         self.sagas = sagas
         """How many sagas are open around what is called here."""
         self.struck = 0
@@ -87,14 +87,15 @@ class Line:
     @property
     def is_stray(self) -> bool:
         """Whether it belongs to a task or thread with a scope of its own, which is never joined."""
-        return self._identity is not self
+        return self._identity is not None
 
     def is_part_of(self, other: Line) -> bool:
         """Whether that is this line, or one that waits for it. What was joined is part of what it was joined to."""
         while other._joined and other._parent is not None:
             other = other._parent
         line: Line | None = self
-        while line is not None and line._identity is not other._identity:
+        meant = other._identity or other
+        while line is not None and (line._identity or line) is not meant:
             line = line._parent
         return line is not None
 

@@ -12,6 +12,7 @@ import contextvars
 import inspect
 import os
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -240,7 +241,8 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     before = outer.cancelling()
     session.stops.is_given_up = lambda: outer.cancelling() > before
     session.flight.invoked = asyncio.get_running_loop().time()
-    session.flight.tasks_before = WeakSet(asyncio.all_tasks())
+    if not session.replay.matcher.is_blank:  # Only a resume asks for them. Many runs at once are many tasks for each.
+        session.flight.tasks_before = WeakSet(asyncio.all_tasks())
     missed = False
 
     def pass_on(inner: asyncio.Task[Any], error: asyncio.CancelledError) -> None:
@@ -351,6 +353,55 @@ def _end_turn(runtime: Runtime, loop: asyncio.AbstractEventLoop) -> None:
     turn: _Turn = runtime.turns.pop(loop)
     runtime.committer.kick()
     turn.close()
+
+
+CROWD, LEAST_BEGIN = 200, 50
+"""Runs begin at once until so many are in progress, and then so many in each turn of the loop."""
+
+
+class _Door:
+    """Where runs wait to begin. One that waits takes a tenth of the memory of one in progress."""
+
+    __slots__ = ("room", "waiting")
+
+    def __init__(self) -> None:
+        self.room = 0
+        """So many more may begin in this turn."""
+        self.waiting: deque[asyncio.Future[None]] = deque()
+
+
+async def admitted(runtime: Runtime) -> None:
+    """Wait until this run may begin. Each turn lets some in, so that runs which wait for each other never bar the door."""
+    loop = asyncio.get_running_loop()
+    door: _Door | None = runtime.doors.get(loop)
+    if door is None:
+        door = runtime.doors[loop] = _Door()
+        _open(runtime, door)
+    if door.room > 0:
+        door.room -= 1
+        return
+    waiting = loop.create_future()
+    door.waiting.append(waiting)
+    await waiting
+
+
+def _open(runtime: Runtime, door: _Door) -> None:
+    """For one turn: until what is written in it is durable."""
+    door.room = max(LEAST_BEGIN, CROWD - len(runtime.driven()))
+    while door.waiting and door.room > 0:
+        waiting = door.waiting.popleft()
+        door.room -= not waiting.done()  # Else whoever waited was cancelled.
+        _finish(waiting)
+    # Behind those: they write in this turn, too, if it is a new one.
+    turn_of(runtime).future.add_done_callback(partial(_turned, runtime))
+
+
+def _turned(runtime: Runtime, turn: asyncio.Future[None]) -> None:
+    door: _Door = runtime.doors[turn.get_loop()]
+    if door.waiting:
+        _open(runtime, door)
+    else:
+        del runtime.doors[turn.get_loop()]
 
 
 def in_a_thread(body: Coroutine[Any, Any, T]) -> T:

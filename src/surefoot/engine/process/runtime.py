@@ -53,7 +53,9 @@ class Runtime:
         self.observer = observers
         self.committer = Committer(store, self.observer)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        """For each event loop, what its current turn waits for (`drive_async`)."""
+        """For each event loop, what its current turn waits for (`acts_async`)."""
+        self.doors: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """For each event loop, the runs that wait to begin (`acts_async`)."""
         self._lock = threading.Lock()
         self._live: WeakSet[Driving] = WeakSet()
         self._ticker: threading.Thread | None = None

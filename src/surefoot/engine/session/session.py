@@ -54,7 +54,7 @@ from surefoot.engine.session.stops import Stops
 from surefoot.engine.session.turns import Backlog
 from surefoot.engine.session.world import World
 from surefoot.errors import Stopped, UsageError, ValueRejected
-from surefoot.store.contract import Head
+from surefoot.store.contract import Head, Readable
 
 
 class Session:
@@ -82,14 +82,16 @@ class Session:
         self.originals = Originals()
         """What user code raised in this process, for whoever waits for the run. Inside of it only copies are seen."""
         journal = self.journal = Journal(runtime.committer, clock, state, head)
-        journal.on_visit = self._visited
+        journal.on_visit = partial(_visited, run)
         stops = self.stops = Stops(state, mask, clock, dry=dry, unwind_seconds=unwind_seconds)
         claim = self.claim = Claim(runtime, state, journal, stops)
         scopes = self.scopes = Scopes(dry=dry)
-        replay = self.replay = Replay(state, self._whole_bytes, learned)
-        fence = self.fence = Fence(run, replay, scopes, stops, claim, dry=dry, hides=self.hides_what_follows)
+        # No part of an ordinary session refers back to it: it is freed when its run ends, and not by the next collection.
+        replay = self.replay = Replay(state, partial(_whole_bytes, runtime.store, run), learned)
+        hides = self.hides_what_follows if dry else bool
+        fence = self.fence = Fence(run, replay, scopes, stops, claim, dry=dry, hides=hides)
         self.lookup = Lookup(state, journal, clock, replay, fence, stops, claim, dry=dry)
-        self.losses = Losses(state, self.whole, partial(evidence, runtime.store, run))
+        self.losses = Losses(state, partial(whole, runtime.store, run), partial(evidence, runtime.store, run))
         self.flight = Flight(run)
         self.world = World(state, journal.folding)
         self.notices = Notices(run, runtime.store.url, mask, clock, lambda: claim.live, state.stops)
@@ -99,11 +101,6 @@ class Session:
         self.runtime.watch(self)
         created = self.state.created
         self.runtime.observer.run_began(self.run, created.workflow if created else "", resumed=self.state.epoch > 1)
-
-    def _visited(self, entry: Entry) -> None:
-        """Somebody else wrote something into the run."""
-        if isinstance(entry, EffectLandedLate):
-            late.heard(self.run, entry)
 
     def follow(self, watch: tuple[Any, ...], on_drift: OnDrift, approve: str, on_failure: str = "") -> None:
         """What the workflow at hand says about the world, about people, and about its own failure."""
@@ -286,9 +283,6 @@ class Session:
     def whole(self, value: Value) -> Raw:
         return whole(self.runtime.store, self.run, value)
 
-    def _whole_bytes(self, value: Value) -> bytes:
-        return bytes(self.whole(value))
-
     def decoded(self, value: Value) -> Any:
         """A recorded value. One that cannot be read is no failure of the run: it stays as it is."""
         try:
@@ -371,6 +365,16 @@ class Session:
         self.__dict__.pop("backlog", None)
         self.lookup.counted.clear()
         self.replay.learn(None)
+
+
+def _visited(run: str, entry: Entry) -> None:
+    """Somebody else wrote something into the run."""
+    if isinstance(entry, EffectLandedLate):
+        late.heard(run, entry)
+
+
+def _whole_bytes(store: Readable, run: str, value: Value) -> bytes:
+    return bytes(whole(store, run, value))
 
 
 def _asked_as(place: Place, spec: CallSpec, address: str) -> int:

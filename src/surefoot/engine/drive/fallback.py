@@ -7,6 +7,7 @@ prefix says. But effects that were recorded there have happened. An intact recor
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from msgspec import Struct
@@ -177,6 +178,8 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
             cures=(command("repair", run, give_up=True, when="give it up?"),),
         )
     lost, hidden = _lost(stored.head, keep, behind, evidence.whole)
+    broken = audit.ends(None if stored.head is None else (stored.head.seq, stored.head.seal))
+    why = "" if broken is None else broken.why
     before = fallbacks_before(sealer, kept, [*store.quarantined(run), *behind])
     damage = Damage(
         run,
@@ -184,7 +187,7 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
         len(behind),
         _sum([lost, *(entry.lost for entry in before)]) if before is not None else UNKNOWN,
         _sum([hidden, *(entry.hidden for entry in before)]) if before is not None else UNKNOWN,
-        "a value of it is lost" if keep == valid else _why(audit, stored.head),
+        "a value of it is lost" if keep == valid else why,
         tuple(dict.fromkeys([*(past.address for past in state.in_doubt()), *evidence.open])),
         len(evidence.proven),
     )
@@ -217,11 +220,6 @@ def _lost(head: Head | None, keep: int, behind: list[Record], whole: int) -> tup
     return lost, max(0, lost - whole)
 
 
-def _why(audit: Audit, head: Head | None) -> str:
-    broken = audit.ends(None if head is None else (head.seq, head.seal))
-    return "" if broken is None else broken.why
-
-
 def _refuse_if_driven(store: Store, found: Survey) -> None:
     """A living claimant writes on, from what it has in memory: it has to end first."""
     if driven_here(store, found.state.run):
@@ -249,9 +247,9 @@ def renew_row(store: Journals, run: str) -> None:
         bell.append(store, Append(run, head, [], journal.index_row(state)))
 
 
-def renew_lost_rows(store: Store) -> None:
-    """Of runs whose line of the list is missing or damaged: no worker would ever find them."""
-    for run in store.lost_rows():
+def renew_rows(store: Store, runs: Iterable[str] | None = None) -> None:
+    """The same for these runs, or for all, as far as they can be read: the list is a cache."""
+    for run in filter(is_run, store.names()) if runs is None else runs:
         with suppress(JournalCorrupt):
             renew_row(store, run)
 
@@ -260,13 +258,6 @@ def shelve(store: Journals, run: str, workflow: str, reason: str) -> None:
     """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
     row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
     bell.append(store, Append(run, store.read(run, limit=1).head, [], row))
-
-
-def renew_rows(store: Store) -> None:
-    """Of every run that can be read: the list is a cache."""
-    for name in filter(is_run, store.names()):
-        with suppress(JournalCorrupt):
-            renew_row(store, name)
 
 
 def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") -> None:

@@ -80,7 +80,9 @@ class Rehearsal(Session):
         )  # fmt: skip
 
     def where(self) -> str:
-        return _where(self._owner)
+        """The line of the user's code that it is at."""
+        frame = next((frame for frame in _frames(self._owner) if code.is_projects(frame.f_code.co_filename)), None)
+        return "" if frame is None else f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
 
     def judged(self, outcome: Returned | BaseException) -> list[Stop]:
         """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
@@ -189,12 +191,6 @@ def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
             yield
     finally:
         timer.cancel()
-
-
-def _where(owner: object) -> str:
-    """The line of the user's code that a thread or a task is at."""
-    frame = next((frame for frame in _frames(owner) if code.is_projects(frame.f_code.co_filename)), None)
-    return "" if frame is None else f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
 
 
 def _frames(owner: Any) -> list[types.FrameType]:

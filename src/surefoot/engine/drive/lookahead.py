@@ -44,7 +44,7 @@ class Lookahead(gate.Rehearsal):
         self._recorded_failures: list[BaseException] = []
         self._passes_on = passes_on
         self._as_none = as_none
-        """They are taken to give None: nobody can notice that code asks whether a value is None."""
+        """They are taken to give None: a placeholder cannot notice that code asks whether it is None."""
         self._most = most
         self.passed: list[tuple[str, str]] = []
         """Kind and address of the calls that would be made, and behind which the rehearsal went on."""
@@ -85,7 +85,7 @@ class Lookahead(gate.Rehearsal):
         return Done(NOT_KNOWN)
 
     def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
-        """Which recorded call it is, is told by its number alone: a step may be it, and of an effect nobody can say."""
+        """Only its number says which recorded call it is: a step is taken for it, and of an effect that is not known."""
         asked = self.lookup.asked(place, spec, place.called, _SOMETHING, "not known yet")
         past = self.replay.matcher.at(asked)
         if past is not None:

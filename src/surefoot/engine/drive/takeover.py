@@ -140,7 +140,7 @@ def _is_ready(runtime: Runtime, state: RunState) -> bool:
     if state.status in ENDED or claimant.is_driven(runtime, state):
         return False
     if deploys.stands_at_code(state):
-        return True  # Whoever hands it out has other code than it was stopped by.
+        return True  # It is handed out only where the code is another one than it was stopped by.
     if state.claimant is not None:
         return True  # Its process is gone.
     due = state.due if state.due is not None else state.created.due if state.created and state.seq == 1 else None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.choice import OnDriftWord, one_of
-from surefoot.core.command import Append, Do, Routine, Verify
+from surefoot.core.command import Routine, Verify
 from surefoot.core.cure import APP, Command, command
 from surefoot.core.entry import Drift, Sight, Stop, WorldSeen
 from surefoot.core.expectation import UNSEEN, Expectation, Unseen
@@ -183,17 +183,6 @@ def sighted(place: Place, address: str, seen: tuple[Any, Sight | str]) -> WorldS
     except ValueRejected as error:
         where = f"run {session.run}, {address}: {error}"
         raise session.stops.misused(ValueRejected(where, path=error.path)) from error
-
-
-def verified(session: Any) -> Routine[Stop | None]:
-    """Look at everything the run relies on again. The stop, if it is not as expected."""
-    if session.dry or not session.world.watches:
-        return None
-    found: Stop | WorldSeen | None = session.world.judge((yield Do(session.world.look)))
-    if isinstance(found, WorldSeen):
-        yield Append(found)
-        return None
-    return found
 
 
 def looked_around(place: Place, begun: Moment) -> Routine[None]:

@@ -145,7 +145,7 @@ class Journal:
         self.on_visit: Callable[[Entry], object] = _ignore
         """Called (from whichever thread commits) for each visitor's entry met on the way."""
         self.folding = threading.Lock()
-        """Held while entries are taken into the run's state. For whoever reads what is folded from several of them."""
+        """Held while entries are folded into the run's state. A reader of what several entries make up takes it, too."""
         self._committer = committer
         self._clock = clock
         self._sealer = Sealer(committer.store.id, state.run)
@@ -245,7 +245,7 @@ class Journal:
                 self._lazy.pop(getattr(entry, "address", None), None)
             packed[:0] = [self._pack(entry, at) for entry, at in self._lazy.values()]
             self._lazy.clear()
-        # Nothing may follow an entry that ends the claim, whoever is still on the way with something.
+        # Nothing may follow an entry that ends the claim, even if another thread is about to write.
         self.closed = bool(entries) and type(entries[-1]) in LETTING_GO
         return Ticket(self, packed)
 
@@ -397,17 +397,14 @@ def index_row(
     if created is None:
         raise AssertionError(state.run)
     standing = standing or state.standing
-    return IndexRow(
-        state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
-        state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
-        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until, _marks(state, standing),
-    )  # fmt: skip
-
-
-def _marks(state: RunState, standing: Standing) -> tuple[str, ...]:
     marks = {
         "fell_back": bool(state.fallbacks),
         "left": standing.reason == LEFT_BEHIND,
         "forked": state.created is not None and bool(state.created.parent),
     }
-    return tuple(mark for mark, is_set in marks.items() if is_set)
+    return IndexRow(
+        state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
+        state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
+        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until,
+        tuple(mark for mark, is_set in marks.items() if is_set),
+    )  # fmt: skip

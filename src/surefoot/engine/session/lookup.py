@@ -154,13 +154,13 @@ class Lookup:
 
     def count(self, place: Place, effect: Past) -> None:
         """Whether verbs without arguments, which are matched by number, are as many here as they were. Noted once."""
-        at: Place | None = place
-        while at is not None and at.line is place.line and effect.address.startswith(at.scope.path):
+        for at in place.around():
+            if at.line is not place.line or not effect.address.startswith(at.scope.path):
+                break
             for found in self._replay.counts.differing(at.scope, effect):
                 if found.address not in self.counted:
                     self.counted[found.address] = found
                     self._note_count(found)
-            at = at.parent
 
     def _note_count(self, found: Differing) -> None:
         if self._dry:

@@ -34,7 +34,6 @@ from surefoot.core.matching import is_child, may_have_happened
 from surefoot.core.parking import unavailable
 from surefoot.core.readiness import HANDED_BACK
 from surefoot.core.reopening import is_over, is_void
-from surefoot.core.state import RunState
 from surefoot.engine.declare.call_spec import unknown
 from surefoot.engine.declare.drifts import STOP
 from surefoot.engine.declare.signals import CancelSignal, ContinueSignal
@@ -78,7 +77,9 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
         left = what_is_left(session)
         tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
         yield Append(RunCancelled(left))
-        return Cancelled(f"run {session.run} was cancelled{_by(session.state)}")
+        cancel = session.state.cancel
+        note = f": {cancel.note}" if cancel is not None and cancel.note else ""
+        return Cancelled(f"run {session.run} was cancelled{'' if cancel is None else f' by {cancel.by}{note}'}")
     outcome = session.stops.continuation or outcome
     if not isinstance(outcome, Returned | Exception | ContinueSignal):
         yield from _release(session, outcome)
@@ -259,10 +260,3 @@ def _alert_of(session: Session, trouble: SurefootError) -> None:
     if trouble.run_id == session.run:
         trouble.name_store(session.runtime.store.url)
         alert_error(trouble, session.run)
-
-
-def _by(state: RunState) -> str:
-    cancel = state.cancel
-    if cancel is None:
-        return ""
-    return f" by {cancel.by}" + (f": {cancel.note}" if cancel.note else "")

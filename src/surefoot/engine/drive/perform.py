@@ -32,12 +32,11 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     asked = None
     if type(begun) is Attempt:
         args, kwargs, asked = begun.args, begun.kwargs, begun.call
-        if isinstance(place.owner, int) or not place.lend():
+        is_lent = not isinstance(place.owner, int) and place.lend()
+        try:
             begun = attempted(begun)
-        else:
-            try:
-                begun = attempted(begun)
-            finally:
+        finally:
+            if is_lent:
                 place.lent_to = None
     note(place, spec, args, kwargs, begun, asked)
     return session.finish(place, begun)

@@ -56,8 +56,7 @@ def load(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunSt
         stored = store.read(run)
     if not stored.records and stored.head is None:
         return None
-    sealer = Sealer(store.id, run)
-    _verified(sealer, stored.records, stored.head, after=None)
+    _verified(Sealer(store.id, run), stored.records, stored.head, after=None)
     state = RunState(run)
     for record in stored.records:
         state.fold(record)

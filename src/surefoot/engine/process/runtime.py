@@ -34,7 +34,7 @@ class Runtime:
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self.store = store
-        self.clock = clock or _clock_of(store)
+        self.clock = clock or (default_clock() if store.now() is None else StoreClock(lambda: store.now() or 0))
         self.observer = observers
         self.committer = Committer(store, self.observer)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -105,12 +105,6 @@ class Runtime:
                 # Visibility only: whatever is wrong with the store meets the run at its next append.
                 with suppress(SurefootError):
                     session.journal.flush(self.clock.now() - VISIBLE_AFTER_MICROS)
-
-
-def _clock_of(store: Store) -> Clock:
-    if store.now() is None:
-        return default_clock()
-    return StoreClock(lambda: store.now() or 0)
 
 
 # Of the whole process, not of one handle: a handle that was given up may still have calls in flight.

@@ -14,7 +14,6 @@ from msgspec import Raw, Struct
 from surefoot.core import values
 from surefoot.core.clients import Known, known
 from surefoot.core.command import (
-    After,
     Append,
     Done,
     Ending,
@@ -22,11 +21,10 @@ from surefoot.core.command import (
     Failed,
     Halted,
     Hold,
+    Idle,
     Left,
-    Look,
     Observe,
     Outcome,
-    Pause,
     Program,
     Raised,
     Returned,
@@ -114,15 +112,20 @@ class Attempt(Struct, eq=False):
 
     def enter(self, attempt: int) -> Place:
         """The place in which the user's function is executed."""
-        call, session = self.call, self.session
         if self.spec.kind == "step":
-            session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
-        self.inside = Inside(self.spec.kind, call.address, call.key, attempt, call.digest)
+            call = self.call
+            self.session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
+        place = self._entered(self.spec.kind, attempt)
         if attempt > 1:
             observers.call_retried(self._made())
         if observers.hear_calls:
             observers.call_began(self._made())
-        return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+        return place
+
+    def _entered(self, kind: str, attempt: int) -> Place:
+        call, place = self.call, self.place
+        self.inside = Inside(kind, call.address, call.key, attempt, call.digest)
+        return Place(self.session, place.scope, place.owner, inside=self.inside, line=place.line)
 
     def lapsed(self) -> bool:
         """Whether others may take this process for dead: then no effect begins, though its intent is durable."""
@@ -136,9 +139,7 @@ class Attempt(Struct, eq=False):
 
     def needs_claim(self, wish: Wish) -> bool:
         """Whether this wish changes something. To look, or to wait for an answer, no claim is needed."""
-        return not isinstance(wish, Look | Trace | Pause | After) and not (
-            self.supervised and isinstance(wish, Observe | Hold)
-        )
+        return not isinstance(wish, Idle) and not (self.supervised and isinstance(wish, Observe | Hold))
 
     def held_back(self, wish: Wish) -> Program | None:
         """Another branch has found that the code has changed: no effect begins any more, not even a retry, and no child.
@@ -154,13 +155,11 @@ class Attempt(Struct, eq=False):
 
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
-        call = self.call
         made = self.inside.attempt if self.inside is not None else 0
-        attempt = max(1, made, self.past.attempt if self.past is not None else 0)
-        self.inside = Inside("check", call.address, call.key, attempt, call.digest)
+        place = self._entered("check", max(1, made, self.past.attempt if self.past is not None else 0))
         if observers.hear_calls:
             observers.check_began(self._made())
-        return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+        return place
 
     def require_check(self) -> Callable[..., Any]:
         if self.spec.check is None:
@@ -280,12 +279,19 @@ class Attempt(Struct, eq=False):
                 session.stops.stopped(place, question.stop("its caller was cancelled before that was found out"))
 
     def returned(self, value: object, started: int) -> Outcome:
-        outcome = self._returned(value, started)
-        return self._told(outcome) if observers.hear_calls else outcome
+        self._check_misuse()
+        outcome: Outcome
+        try:
+            outcome = Returned(Raw(values.encode(value)), started)
+        except ValueRejected as error:
+            if self.spec.kind != "effect":
+                where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
+                raise self.session.stops.misused(ValueRejected(where, path=error.path)) from error
+            outcome = Unstorable(self.session.mask(str(error)))
+        return self._told(outcome)
 
     def raised(self, error: BaseException) -> Outcome:
-        outcome = self._raised(error)
-        return self._told(outcome) if observers.hear_calls else outcome
+        return self._told(self._raised(error))
 
     def _made(self) -> Made:
         """This attempt, as observers are told of it."""
@@ -293,21 +299,12 @@ class Attempt(Struct, eq=False):
         return Made(session.run, session.state.segment, inside.address, inside.attempt, inside.key, self.spec)
 
     def _told(self, outcome: Outcome) -> Outcome:
-        try:
-            observers.call_ended(self._made(), outcome)
-        except AnswerLost as lost:
-            return self._raised(lost.error)
+        if observers.hear_calls:
+            try:
+                observers.call_ended(self._made(), outcome)
+            except AnswerLost as lost:
+                return self._raised(lost.error)
         return outcome
-
-    def _returned(self, value: object, started: int) -> Outcome:
-        self._check_misuse()
-        try:
-            return Returned(Raw(values.encode(value)), started)
-        except ValueRejected as error:
-            if self.spec.kind == "effect":
-                return Unstorable(self.session.mask(str(error)))
-            where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
-            raise self.session.stops.misused(ValueRejected(where, path=error.path)) from error
 
     def _raised(self, error: BaseException) -> Outcome:
         self._check_misuse()

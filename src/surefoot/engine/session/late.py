@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -140,11 +141,8 @@ def _visit(landing: Landing) -> None:
     told: list[str] = []
 
     def decide(state: RunState) -> EffectLandedLate | None:
-        told.clear()
-        if not _is_news(state, landing):
-            return None
-        told.append(_what_follows(state, landing.entry))
-        return landing.entry
+        told[:] = _news(state, landing)
+        return landing.entry if told else None
 
     journal.visit(open_.store, open_.clock, landing.run, decide)
     for what in told:
@@ -160,24 +158,23 @@ def _tell(landing: Landing, what: str) -> None:
     )  # fmt: skip
 
 
-def _is_news(state: RunState, landing: Landing) -> bool:
-    """Whether the run does not know it: it was recorded after all, or said before."""
-    if landing.entry in state.landed_late:
-        return False
-    if not landing.ended_here:
-        return state.epoch > landing.epoch  # Else it is in doubt, and this process decides about that.
-    past = state.calls.get(landing.entry.address)
-    is_ours = past is not None and past.attempt == landing.entry.attempt and past.epoch == landing.epoch
-    return past is None or not is_ours or past.state in _UNDECIDED
-
-
-def _what_follows(state: RunState, entry: EffectLandedLate) -> str:
+def _news(state: RunState, landing: Landing) -> Iterator[str]:
+    """What follows for people. Nothing, if the run knows it: it was recorded after all, or said before."""
+    entry = landing.entry
     past = state.calls.get(entry.address)
+    is_ours = past is not None and past.attempt == entry.attempt and past.epoch == landing.epoch
+    if entry in state.landed_late:
+        return
+    if not landing.ended_here and state.epoch <= landing.epoch:
+        return  # It is in doubt, and this process decides about that.
+    if landing.ended_here and is_ours and past is not None and past.state not in _UNDECIDED:
+        return
     if past is None or past.key != entry.key:
-        return "The run goes on without it: look what became of it, and put right what is too much."
-    if past.attempt > entry.attempt:
-        return "It was begun again by then, so that it may have been done TWICE: look, and put right what is too much."
-    if past.state in _UNDECIDED:
+        yield "The run goes on without it: look what became of it, and put right what is too much."
+    elif past.attempt > entry.attempt:
+        yield "It was begun again by then, so that it may have been done TWICE: look, and put right what is too much."
+    elif past.state in _UNDECIDED:
         settle = command("settle", state.run, entry.address, happened=JSON)
-        return f"It has not been begun again. If nobody else finds it: {settle}"
-    return f"The run knows it as {past.state.value}{f', {past.learned_by}' if past.learned_by else ''}."
+        yield f"It has not been begun again. If nobody else finds it: {settle}"
+    else:
+        yield f"The run knows it as {past.state.value}{f', {past.learned_by}' if past.learned_by else ''}."

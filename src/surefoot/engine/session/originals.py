@@ -33,12 +33,9 @@ class Originals:
     def traced(self, error: BaseException, live: BaseException | None) -> BaseException:
         """The same failure, with the lines of code behind it and behind what led to it."""
         for shown, met in _side_by_side(error, live):
-            shown.__traceback__ = self._lines(met)
+            behind = next((original for copy, original in self._pairs if copy is met), None)
+            shown.__traceback__ = _joined(met.__traceback__, None if behind is None else behind.__traceback__)
         return error
-
-    def _lines(self, met: BaseException) -> TracebackType | None:
-        behind = next((original for copy, original in self._pairs if copy is met), None)
-        return _joined(met.__traceback__, None if behind is None else behind.__traceback__)
 
 
 def log(run: str, error: BaseException, masked: Callable[[str], str]) -> None:

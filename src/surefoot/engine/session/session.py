@@ -17,7 +17,7 @@ from msgspec import Raw
 from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.code_changes import other_arguments, two_of_one_name
-from surefoot.core.command import CalledOff, Done, Ending, Failed, Halted, Returned
+from surefoot.core.command import Done, Ending, Failed, Halted, Returned
 from surefoot.core.entry import NOTHING, Entry, RunContinued, Value
 from surefoot.core.history import Past, PastState, changed, located
 from surefoot.core.masking import Mask
@@ -264,9 +264,7 @@ class Session:
             raise self.revive(ending)
         if type(ending) is Halted:
             raise self.stops.stopped(place, ending.stop)
-        if type(ending) is CalledOff:
-            raise self.stops.felt(place, CancelSignal())
-        raise AssertionError(ending)
+        raise self.stops.felt(place, CancelSignal())  # CalledOff
 
     # -- recorded values ----------------------------------------------------------------------------
 

@@ -55,9 +55,8 @@ class Backlog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        calls = (
-            past for past in session.replay.matcher.recorded() if _counts(past) and not session.replay.lets_go(past)
-        )
+        recorded = (past for past in session.replay.matcher.recorded() if past.kind in _CALLS and not past.rewound)
+        calls = (past for past in recorded if _WHOLE.search(past.address) and not session.replay.lets_go(past))
         self._calls = sorted(calls, key=lambda past: past.first)
         self._next = 0
         groups: dict[str, list[Past]] = {}
@@ -208,10 +207,6 @@ class _Labelled(Struct, eq=False):
         while self._next < len(self.calls) and self.calls[self._next].address in self.asked:
             self._next += 1
         return None if self.is_joined or self._next == len(self.calls) else self.calls[self._next]
-
-
-def _counts(past: Past) -> bool:
-    return past.kind in _CALLS and not past.rewound and _WHOLE.search(past.address) is not None
 
 
 def elapsed_seconds(session: Session) -> float:

@@ -18,7 +18,7 @@ LONGEST_SECONDS = 50
 """A leg that hangs is ended by the system, and not left behind."""
 WARM = (
     "asyncio", "surefoot", "surefoot.aio", "surefoot.cli.main", "surefoot.cli.match", "surefoot.cli.settle",
-    "surefoot.cli.approve", "surefoot.engine.drive.gate", "surefoot.engine.worker.worker", "surefoot.engine.drive.start_async",
+    "surefoot.cli.approve", "surefoot.engine.drive.gate", "surefoot.engine.worker.worker", "surefoot.engine.drive.perform_async",
     "surefoot.engine.drive.acts_async", "surefoot.store.sqlite", "surefoot.engine.operate.preflight",
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ import pytest
 import surefoot as sf
 from surefoot import aio
 from surefoot.engine.declare.registry import Definition, registry
-from surefoot.engine.drive import start, start_async
+from surefoot.engine.drive import start
 from surefoot.engine.operate import preflight
 from surefoot.engine.process import config
 
@@ -38,7 +38,7 @@ def drive(fn):
     """One process with this code."""
     runtime, definition = config.runtime(create=True), Definition(fn, name="flow")
     if definition.is_async:
-        return asyncio.run(start_async.run_async(runtime, definition.plan("r", (), {}), "r", start.Options()))
+        return asyncio.run(start.run_async(runtime, definition.plan("r", (), {}), "r", start.Options()))
     return start.run_blocking(runtime, definition.plan("r", (), {}), "r", start.Options())
 
 

@@ -679,7 +679,7 @@ def test_a_head_that_is_behind_what_is_there_tells_nothing(ledger):
     damage = fallback.diagnose(open_store("sqlite:///.surefoot/runs.db", create=False), "r")
 
     assert damage is not None
-    assert (damage.keep, damage.lost) == (5, fallback.UNKNOWN)
+    assert (damage.entry.after, damage.entry.lost) == (5, fallback.UNKNOWN)
 
 
 def test_what_an_earlier_fallback_lost_stays_lost(ledger):
@@ -700,7 +700,7 @@ def test_what_an_earlier_fallback_lost_stays_lost(ledger):
     damage = fallback.diagnose(open_store("sqlite:///.surefoot/runs.db", create=False), "r")
 
     assert damage is not None
-    assert damage.lost == between + before - 11
+    assert damage.entry.lost == between + before - 11
 
 
 def test_what_a_damaged_fallback_lost_is_known_from_its_copy(ledger):
@@ -720,7 +720,7 @@ def test_what_a_damaged_fallback_lost_is_known_from_its_copy(ledger):
     damage = fallback.diagnose(open_store("sqlite:///.surefoot/runs.db", create=False), "r")
 
     assert damage is not None
-    assert damage.lost == between + before - 6
+    assert damage.entry.lost == between + before - 6
 
 
 def test_a_fallback_damaged_twice_leaves_an_unknown_loss(ledger):

@@ -13,7 +13,7 @@ import surefoot as sf
 from surefoot import aio
 from surefoot.engine.declare import placeholder
 from surefoot.engine.declare.registry import Definition, registry
-from surefoot.engine.drive import start, start_async
+from surefoot.engine.drive import start
 from surefoot.engine.operate import preflight
 from surefoot.engine.process import config
 
@@ -76,7 +76,7 @@ def found(old, new):
     before = Definition(old, name="flow")
     with pytest.raises((Cut, BaseExceptionGroup)):
         if before.is_async:
-            asyncio.run(start_async.run_async(runtime, before.plan("r", (), {}), "r", start.Options()))
+            asyncio.run(start.run_async(runtime, before.plan("r", (), {}), "r", start.Options()))
         else:
             start.run_blocking(runtime, before.plan("r", (), {}), "r", start.Options())
     registry.add(Definition(new, name="flow"))

@@ -115,6 +115,6 @@ def _told(settings: Settings, run_id: str, damage: Damage | None) -> int:
     elif damage is None:
         output.say(text.visible(f"run {run_id} is sound: nothing to repair."))
     else:
-        output.say(text.visible(f"repaired: run {run_id} goes on after entry {damage.keep}."))
+        output.say(text.visible(f"repaired: run {run_id} goes on after entry {damage.entry.after}."))
         output.say(text.visible(f"go on with: {operators.resume_command(settings, run_id)}"))
     return 0

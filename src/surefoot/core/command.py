@@ -128,6 +128,8 @@ class Within(Struct, frozen=True):
 
 
 Looking = Look | Trace | Repair | Observe | Hold | Left | Verify
+Idle = Look | Trace | Pause | After
+"""Wishes that change nothing."""
 Doing = Do | Make | Nap | Claim | Invoke | Within
 Wish = Append | Execute | After | Pause | Looking | Doing
 Routine = Generator[Wish, Any, T]

@@ -712,3 +712,11 @@ VISITORS: Final = frozenset(
     }
 )
 """Entries that somebody other than the claimant may write into a run. A closed set."""
+LETTING_GO: Final = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
+"""Entries with which a process gives up its claim on a run. It writes nothing behind them."""
+FENCES: Final = frozenset({RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned})
+"""Entries that end every claim made before them, whatever their epoch."""
+MADE_BY_ENGINE: Final = frozenset(
+    {StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired}
+)
+"""Entries whose fields the engine makes or encodes itself. All others are read back before they are written."""

@@ -291,12 +291,12 @@ class AsyncStarter(_Starter[P, R]):
     async def run(self, run_id: str, /, *args: Any, **kwargs: Any) -> Any:
         """Start, or resume, or return the recorded result; waits if a living process drives the run."""
         current.require_asyncio(f"{self._definition.name}.run")
-        from surefoot.engine.drive import acts_async, start_async
+        from surefoot.engine.drive import acts_async
 
         if (place := current.get()) is not None:
             await acts_async.hop(acts.write_down, place)
         plan, runtime = self._opened(run_id, args, kwargs)
-        return await start_async.run_async(runtime, plan, run_id, self._options)
+        return await start.run_async(runtime, plan, run_id, self._options)
 
     async def start(self, run_id: str, /, *args: Any, **kwargs: Any) -> AsyncRun:
         """Queue the run for a worker, or for whoever resumes it. Gives the handle of async code."""

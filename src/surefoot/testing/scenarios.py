@@ -181,7 +181,7 @@ class Stage:
         if made.code != 0:
             raise RuntimeError(f"no store could be made to test with: {made.trouble or made}")
         if task.workflow.definition.is_async:
-            import surefoot.engine.drive.start_async  # noqa: F401 - here, and not once in every child
+            import surefoot.engine.drive.perform_async  # noqa: F401 - here, and not once in every child
         gc.freeze()  # Else the first collection in a child copies every page that we share with it.
 
     def uninterrupted(self, name: str, *, eyes: bool = False) -> Seen:

@@ -523,10 +523,10 @@ def repair(run: str, damage: Damage | None) -> Facts:
     return Facts(
         run=run,
         repaired=True,
-        after=damage.keep,
-        quarantined=damage.quarantined,
-        lost=None if damage.lost < 0 else damage.lost,
-        in_doubt=list(damage.in_doubt),
+        after=damage.entry.after,
+        quarantined=damage.entry.quarantined,
+        lost=None if damage.entry.lost < 0 else damage.entry.lost,
+        in_doubt=list(damage.entry.in_doubt),
         proven=damage.proven,
-        why=damage.why,
+        why=damage.entry.why,
     )

@@ -39,6 +39,7 @@ from surefoot.engine.drive import acts, claimant, conclusion, fallback, start
 from surefoot.engine.effects.databases import sqlite as user_sqlite
 from surefoot.engine.operate import handle
 from surefoot.engine.process import commit, config, journal
+from surefoot.engine.process.runtime import driven_here
 from surefoot.engine.session import losses, questions, replay, session
 from surefoot.engine.upkeep import adoption, tombstones
 from surefoot.engine.verbs import saga
@@ -629,7 +630,7 @@ def epoch_not_raised() -> None:
 
 @engine
 def living_process_taken_over() -> None:
-    claimant.is_driven = lambda runtime, this: runtime.drives(this.run)
+    claimant.is_driven = lambda runtime, this: driven_here(runtime.store, this.run)
 
 
 @engine
@@ -654,7 +655,7 @@ def lost_acknowledgement_retried() -> None:
             self.store = open_store(config.store_url(), create=False)
         for ticket in failed:
             last = self.store.read(ticket.journal.run).records[-1]
-            ticket.journal._head = Head(last.seq, last.seal)
+            ticket.journal.head = Head(last.seq, last.seal)
             self.store.append([ticket.journal.propose([ticket])])
             ticket.journal.accepted()
             ticket.error = None

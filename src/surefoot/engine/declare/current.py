@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
@@ -147,6 +147,13 @@ class Place:
         self.stop: BaseException | None = None
         self.undoing = False
         """Whether a saga is being undone here: then a cancelled run still makes calls."""
+
+    def around(self) -> Iterator[Place]:
+        """This place and those that it was opened from, from the inside out."""
+        at: Place | None = self
+        while at is not None:
+            yield at
+            at = at.parent
 
     @property
     def is_leaving(self) -> bool:

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -25,9 +25,6 @@ from surefoot.world.base import sight
 from surefoot.world.observation import distinct, observe_all
 from surefoot.world.observation import look as look_once
 from surefoot.world.specs import from_spec
-
-if TYPE_CHECKING:
-    from surefoot.engine.session.session import Session
 
 STOP: Final = "stop"
 WARN: Final = "warn"
@@ -188,17 +185,6 @@ def watching(place: Place, witness: Any) -> Routine[Any]:
         raise session.stops.misused(ValueRejected(where, path=error.path)) from error
     yield Append(WorldSeen((found,), address, value=raw))
     return session.decoded(raw)
-
-
-def verified(session: Session) -> Routine[Stop | None]:
-    """Look at everything the run relies on again. The stop, if it is not as expected."""
-    if session.dry or not session.world.watches:
-        return None
-    found = session.world.judge((yield Do(session.world.look)))
-    if isinstance(found, WorldSeen):
-        yield Append(found)
-        return None
-    return found
 
 
 def looked_around(place: Place, begun: Moment) -> Routine[None]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from surefoot.core.claim import Claimed, Refusal
-from surefoot.core.command import (
-    Outcome,
-    Returned,
-)
+from surefoot.core.command import Outcome, Returned
 from surefoot.core.entry import Due, RunCreated
 from surefoot.core.timer import after, remaining
 from surefoot.core.verdict import Unknown, Verdict
@@ -22,6 +20,11 @@ from surefoot.engine.session import late
 from surefoot.engine.session.attempt import Attempt
 from surefoot.engine.session.session import Session
 from surefoot.errors import SurefootError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+T = TypeVar("T")
 
 
 def execute(attempt: Attempt, number: int) -> Outcome:
@@ -58,36 +61,38 @@ def look(attempt: Attempt) -> Verdict:
 
 
 def in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run in a daemon thread with a copied context; after the time-out its late result is dropped."""
-    box: list[tuple[Any, BaseException | None]] = []
-    ready, given_up = threading.Event(), threading.Event()
-    seconds, number = attempt.spec.timeout or 0.0, attempt.inside.attempt
+    """Run in a thread. After the time-out its late result is dropped."""
+    from concurrent.futures import Future
 
-    def work() -> None:
+    box: Future[Any] = Future()
+    seconds, number = attempt.spec.timeout or 0.0, attempt.inside.attempt
+    try:
+        in_a_thread(box, lambda: attempt.spec.fn(*args, **kwargs), "surefoot-timed")
+        with suppress(TimeoutError):
+            box.exception(seconds)
+    finally:
+        if not (is_done := box.done()):  # Ctrl-C, too, ends the waiting and not the thread.
+            attempt.abandon(box.running)
+            box.add_done_callback(lambda ended: attempt.landed(number, ended.exception()))
+    if not is_done:
+        raise TimeoutError(f"did not return within {seconds:g} s")
+    if (error := box.exception()) is not None:
+        raise error
+    return box.result()
+
+
+def in_a_thread(box: Future[T], work: Callable[[], T], name: str) -> None:
+    """Run it in a daemon thread with a copied context. The box gets what it returned or raised."""
+
+    def run() -> None:
+        box.set_running_or_notify_cancel()
         try:
-            box.append((attempt.spec.fn(*args, **kwargs), None))
+            box.set_result(work())
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
-            box.append((None, error))
-        ready.set()
-        if given_up.is_set():
-            attempt.landed(number, box[0][1])
+            box.set_exception(error)
 
     context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(work,), name="surefoot-timed", daemon=True)
-    returned = False
-    try:
-        thread.start()
-        returned = ready.wait(seconds)
-    finally:
-        if not returned:  # Ctrl-C, too, ends the waiting and not the thread.
-            given_up.set()
-            attempt.abandon(lambda: thread.ident is not None and not ready.is_set())
-    if not returned:
-        raise TimeoutError(f"did not return within {seconds:g} s")
-    value, error = box[0]
-    if error is not None:
-        raise error
-    return value
+    threading.Thread(target=context.run, args=(run,), name=name, daemon=True).start()
 
 
 def append(session: Session, *entries: Any) -> None:

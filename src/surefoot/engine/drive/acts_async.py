@@ -1,14 +1,13 @@
 """How each wish is carried out in tasks (`perform_async.py`). Its twin for blocking code is `acts.py`.
 
-Stores block, so commits go to the committer's writer thread: what the tasks of one turn of the loop
-have to write goes over together and comes back with one wake-up. The future they wait on cannot be
-cancelled: an append always completes before a cancellation is delivered.
+Stores block, so commits go to the committer's writer thread. The tasks of one turn of the loop hand their entries over
+together, and one wake-up tells them all that these are durable. The future they wait on cannot be cancelled: an append
+always completes before a cancellation is delivered.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import os
 import threading
@@ -21,16 +20,14 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from surefoot.core.claim import Claimed, Refusal
-from surefoot.core.command import (
-    Outcome,
-    Returned,
-)
+from surefoot.core.command import Outcome, Returned
 from surefoot.core.entry import Due, RunCreated
 from surefoot.core.timer import remaining
 from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine.declare import current
 from surefoot.engine.declare.current import Place, session_of
 from surefoot.engine.drive import acts, timeouts
+from surefoot.engine.process.commit import Ticket
 from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.session import late
 from surefoot.engine.session.attempt import Attempt
@@ -94,16 +91,8 @@ async def look(attempt: Attempt) -> Verdict:
     return attempt.judged(returned)
 
 
-class EffectCancelled(BaseException):
-    """An effect was cancelled while in flight; it was waited for, and this is its outcome."""
-
-    def __init__(self, outcome: Outcome, cancelled: asyncio.CancelledError) -> None:
-        super().__init__()
-        self.outcome = outcome
-        self.cancelled = cancelled
-
-
-async def execute(attempt: Attempt, number: int) -> Outcome:
+async def execute(attempt: Attempt, number: int) -> tuple[Outcome, asyncio.CancelledError | None]:
+    """How the call ended; and of an effect, the cancellation that struck meanwhile and is yet to be passed on."""
     if attempt.lapsed():
         await hop(attempt.session.claim.regain)
     place = attempt.enter(number)
@@ -120,13 +109,15 @@ async def execute(attempt: Attempt, number: int) -> Outcome:
             async with asyncio.timeout(attempt.spec.timeout):
                 value = await body
     except Exception as error:  # noqa: BLE001 - whatever user code raises is the outcome
-        return attempt.raised(error)
+        return attempt.raised(error), None
     finally:
         current.reset(token)
-    return attempt.returned(value, started)
+    return attempt.returned(value, started), None
 
 
-async def shielded(attempt: Attempt, body: Coroutine[Any, Any, Any], started: int) -> Outcome:
+async def shielded(
+    attempt: Attempt, body: Coroutine[Any, Any, Any], started: int
+) -> tuple[Outcome, asyncio.CancelledError | None]:
     """Await an effect to its end even if its caller is cancelled meanwhile: its outcome has to be recorded."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(body)
@@ -150,10 +141,7 @@ async def shielded(attempt: Attempt, body: Coroutine[Any, Any, Any], started: in
             await asyncio.wait({task}, timeout=left)
         except asyncio.CancelledError as error:
             cancelled = error
-    outcome = _outcome(attempt, task, started, late=late)
-    if cancelled is not None:
-        raise EffectCancelled(outcome, cancelled)
-    return outcome
+    return _outcome(attempt, task, started, late=late), cancelled
 
 
 def _outcome(attempt: Attempt, task: asyncio.Task[Any], started: int, *, late: bool) -> Outcome:
@@ -177,8 +165,8 @@ async def go_live(session: Session) -> None:
 async def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refusal:
     """Take the run over, or create it."""
     ticket, turn = session.claim.ticket(created), turn_of(session.runtime)
-    ticket.notify = turn.join()
-    session.runtime.committer.add(ticket)
+    ticket.notify = turn.look
+    session.runtime.committer.add(turn.join(ticket))
     try:
         await turn.future
     finally:
@@ -191,25 +179,22 @@ async def claim(session: Session, created: RunCreated | None = None) -> Claimed 
 
 async def append(session: Session, *entries: Any) -> None:
     turn = turn_of(session.runtime)
-    done = turn.join()
     try:
-        ticket = session.journal.add(*entries, notify=done)
-    except BaseException as error:
-        done()  # Else everybody else in this turn would wait for a ticket that does not exist.
-        if isinstance(error, SurefootError):
-            if late.matters(session, entries, error):
-                await hop(late.refused, session, entries, error)
-            raise session.stops.store_failed(error) from None
-        raise
+        ticket = turn.join(session.journal.add(*entries, notify=turn.look))
+    except SurefootError as error:
+        raise await _refused(session, entries, error) from None
     try:
         await turn.future
     finally:
         if ticket.done and not ticket.is_durable:
-            trouble = ticket.trouble()
             unwritten = tuple(packed[0] for packed in ticket.entries)
-            if late.matters(session, unwritten, trouble):
-                await hop(late.refused, session, unwritten, trouble)
-            raise session.stops.store_failed(trouble) from None
+            raise await _refused(session, unwritten, ticket.trouble()) from None
+
+
+async def _refused(session: Session, entries: tuple[Any, ...], error: SurefootError) -> SurefootError:
+    if late.matters(session, entries, error):
+        await hop(late.refused, session, entries, error)
+    return session.stops.store_failed(error)
 
 
 async def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
@@ -231,9 +216,9 @@ async def stay(session: Session, due: Due, is_over: Callable[[], bool] = bool) -
 async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
     """Run the workflow function itself, at the root of a run, in a task of its own.
 
-    So it is known who is cancelled: a part of the run from inside (a time-out, a failing sibling), which is a failure of
-    that part; or whoever waits for the run (the end of the loop, an impatient caller), who gives it up for now. Those get
-    their own cancellation back, and not that of our task: anyio and `asyncio.timeout` know theirs by it.
+    So it is known who is cancelled. A part of the run, from inside (a time-out, a failing sibling): that is a failure of
+    the part. Or the caller that waits for the run (the end of the loop, a time-out around it): that gives the run up for
+    now. The caller gets its own cancellation back, and not that of our task: anyio and `asyncio.timeout` need that one.
     """
     outer = asyncio.current_task()
     if outer is None:
@@ -297,46 +282,35 @@ class _Durable(asyncio.Future[None]):
 class _Turn:
     """What the tasks of one turn of one loop wait for together: one wake-up for all of their tickets."""
 
-    __slots__ = ("_closed", "_lock", "_loop", "_missing", "_number", "future")
+    __slots__ = ("_is_closed", "_lock", "_loop", "_tickets", "future")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.future = _Durable(loop=loop)
         self._loop = loop
         self._lock = threading.Lock()
-        self._missing: set[int] = set()
-        self._number = 0
-        self._closed = False
+        self._tickets: list[Ticket] = []
+        self._is_closed = False
 
-    def join(self) -> Callable[[], None]:
-        """One more ticket. What is returned says that it is done; to be called from whichever thread commits."""
+    def join(self, ticket: Ticket) -> Ticket:
         with self._lock:
-            self._number += 1
-            self._missing.add(self._number)
-        return partial(self._done, self._number)
-
-    def _done(self, number: int) -> None:
-        with self._lock:
-            self._missing.discard(number)
-            ready = self._closed and not self._missing
-        if ready:
-            self._wake()
+            self._tickets.append(ticket)
+        return ticket
 
     def close(self) -> None:
-        """The turn is over: nobody joins any more. Only now may the last one done wake the others."""
+        """The turn is over: no ticket joins any more. Before that, the tasks are not woken."""
+        self._is_closed = True
+        self.look()
+
+    def look(self) -> None:
+        """Wake the tasks, if all tickets are done. Called, by whichever thread commits, when one may be."""
         with self._lock:
-            self._closed = True
-            ready = not self._missing
-        if ready:
-            self._wake()
-
-    def _wake(self) -> None:
-        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
-            self._loop.call_soon_threadsafe(_finish, self.future)
-
-
-def _finish(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+            while self._tickets and self._tickets[-1].done:
+                self._tickets.pop()
+            is_ready = self._is_closed and not self._tickets
+            self._is_closed = self._is_closed and not is_ready  # They are woken once.
+        if is_ready:
+            with suppress(RuntimeError):  # The loop is closed: no task waits any more.
+                self._loop.call_soon_threadsafe(self.future.set_result, None)
 
 
 def turn_of(runtime: Runtime) -> _Turn:
@@ -390,8 +364,9 @@ def _open(runtime: Runtime, door: _Door) -> None:
     door.room = max(LEAST_BEGIN, CROWD - len(runtime.driven()))
     while door.waiting and door.room > 0:
         waiting = door.waiting.popleft()
-        door.room -= not waiting.done()  # Else whoever waited was cancelled.
-        _finish(waiting)
+        if not waiting.done():  # Else the task that waited was cancelled.
+            door.room -= 1
+            waiting.set_result(None)
     # Behind those: they write in this turn, too, if it is a new one.
     turn_of(runtime).future.add_done_callback(partial(_turned, runtime))
 
@@ -405,17 +380,9 @@ def _turned(runtime: Runtime, turn: asyncio.Future[None]) -> None:
 
 
 def in_a_thread(body: Coroutine[Any, Any, T]) -> T:
-    """In a loop and a thread of its own: whoever waits for it blocks, and may be inside a loop already."""
+    """In a loop and a thread of its own: the caller blocks, and may be inside a loop already."""
     box: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            box.set_result(asyncio.run(body))
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
-            box.set_exception(error)
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name="surefoot-own-loop", daemon=True).start()
+    acts.in_a_thread(box, lambda: asyncio.run(body), "surefoot-own-loop")
     return box.result()
 
 

@@ -1,23 +1,22 @@
 """Parts of a run that are cancelled from inside: by `asyncio.timeout`, a failing sibling, `task.cancel()`.
 
-When the code is replayed, that need not strike again, or not there: what was slow is answered at once. So a call that
-was cut off is recorded (`CallCancelled`). On replay it is not made again; it waits for what cancelled it before, as long as
-that took the first time and a second more, and then stops: nobody knows how the code would go on.
+A replay answers at once what was slow before, so the cancellation may not strike again, or not there. Therefore a call
+that was cut off is recorded (`CallCancelled`). On replay it is not made again. It waits for the same cancellation, as long
+as that took the first time and a second more, and then stops: it is not known how the code would go on.
 
-A cancellation may also strike between two calls, in an await that is none of ours. Then the next call notes it, also
-if it was dealt with by then (of the workflow's own task; of tasks that the user makes that is not known). On replay the code
-has to come to that call in the same way: something new that it asks for before waits for the cancellation, as above. One
-that was cancelled earlier than before, so that recorded calls of its line are not asked for, begins nothing new; nor does
-one that was not cancelled before at all.
+A cancellation may also strike between two calls, in an await that is none of ours. Then the next call records it, even if
+the code has dealt with it by then (this is known for the workflow's own task, and not for tasks that the user makes). On
+replay the code has to come to that call in the same way: a new call in front of it waits for the cancellation, as above.
+Code that is cancelled earlier than before, so that it does not ask for recorded calls of its line, begins nothing new. Nor
+does code that was not cancelled at all before.
 
-Whoever waits for the run may be cancelled too; that gives the run up for now and is no part of it.
+The caller that waits for the run may be cancelled too. That gives the run up for now and is no part of it.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING
 
 from surefoot.core.address import approval_of
 from surefoot.core.cure import Advice, Cures, command
@@ -25,12 +24,13 @@ from surefoot.core.entry import CallCancelled, QuestionExpired, Stop
 from surefoot.core.history import Past, PastState, names_of
 from surefoot.core.timer import after
 from surefoot.engine.declare.current import Place, session_of
-from surefoot.engine.declare.signals import PlanSignal
+from surefoot.engine.declare.signals import PlanSignal, StopSignal
 from surefoot.engine.drive import timeouts
 from surefoot.engine.session import turns
+from surefoot.engine.session.turns import SLACK_SECONDS
 
-SLACK_SECONDS: Final = turns.SLACK_SECONDS
-log = logging.getLogger("surefoot")
+if TYPE_CHECKING:
+    from surefoot.engine.session.session import Session
 
 
 def recorded(place: Place, address: str) -> CallCancelled | None:
@@ -45,25 +45,20 @@ def cut_off(place: Place, address: str) -> None:
     session = session_of(place)
     if not session.dry and address not in session.state.cuts and not is_unwinding(place):
         session.journal.lazily(CallCancelled(address, _seconds(session)))
-        _expire(session, address)
+        for asked in (address, approval_of(address)):  # The code waits for no answer any more: a later one is refused.
+            past = session.state.calls.get(asked)
+            if past is not None and past.kind == "question" and past.state is PastState.OPEN:
+                session.journal.lazily(QuestionExpired(past.address))
     for limit in session.stops.limits:
         limit.note_struck()
-
-
-def _expire(session: Any, address: str) -> None:
-    """Nobody waits for the answer any more: one that comes later is refused."""
-    for past in (session.state.calls.get(address), session.state.calls.get(approval_of(address))):
-        if past is not None and past.kind == "question" and past.state is PastState.OPEN:
-            session.journal.lazily(QuestionExpired(past.address))
 
 
 def cut_off_in_turn(place: Place, address: str) -> None:
     """A recorded outcome waits to be handed over, and its caller is cancelled. That is as before only if nothing of this
     line is on record behind it: what was cut off there would be, too.
     """
-    session = session_of(place)
     if not is_unwinding(place) and (missed := _missed(place)):
-        raise session.stops.stopped(place, _too_early(session, address, missed, is_answered=True))
+        raise _too_early(place, address, missed, is_answered=True)
     cut_off(place, address)
 
 
@@ -87,17 +82,28 @@ def entering(place: Place, address: str) -> None:
     if line.leaving is not None or is_unwinding(place):
         return
     if cut is not None and cut.before and strikes <= since and not _is_being_cancelled():
-        raise session.stops.stopped(place, _not_again(session, address, f"was cancelled before it came to {address}"))
+        raise _not_again(place, address, f"was cancelled before it came to {address}")
     if struck and (missed := _missed(place, None if past is None else past.first)):
-        raise session.stops.stopped(place, _too_early(session, address, missed))
+        raise _too_early(place, address, missed)
     if struck and past is not None and cut is None:
-        raise session.stops.stopped(place, _only_now(session, address))
+        raise _stopped(
+            place, address, "not cancelled",
+            f"run {session.run}, {address}: the code was cancelled before it came to this call (by a time-out, a failing "
+            "sibling, task.cancel()). When the call was recorded nothing had cancelled it, so that the code may go another "
+            "way now. Nothing was executed.",
+        )  # fmt: skip
     if struck and past is None and cut is None and not session.dry:
         session.journal.lazily(CallCancelled(address, _seconds(session), before=True))
 
 
+async def awaited(place: Place, address: str) -> None:
+    """Wait for what cancelled the code before it came to what it asks for now. What is new does not begin."""
+    if (cut := to_strike(place, address)) is not None:
+        await _awaited(place, cut, f"was cancelled before it came to {cut.address}, and now asks for {address}")
+
+
 def to_strike(place: Place, address: str) -> CallCancelled | None:
-    """Something is asked for that is new, or came later; and before the code came to that, it was cancelled."""
+    """The cancellation on record, if what is asked for is new or came after it, and it has not struck this time."""
     line = place.line
     session = session_of(place)
     cuts = session.replay.matcher.cuts
@@ -112,11 +118,6 @@ def to_strike(place: Place, address: str) -> CallCancelled | None:
         if (past is None or past.first > session.state.cut_at[cut.address]) and _is_here(place, cut.address):
             return cut
     return None
-
-
-async def awaited(place: Place, address: str, cut: CallCancelled) -> None:
-    """Wait for what cancelled the code before it came to that call. What is new does not begin."""
-    await _awaited(place, cut, f"was cancelled before it came to {cut.address}, and now asks for {address}")
 
 
 def dealt_with(place: Place) -> None:
@@ -147,7 +148,7 @@ async def _awaited(place: Place, cut: CallCancelled, what: str) -> None:
         raise PlanSignal
     wait = max(0.0, cut.seconds - turns.elapsed_seconds(session)) + SLACK_SECONDS
     await acts_async.stay(session, after(session.now(), wait))
-    raise session.stops.stopped(place, _not_again(session, cut.address, what))
+    raise _not_again(place, cut.address, what)
 
 
 def is_unwinding(place: Place) -> bool:
@@ -159,10 +160,7 @@ def is_unwinding(place: Place) -> bool:
         return True
     if session.state.cancel is not None or session.stops.handed_back or session.stops.continuation is not None:
         return True
-    at: Place | None = place
-    while at is not None and at.stop is None:
-        at = at.parent
-    return at is not None
+    return any(at.stop is not None for at in place.around())
 
 
 def _strikes() -> int:
@@ -176,7 +174,7 @@ def _is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _seconds(session: Any) -> float:
+def _seconds(session: Session) -> float:
     return round(turns.elapsed_seconds(session), 3)
 
 
@@ -189,38 +187,31 @@ def _is_here(place: Place, address: str) -> bool:
     return address.startswith(place.scope.path) and not turns.is_elsewhere(place, address)
 
 
-def _not_again(session: Any, address: str, what: str) -> Stop:
+def _not_again(place: Place, address: str, what: str) -> StopSignal:
     message = (
-        f"run {session.run}, {address}: the code {what} (by a time-out, a failing sibling, task.cancel()). This time "
+        f"run {place.session.run}, {address}: the code {what} (by a time-out, a failing sibling, task.cancel()). This time "
         "nothing cancelled it in as long a time, so that nobody knows how the run goes on. Nothing was executed."
     )
-    return Stop("CodeChanged", message, address, {"recorded": "cancelled"}, _cures(session.run))
+    return _stopped(place, address, "cancelled", message)
 
 
-def _too_early(session: Any, address: str, missed: list[Past], *, is_answered: bool = False) -> Stop:
+def _too_early(place: Place, address: str, missed: list[Past], *, is_answered: bool = False) -> StopSignal:
     names = names_of(missed)
     asked = f"and asks for {address}, but has not asked for {names}, which came before that. {address} does not begin."
     cut = f"in {address}, which was answered before, so that it cannot come to {names}. Nothing was executed."
     message = (
-        f"run {session.run}: the code was cancelled earlier than before (by a time-out, a failing sibling, "
+        f"run {place.session.run}: the code was cancelled earlier than before (by a time-out, a failing sibling, "
         f"task.cancel()) {cut if is_answered else asked}"
     )
-    return Stop("CodeChanged", message, address, {"recorded": names, "asked": address}, _cures(session.run))
+    return _stopped(place, address, names, message, asked=address)
 
 
-def _only_now(session: Any, address: str) -> Stop:
-    message = (
-        f"run {session.run}, {address}: the code was cancelled before it came to this call (by a time-out, a failing "
-        "sibling, task.cancel()). When the call was recorded nothing had cancelled it, so that the code may go another way "
-        "now. Nothing was executed."
-    )
-    return Stop("CodeChanged", message, address, {"recorded": "not cancelled"}, _cures(session.run))
-
-
-def _cures(run: str) -> Cures:
-    return (
+def _stopped(place: Place, address: str, recorded: str, message: str, **facts: str) -> StopSignal:
+    cures: Cures = (
         Advice("once more:", "run it again, with what cancels it as it did before"),
         Advice("in new runs:", "async with sf.timeout(...), or sf.gather(...): how they end is recorded"),
         Advice("in this run:", 'keep the old way: if sf.patched("…"): … else: …'),
-        command("runs cancel", run, when="give up:"),
+        command("runs cancel", place.session.run, when="give up:"),
     )
+    stop = Stop("CodeChanged", message, address, {"recorded": recorded, **facts}, cures)
+    return place.session.stops.stopped(place, stop)

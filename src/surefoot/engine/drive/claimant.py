@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from surefoot.core.state import DRIVEN, RunState
-from surefoot.engine.process.runtime import Runtime
+from surefoot.engine.process.runtime import Runtime, driven_here
 from surefoot.errors import UsageError
 from surefoot.store.liveness import is_ours, vouched
 
 
 def is_driven(runtime: Runtime, state: RunState) -> bool:
     """Whether a living process drives the run: this one, or another whose lock is held."""
-    if runtime.drives(state.run):
+    if driven_here(runtime.store, state.run):
         return True
     holder = state.claimant
     if holder is None or state.status not in DRIVEN:

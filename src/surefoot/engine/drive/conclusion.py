@@ -34,7 +34,6 @@ from surefoot.core.matching import is_child, may_have_happened
 from surefoot.core.parking import unavailable
 from surefoot.core.readiness import HANDED_BACK
 from surefoot.core.reopening import is_over, is_void
-from surefoot.core.state import RunState
 from surefoot.engine.declare.call_spec import unknown
 from surefoot.engine.declare.drifts import STOP
 from surefoot.engine.declare.signals import CancelSignal, ContinueSignal
@@ -78,7 +77,9 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
         left = what_is_left(session)
         tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
         yield Append(RunCancelled(left))
-        return Cancelled(f"run {session.run} was cancelled{_by(session.state)}")
+        cancel = session.state.cancel
+        note = f": {cancel.note}" if cancel is not None and cancel.note else ""
+        return Cancelled(f"run {session.run} was cancelled{'' if cancel is None else f' by {cancel.by}{note}'}")
     outcome = session.stops.continuation or outcome
     if not isinstance(outcome, Returned | Exception | ContinueSignal):
         yield from _release(session, outcome)
@@ -108,17 +109,15 @@ def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> N
     ended_by_itself = isinstance(outcome, Returned | Exception | ContinueSignal) and session.stops.interruption is None
     stands_still = session.stops.trouble is not None or session.stops.found or session.stops.waits
     if session.flight.loose and ended_by_itself and not stands_still:
-        session.stops.misused(
-            UsageError(
-                f"run {session.run}: the workflow ended while {', '.join(session.flight.loose)} was still "
-                "running in a task or thread of its own. Wait for it, or use sf.gather."
-            )
+        session.stops.misuse(
+            f"run {session.run}: the workflow ended while {', '.join(session.flight.loose)} was still "
+            "running in a task or thread of its own. Wait for it, or use sf.gather."
         )
 
 
 def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
     unasked = [past for past in session.replay.unasked() if not is_void(past)]
-    # Whoever sent the run back may want it to go another way: then it is worth knowing, but no stop.
+    # A person who rewound the run may want it to go another way: that is worth a warning, but is no stop.
     given_up = _given_up(session, unasked)
     session.stops.found += session.fence.open_removed() or _unsettled(session, unasked, given_up)
     if session.stops.found:
@@ -157,7 +156,7 @@ def _given_up(session: Session, unasked: list[Past]) -> set[str]:
 
 
 def _tell_what_failed_in_doubt(session: Session) -> None:
-    """The run ends, in whichever way; nobody may take that for the whole story. Sagas have told of their own."""
+    """The run ends, and effects of it may have happened all the same: people are told. Sagas have told of their own."""
     session.notices.tell_the_rest()
     names = [address for address, told in session.notices.left_behind.items() if not told]
     if names and not session.dry:
@@ -178,8 +177,8 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
 
 
 def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
-    """Effects that it takes for done and that were undone; recorded ones that it no longer asks for; or those whose outcome
-    nobody knows.
+    """Effects that the code takes for done although they were undone; recorded ones that it no longer asks for; or those
+    whose outcome is not known.
     """
     if undone := session.replay.taken_back():
         return [session.fence.goes_on_from(undone)]
@@ -255,16 +254,9 @@ def tell_what_is_left(session: Session) -> None:
 
 
 def _alert_of(session: Session, trouble: SurefootError) -> None:
-    """A recorded value that cannot be read needs a person too. Of damage, whoever steps back from it tells."""
+    """A recorded value that cannot be read needs a person too. Damage is told by the code that steps back from it."""
     if session.dry or not isinstance(trouble, Stopped) or isinstance(trouble, JournalCorrupt):
         return
     if trouble.run_id == session.run:
         trouble.name_store(session.runtime.store.url)
         alert_error(trouble, session.run)
-
-
-def _by(state: RunState) -> str:
-    cancel = state.cancel
-    if cancel is None:
-        return ""
-    return f" by {cancel.by}" + (f": {cancel.note}" if cancel.note else "")

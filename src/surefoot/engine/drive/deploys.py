@@ -1,7 +1,8 @@
 """While a new version is rolled out, workers with old and with new code serve one queue.
 
-A run that today's code here cannot go on with may be one for the code of another worker: it is let go of, untouched, as
-long as such a one lives and serves it, for at most ten minutes. Only then is it stopped, and a person asked.
+The code here may be unable to go on with a run that the code of another worker can go on with. So the run is let go of,
+untouched, as long as such a worker lives and serves it, for at most ten minutes. After that it is stopped, and a person is
+asked.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Final
 from surefoot.core.entry import Stop
 from surefoot.core.state import STOPPED, RunState
 from surefoot.core.timer import MICROS
-from surefoot.store.contract import Store, WorkerSeen
+from surefoot.store.contract import Store
 
 PATIENCE_SECONDS: Final = 600.0
-"""So long a rollout may take. What nobody could go on with by then needs a person."""
+"""A rollout may take so long. A run that no worker could go on with by then needs a person."""
 CODE_STOPS: Final = frozenset({"CodeChanged", "SchemaMismatch"})
 """Stops that other code may not meet."""
 _since: dict[tuple[bytes, str], float] = {}
@@ -39,9 +40,9 @@ def may_be_served_elsewhere(store: Store, state: RunState, code: str) -> bool:
 def tries_first(store: Store, state: RunState, code: str, now: int) -> bool:
     """Whether a run that was handed out or taken up, and got nowhere, is looked through before it is claimed.
 
-    Only if it was last taken up by other code, which still serves it: then the code here may be the wrong one, and the run is
-    left untouched. And for ten minutes at most since then: should its code kill every worker that looks through it, nobody
-    would know, so from then on it is claimed first, as it is by the code that took it up before.
+    Only if other code took it up last and still serves it: then the code here may be the wrong one, and the run is left
+    untouched. And for ten minutes at most since then: if its code kills every worker that looks through it, that leaves no
+    trace. So from then on the run is claimed first, as it is by the code that took it up before.
     """
     taken_up = max(state.adoptions[-1] if state.adoptions else 0, state.standing.wake or 0)
     is_new_here = state.code != code and now - taken_up < PATIENCE_SECONDS * MICROS
@@ -50,10 +51,12 @@ def tries_first(store: Store, state: RunState, code: str, now: int) -> bool:
 
 def _is_served_elsewhere(store: Store, state: RunState, code: str) -> bool:
     created = state.created
-    others = [] if created is None else [other for other in store.workers() if other.worker != store.worker]
-    return created is not None and any(
-        _serves(other, created.workflow, created.queue) and other.serving is not None and other.serving.code != code
-        for other in others
+    if created is None:
+        return False
+    served = [other.serving for other in store.workers() if other.worker != store.worker and other.serving is not None]
+    return any(
+        one.code != code and created.workflow in one.workflows and (not one.queues or created.queue in one.queues)
+        for one in served
     )
 
 
@@ -61,11 +64,6 @@ def forget(store: Store, run: str) -> None:
     """It went on, or was stopped: the next time counts anew."""
     with _lock:
         _since.pop((store.id, run), None)
-
-
-def _serves(worker: WorkerSeen, workflow: str, queue: str) -> bool:
-    serving = worker.serving
-    return serving is not None and workflow in serving.workflows and (not serving.queues or queue in serving.queues)
 
 
 def is_about_code(stops: tuple[Stop, ...] | list[Stop]) -> bool:

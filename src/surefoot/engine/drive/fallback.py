@@ -7,9 +7,11 @@ prefix says. But effects that were recorded there have happened. An intact recor
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surefoot.core.audit import Audit
 from surefoot.core.cure import Advice, command
@@ -34,37 +36,33 @@ class Damage(Struct, frozen=True):
     """A run whose journal is not what was written, and what going on with it would mean."""
 
     run: str
-    keep: int
-    """How many entries are valid, from the first on."""
-    quarantined: int
-    """How many entries are there behind them."""
-    lost: int
-    """How many entries there were behind them; UNKNOWN: nobody can say."""
-    hidden: int
-    """How many of those nobody can read any more; UNKNOWN: nobody can say."""
-    why: str
-    in_doubt: tuple[str, ...]
-    """Effects that are known to be begun, and whose outcome no intact record proves."""
+    entry: FellBack
+    """What going on would record."""
     proven: int
-    """How many effects behind them have an intact record that proves their outcome."""
+    """How many of the effects that were recorded there have an intact record that proves their outcome."""
+
+    @property
+    def _effects(self) -> str:
+        return ", ".join(self.entry.in_doubt) or "no intact entry names one"
 
     def outlook(self) -> str:
         """What is wrong, and what going on would mean."""
-        lost = "an unknown number of" if self.lost < 0 else str(self.lost)
-        effects = ", ".join(self.in_doubt) or "no intact entry names one"
+        entry = self.entry
+        lost = "an unknown number of" if entry.lost < 0 else str(entry.lost)
         return (
-            f"run {self.run}: entry {self.keep + 1} is damaged ({self.why}). Going on after entry {self.keep} sets "
-            f"{self.quarantined} entries aside; {lost} entries are lost. Effects that were recorded there are in doubt: "
-            f"{effects}; {self.proven} are proven by intact entries."
+            f"run {self.run}: entry {entry.after + 1} is damaged ({entry.why}). Going on after entry {entry.after} sets "
+            f"{entry.quarantined} entries aside; {lost} entries are lost. Effects that were recorded there are in doubt: "
+            f"{self._effects}; {self.proven} are proven by intact entries."
         )
 
     def summary(self) -> str:
-        of = self.keep + self.lost if self.lost > 0 else "?"
-        effects = ", ".join(self.in_doubt) or "no intact entry names one"
+        entry = self.entry
+        of = entry.after + entry.lost if entry.lost > 0 else "?"
+        aside = "1 entry" if entry.quarantined == 1 else f"{entry.quarantined} entries"
         return (
-            f"run {self.run}: entry {self.keep + 1} of {of} is damaged ({self.why}); quarantined "
-            f"{_entries(self.quarantined)}; fell back: resuming after entry {self.keep}; effects that were recorded "
-            f"beyond it are in doubt: {effects}" + (f"; proven by intact entries: {self.proven}" if self.proven else "")
+            f"run {self.run}: entry {entry.after + 1} of {of} is damaged ({entry.why}); quarantined "
+            f"{aside}; fell back: resuming after entry {entry.after}; effects that were recorded beyond it are in doubt: "
+            f"{self._effects}" + (f"; proven by intact entries: {self.proven}" if self.proven else "")
         )
 
 
@@ -78,10 +76,6 @@ class Survey(Struct, frozen=True):
     damage: Damage | None
     state: RunState
     """What the valid part says."""
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count} entries"
 
 
 def diagnose(store: Store, run: str) -> Damage | None:
@@ -126,17 +120,14 @@ def fall_back(
         damage = found.damage
         if damage is None:
             return None
-        if seen is not None and damage.keep != seen.keep:
+        if seen is not None and damage.entry.after != seen.entry.after:
             raise UsageError(f"run {run} has changed since it was looked at. Nothing was done; look again.")
         _refuse_if_driven(store, found)
-        entry = FellBack(
-            damage.keep, damage.quarantined, damage.lost, damage.why, damage.hidden, damage.in_doubt, by, note
-        )  # fmt: skip
-        records = _sealed(store, clock, found, entry)
+        records = _sealed(store, clock, found, replace(damage.entry, by=by, note=note))
         for record in records:
             found.state.fold(record)
         row = journal.index_row(found.state)
-        if bell.rewrite(store, Rewrite(run, found.head, damage.keep, records, row)):
+        if bell.rewrite(store, Rewrite(run, found.head, damage.entry.after, records, row)):
             observers.run_fell_back(run, damage.summary())
             config.loud(damage.summary(), run=run, kind="fallback")
             return damage
@@ -177,18 +168,18 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
             cures=(command("repair", run, give_up=True, when="give it up?"),),
         )
     lost, hidden = _lost(stored.head, keep, behind, evidence.whole)
+    broken = audit.ends(None if stored.head is None else (stored.head.seq, stored.head.seal))
+    why = "" if broken is None else broken.why
     before = fallbacks_before(sealer, kept, [*store.quarantined(run), *behind])
-    damage = Damage(
-        run,
+    entry = FellBack(
         keep,
         len(behind),
         _sum([lost, *(entry.lost for entry in before)]) if before is not None else UNKNOWN,
+        "a value of it is lost" if keep == valid else why,
         _sum([hidden, *(entry.hidden for entry in before)]) if before is not None else UNKNOWN,
-        "a value of it is lost" if keep == valid else _why(audit, stored.head),
         tuple(dict.fromkeys([*(past.address for past in state.in_doubt()), *evidence.open])),
-        len(evidence.proven),
     )
-    return Survey(stored.records, stored.head, evidence, damage, state)
+    return Survey(stored.records, stored.head, evidence, Damage(run, entry, len(evidence.proven)), state)
 
 
 def _audited(sealer: Sealer, records: list[Record]) -> tuple[Audit, RunState]:
@@ -215,11 +206,6 @@ def _lost(head: Head | None, keep: int, behind: list[Record], whole: int) -> tup
         return UNKNOWN, UNKNOWN
     lost = head.seq - keep
     return lost, max(0, lost - whole)
-
-
-def _why(audit: Audit, head: Head | None) -> str:
-    broken = audit.ends(None if head is None else (head.seq, head.seal))
-    return "" if broken is None else broken.why
 
 
 def _refuse_if_driven(store: Store, found: Survey) -> None:
@@ -249,9 +235,9 @@ def renew_row(store: Journals, run: str) -> None:
         bell.append(store, Append(run, head, [], journal.index_row(state)))
 
 
-def renew_lost_rows(store: Store) -> None:
-    """Of runs whose line of the list is missing or damaged: no worker would ever find them."""
-    for run in store.lost_rows():
+def renew_rows(store: Store, runs: Iterable[str] | None = None) -> None:
+    """The same for these runs, or for all, as far as they can be read: the list is a cache."""
+    for run in filter(is_run, store.names()) if runs is None else runs:
         with suppress(JournalCorrupt):
             renew_row(store, run)
 
@@ -260,13 +246,6 @@ def shelve(store: Journals, run: str, workflow: str, reason: str) -> None:
     """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
     row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
     bell.append(store, Append(run, store.read(run, limit=1).head, [], row))
-
-
-def renew_rows(store: Store) -> None:
-    """Of every run that can be read: the list is a cache."""
-    for name in filter(is_run, store.names()):
-        with suppress(JournalCorrupt):
-            renew_row(store, name)
 
 
 def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") -> None:

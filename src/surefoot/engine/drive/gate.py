@@ -58,7 +58,7 @@ class Rehearsal(Session):
         self.is_gate = self.lookup.sees_through_reruns = True
         self.patience_seconds = PATIENCE_SECONDS
         self._is_claimed = claimed
-        """Whether whoever has it rehearsed has claimed the run."""
+        """Whether the run was claimed before it is rehearsed."""
         self._owner: object = None
         """The thread or task that the code runs in."""
 
@@ -71,7 +71,7 @@ class Rehearsal(Session):
         super().enter_verb(place)
 
     def takes_long(self) -> None:
-        """Called beside it, once: whoever waits is told where it is."""
+        """Called by another thread, once: log where it is, for the caller that waits."""
         where = f" It is at {at}." if (at := self.where()) else ""
         log.warning(
             "run %s: its code is being replayed before the run is taken up, for %g s by now, and has not come to "
@@ -80,7 +80,9 @@ class Rehearsal(Session):
         )  # fmt: skip
 
     def where(self) -> str:
-        return _where(self._owner)
+        """The line of the user's code that it is at."""
+        frame = next((frame for frame in _frames(self._owner) if code.is_projects(frame.f_code.co_filename)), None)
+        return "" if frame is None else f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
 
     def judged(self, outcome: Returned | BaseException) -> list[Stop]:
         """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
@@ -97,7 +99,7 @@ class Rehearsal(Session):
         return [self.lookup.too_many_reruns()] if len(self.lookup.reruns) > settings.rerun_limit else []
 
     def hides_what_follows(self) -> bool:
-        """Behind a call that is not one of the new effects that are judged here: nobody has heard what it is followed by."""
+        """Also behind a new call that is not one of the effects judged here: what follows it was not seen."""
         judged = {one.address for one in self.fence.met}
         unheard = any(address not in judged for _, address in self.stops.planned)
         return unheard or bool(self.stops.found or self.stops.waits or self.backlog.is_cut_short)
@@ -180,7 +182,7 @@ def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
 
 @contextmanager
 def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
-    """What is called in here is not to happen; and whoever waits is told if it takes long."""
+    """Calls made in here do not happen. A rehearsal that takes long is logged."""
     timer = threading.Timer(rehearsal.patience_seconds, rehearsal.takes_long)
     timer.daemon = True
     timer.start()
@@ -189,12 +191,6 @@ def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
             yield
     finally:
         timer.cancel()
-
-
-def _where(owner: object) -> str:
-    """The line of the user's code that a thread or a task is at."""
-    frame = next((frame for frame in _frames(owner) if code.is_projects(frame.f_code.co_filename)), None)
-    return "" if frame is None else f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
 
 
 def _frames(owner: Any) -> list[types.FrameType]:
@@ -214,7 +210,7 @@ def _frames(owner: Any) -> list[types.FrameType]:
 
 
 def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:
-    """Whether the rehearsal was cut off from outside: Ctrl-C, or whoever waits for the run has given it up.
+    """Whether the rehearsal was cut off from outside: by Ctrl-C, or by the caller that waits for the run.
 
     Code that raises KeyboardInterrupt by itself is no Ctrl-C. It may stand behind what is new: the drive comes there later.
     """

@@ -44,7 +44,7 @@ class Lookahead(gate.Rehearsal):
         self._recorded_failures: list[BaseException] = []
         self._passes_on = passes_on
         self._as_none = as_none
-        """They are taken to give None: nobody can notice that code asks whether a value is None."""
+        """They are taken to give None: a placeholder cannot notice that code asks whether it is None."""
         self._most = most
         self.passed: list[tuple[str, str]] = []
         """Kind and address of the calls that would be made, and behind which the rehearsal went on."""
@@ -68,14 +68,13 @@ class Lookahead(gate.Rehearsal):
         self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs,
         raw_args: bytes, digest: str, past: Past | None,
     ) -> Ending | Attempt:  # fmt: skip
-        known = past is not None and recorded_ending(past) is not None
-        if not known and self._may_pass() and (_is_step(spec) or self._is_passed(spec, address)):
+        is_known = past is not None and recorded_ending(past) is not None
+        is_step = spec.kind == "step" and spec.name != CHILD
+        if not is_known and self._may_pass() and (
+            is_step or (address in self.fence.declared and not questions.supervises(self, spec, address))
+        ):  # fmt: skip
             return self._passed_by(spec.kind, address)
         return super()._begin(place, address, spec, args, kwargs, raw_args, digest, past)
-
-    def _is_passed(self, spec: CallSpec, address: str) -> bool:
-        """Whether it is an effect that is declared new, and that no person has to say yes to first."""
-        return address in self.fence.declared and not questions.supervises(self, spec, address)
 
     def _may_pass(self) -> bool:
         enough = self._most is not None and len(self.passed) >= self._most
@@ -86,7 +85,7 @@ class Lookahead(gate.Rehearsal):
         return Done(NOT_KNOWN)
 
     def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
-        """Which recorded call it is, is told by its number alone: a step may be it, and of an effect nobody can say."""
+        """Only its number says which recorded call it is: a step is taken for it, and of an effect that is not known."""
         asked = self.lookup.asked(place, spec, place.called, _SOMETHING, "not known yet")
         past = self.replay.matcher.at(asked)
         if past is not None:
@@ -148,7 +147,3 @@ class Lookahead(gate.Rehearsal):
             seen.append(story)
             story = story.__cause__ or story.__context__
         return False
-
-
-def _is_step(spec: CallSpec) -> bool:
-    return spec.kind == "step" and spec.name != CHILD

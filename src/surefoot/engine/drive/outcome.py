@@ -1,4 +1,4 @@
-"""What a run gives to whoever waits for it: its result, its failure, or the stop that it stands at."""
+"""What the caller that waits for a run gets: its result, its failure, or the stop that it stands at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run that was started by another one owes it, and it them: word that it has ended, or is no longer needed."""
+"""Messages between parent and child runs: a child has ended, or is no longer needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surefoot.store.contract import Append, Head
 
 
 def tell(runtime: Runtime, child: str, parent: str) -> None:
-    """The child has ended: whoever started it and waits may go on."""
+    """The child has ended: its parent, which waits, may go on."""
 
     def decide(state: RunState) -> ChildEnded | None:
         return None if state.status in ENDED or child in state.ended_children else ChildEnded(child)

@@ -7,19 +7,17 @@ is carried out.
 from __future__ import annotations
 
 import inspect
-from typing import Any, assert_never
+from typing import Any
 
 from surefoot.core import command
-from surefoot.core.command import After, Append, Ending, Execute, Looking, Pause, Routine, T
+from surefoot.core.command import After, Append, Ending, Execute, Pause, Routine, T
 from surefoot.engine.declare import current
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place, session_of
-from surefoot.engine.declare.drifts import verified
 from surefoot.engine.drive import acts
 from surefoot.engine.session.attempt import Attempt
 from surefoot.engine.session.effects_done import note
 from surefoot.engine.session.frame import NOWHERE, Frame
-from surefoot.errors import UsageError
 
 
 def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -34,12 +32,11 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     asked = None
     if type(begun) is Attempt:
         args, kwargs, asked = begun.args, begun.kwargs, begun.call
-        if isinstance(place.owner, int) or not place.lend():
+        is_lent = not isinstance(place.owner, int) and place.lend()
+        try:
             begun = attempted(begun)
-        else:
-            try:
-                begun = attempted(begun)
-            finally:
+        finally:
+            if is_lent:
                 place.lent_to = None
     note(place, spec, args, kwargs, begun, asked)
     return session.finish(place, begun)
@@ -72,7 +69,7 @@ def verb(place: Place, program: Routine[T]) -> T:
 
 
 def run(program: Routine[T], frame: Any = NOWHERE) -> T:
-    """Perform what the program wishes until it returns. What goes wrong, it is told."""
+    """Perform what the program wishes until it returns. What goes wrong is thrown into it."""
     session, answer, error = frame.session, None, None  # type: Any, Any, BaseException | None
     while True:
         try:
@@ -97,38 +94,29 @@ def run(program: Routine[T], frame: Any = NOWHERE) -> T:
                     session.notices.say_why(wish)
                     acts.pause(frame.place, wish.due, frame.is_settled)
                     program = frame.overtaken() or program
-                elif isinstance(wish, Looking):
-                    answer = _looked(wish, frame)
                 else:
-                    answer = _done(wish, frame)
+                    answer = _performed(wish, frame)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         except BaseException as failure:
             if inspect.getgeneratorstate(program) == inspect.GEN_CLOSED:
                 raise  # That is how the program itself ended.
-            error = failure  # Also Ctrl-C between two wishes: whoever holds a claim has to let go of it.
+            error = failure  # Also Ctrl-C between two wishes: a program that holds a claim has to let go of it.
 
 
-def _looked(wish: Looking, attempt: Any) -> Any:
-    """What the world is like, before a call or after it."""
-    if isinstance(wish, command.Look):
-        return acts.look(attempt)
-    if isinstance(wish, command.Repair):
-        begun = attempt.repair(wish.attempt)
-        return attempted(begun) if isinstance(begun, Attempt) else begun
-    if isinstance(wish, command.Verify):
-        return run(verified(attempt.session), Frame(attempt.session))
-    return attempt.seen(wish)
-
-
-def _done(wish: command.Doing, frame: Frame) -> Any:
+def _performed(wish: command.Looking | command.Doing, frame: Any) -> Any:
     if isinstance(wish, command.Do):
         return wish.fn()
+    if isinstance(wish, command.Look):
+        return acts.look(frame)
+    if isinstance(wish, command.Repair):
+        begun = frame.repair(wish.attempt)
+        return attempted(begun) if isinstance(begun, Attempt) else begun
+    if isinstance(wish, command.Verify):
+        return run(frame.session.world.verified(), Frame(frame.session))
     if isinstance(wish, command.Make):
         if inspect.iscoroutinefunction(wish.spec.fn):
-            raise frame.session.stops.misused(
-                UsageError(f"{wish.spec.name} is async: `await sf.undo(...)` with surefoot.aio")
-            )
+            raise frame.session.stops.misuse(f"{wish.spec.name} is async: `await sf.undo(...)` with surefoot.aio")
         return call(wish.spec, wish.args, wish.kwargs)
     if isinstance(wish, command.Nap):
         return acts.nap(wish.seconds)
@@ -138,4 +126,5 @@ def _done(wish: command.Doing, frame: Frame) -> Any:
         return acts.invoke(wish.session, wish.fn)
     if isinstance(wish, command.Within):
         return run(wish.program, wish.frame)
-    assert_never(wish)
+    attempt: Attempt = frame
+    return attempt.seen(wish)

@@ -1,14 +1,14 @@
 """Performs wishes in tasks. Its twin for blocking code is `perform.py`; neither decides anything.
 
-What it adds: what blocks goes to threads, and what a call has begun is found out and recorded before a cancellation is
-passed on.
+It adds two things. What blocks goes to threads. And once a call has begun, its outcome is found out and recorded before a
+cancellation is passed on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import Any, assert_never
+from typing import Any
 
 from surefoot.core import command
 from surefoot.core.command import After, Append, Ending, Execute, Looking, Pause, Routine, T
@@ -16,15 +16,13 @@ from surefoot.core.entry import CallCancelled
 from surefoot.engine.declare import current
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place, session_of
-from surefoot.engine.declare.drifts import verified
 from surefoot.engine.declare.signals import PlanSignal
 from surefoot.engine.drive import acts, acts_async, cancellations, perform, timeouts
-from surefoot.engine.drive.acts_async import EffectCancelled, hop, to_the_end
+from surefoot.engine.drive.acts_async import hop, to_the_end
 from surefoot.engine.session import turns
 from surefoot.engine.session.attempt import Attempt, recorded_ending
 from surefoot.engine.session.effects_done import note
 from surefoot.engine.session.frame import NOWHERE, Frame
-from surefoot.errors import UsageError
 
 
 async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -36,11 +34,9 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return await spec.nested(place, args, kwargs)
     session = place.session
     if isinstance(place.owner, int):
-        raise session.stops.misused(
-            UsageError(
-                f"run {session.run}: async {spec.kind} {spec.name} inside a blocking workflow. "
-                "Make the workflow `async def` and await the call, or make the call blocking."
-            )
+        raise session.stops.misuse(
+            f"run {session.run}: async {spec.kind} {spec.name} inside a blocking workflow. "
+            "Make the workflow `async def` and await the call, or make the call blocking."
         )
     session.enter_verb(place)
     coming = place.scope.coming(spec.name)
@@ -48,9 +44,7 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if (cut := cancellations.recorded(place, coming)) is not None and _is_there(place, spec, args, kwargs, cut):
         place.scope.take(spec.name)
         await _again(place, spec, args, kwargs, cut)
-    if (cut := cancellations.to_strike(place, coming)) is not None:
-        await cancellations.awaited(place, coming, cut)
-    if session.stops.limits:
+    if session.replay.matcher.cuts or session.stops.limits:
         await held(place, spec.name, coming)
     is_new = not session.replay.matcher.is_blank and session.replay.matcher.past(coming) is None
     if session.scopes.has_strays and spec.kind == "effect" and is_new:
@@ -85,10 +79,14 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 async def held(place: Place, name: str, address: str) -> None:
-    """In a block whose time is over. What is on record, and has not ended, is cut off here as if it had been begun.
+    """Wait for what cancelled the code before it came to this call; and in a block whose time is over, to be cut off.
 
-    `name`: whose number it takes then; empty: it has taken it already.
+    What is on record, and has not ended, is cut off as if it had been begun. `name`: whose number it takes then; empty: it
+    has taken it already.
     """
+    await cancellations.awaited(place, address)
+    if not place.session.stops.limits:
+        return
     past = timeouts.on_record(place, address)
     try:
         await timeouts.held(place, address)
@@ -145,9 +143,7 @@ async def verb(place: Place, called: str, program: Routine[T], address: str = ""
         if not taken:
             place.scope.take(called)
         await cancellations.again(place, address, cut)
-    if (cut := cancellations.to_strike(place, address)) is not None:
-        await cancellations.awaited(place, address, cut)
-    if place.session.stops.limits:
+    if place.session.replay.matcher.cuts or place.session.stops.limits:
         await held(place, "" if taken else called, address)
     try:
         return await run(program, Frame(place.session, place))
@@ -159,7 +155,7 @@ async def verb(place: Place, called: str, program: Routine[T], address: str = ""
 
 
 async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
-    """Perform what the program wishes until it returns. What goes wrong, it is told."""
+    """Perform what the program wishes until it returns. What goes wrong is thrown into it."""
     session, answer, error = frame.session, None, None  # type: Any, Any, BaseException | None
     executed = False
     cancelled: asyncio.CancelledError | None = None
@@ -178,18 +174,16 @@ async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
                         continue
                 if isinstance(wish, Execute):
                     executed = True
-                    try:
-                        answer = await acts_async.execute(frame, wish.attempt)
-                    except EffectCancelled as late:
-                        cancelled, answer = late.cancelled, late.outcome
+                    answer, struck = await acts_async.execute(frame, wish.attempt)
+                    cancelled = struck or cancelled
                 elif isinstance(wish, Append):
                     try:
                         await acts_async.append(session, wish.entry)
-                    except asyncio.CancelledError as struck:
+                    except asyncio.CancelledError as strike:
                         if not frame.shields:
                             raise
-                        # The entry is durable; what it belongs to is finished before we pass this on.
-                        cancelled = struck
+                        # The entry is durable. What it belongs to is finished before this is passed on.
+                        cancelled = strike
                 elif isinstance(wish, After):
                     answer = acts.moment(session, wish.seconds, jitter=wish.jitter)
                 elif isinstance(wish, Pause):
@@ -199,14 +193,12 @@ async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
                     session.notices.say_why(wish)
                     await acts_async.pause(frame.place, wish.due, frame.is_settled)
                     program = frame.overtaken() or program
-                elif not isinstance(wish, Looking):
-                    answer = await _done(wish, frame)
-                elif not executed:
-                    answer = await _looked(wish, frame)
-                else:
+                elif executed and isinstance(wish, Looking):
                     # The call was made: how it ended is found out and recorded before a cancellation is passed on.
-                    answer, struck_late = await to_the_end(_looked(wish, frame))
-                    cancelled = struck_late or cancelled
+                    answer, struck = await to_the_end(_performed(wish, frame))
+                    cancelled = struck or cancelled
+                else:
+                    answer = await _performed(wish, frame)
         except StopIteration as end:
             frame.ending = end.value
             if cancelled is not None:
@@ -218,24 +210,19 @@ async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
             error = failure
 
 
-async def _looked(wish: Looking, attempt: Any) -> Any:
-    """What the world is like, before a call or after it."""
+async def _performed(wish: Looking | command.Doing, frame: Any) -> Any:
+    if isinstance(wish, command.Do):
+        return await hop(wish.fn)
     if isinstance(wish, command.Look):
-        return await acts_async.look(attempt)
+        return await acts_async.look(frame)
     if isinstance(wish, command.Repair):
-        begun = attempt.repair(wish.attempt)
+        begun = frame.repair(wish.attempt)
         if not isinstance(begun, Attempt):
             return begun
         # The undo of an async effect may be a blocking function.
         return await attempted(begun) if inspect.iscoroutinefunction(begun.spec.fn) else perform.attempted(begun)
     if isinstance(wish, command.Verify):
-        return await run(verified(attempt.session), Frame(attempt.session))
-    return attempt.seen(wish) if isinstance(wish, command.Hold) else await hop(attempt.seen, wish)
-
-
-async def _done(wish: command.Doing, frame: Frame) -> Any:
-    if isinstance(wish, command.Do):
-        return await hop(wish.fn)
+        return await run(frame.session.world.verified(), Frame(frame.session))
     if isinstance(wish, command.Make):
         made = call if inspect.iscoroutinefunction(wish.spec.fn) else perform.call
         given = made(wish.spec, wish.args, wish.kwargs)
@@ -248,4 +235,5 @@ async def _done(wish: command.Doing, frame: Frame) -> Any:
         return await acts_async.invoke(wish.session, wish.fn)
     if isinstance(wish, command.Within):
         return await run(wish.program, wish.frame)
-    assert_never(wish)
+    attempt: Attempt = frame
+    return attempt.seen(wish) if isinstance(wish, command.Hold) else await hop(attempt.seen, wish)

@@ -1,7 +1,7 @@
 """Starting is resuming: the way from `.run(id, …)` to a result, a failure or a stop.
 
 First try to create the run, in one append. If it is there already, look at it: ended runs give their result, runs with
-an open question give the same stop, runs that a living process drives are waited for, all others are taken up. To find
+an open question give the same stop, runs that a living process drives are waited for, all others are taken up. Finding
 the run there, or taken, is an ordinary event, and so it is a value.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from msgspec import Struct
 
-from surefoot.core.claim import Claimed, Driven, Exists, Lost
+from surefoot.core.claim import Claimed, Driven, Exists, Lost, Refusal
 from surefoot.core.command import (
     Append,
     Claim,
@@ -29,7 +29,7 @@ from surefoot.core.command import (
     T,
     Within,
 )
-from surefoot.core.entry import NOTHING, Due, Entry, RunCreated, RunReleased, Stop, WorldSeen
+from surefoot.core.entry import NOTHING, Due, RunCreated, RunReleased
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.stops import revive
 from surefoot.core.timer import remaining
@@ -43,7 +43,7 @@ from surefoot.engine.declare.plan import (
     recorded_arguments,
     require_same,
 )
-from surefoot.engine.declare.signals import ContinueSignal
+from surefoot.engine.declare.signals import ContinueSignal, LostSignal
 from surefoot.engine.drive import claimant, fallback, parents, perform
 from surefoot.engine.drive.conclusion import Suspended, conclude
 from surefoot.engine.drive.outcome import answer, not_found, recorded_end
@@ -58,7 +58,7 @@ from surefoot.store.contract import Head
 
 FIRST_NAP, LONGEST_NAP = 0.01, 0.25
 QUIET_SECONDS = 1.0
-"""Who waits longer than this for another process is told so."""
+"""A longer wait for another process is logged."""
 MOST_FALLBACKS = 3
 """In one go. Damage that comes back each time is a disk to be replaced."""
 CLOCK_SLACK_MICROS = 60_000_000
@@ -66,7 +66,7 @@ NOTHING_RETURNED = Returned(NOTHING, 0)
 
 
 Drive = Done | Failed | Halted | Suspended | Exists | Lost | BaseException
-"""How a drive ended. An exception is what whoever waits for the run gets: it was cancelled, interrupted, or in trouble."""
+"""How a drive ended. An exception is what the caller gets: the run was cancelled, interrupted, or in trouble."""
 
 
 Found = tuple[RunState, Head] | None
@@ -146,7 +146,9 @@ class Start:
         if state.status in ENDED:
             return Answer(recorded_end(runtime.store, state))
         warn_of_clock(runtime, state)
-        if _is_for_people(state, options) and state.needs_answer(partial(is_due, runtime)):
+        # Waiting here is of no use if the caller does not wait, or if a person has to fix a failure first.
+        is_for_people = not options.wait_seconds or any(stop.reason == "WorkflowFailed" for stop in state.stops)
+        if is_for_people and state.needs_answer(partial(is_due, runtime)):
             raise revive(state.stops, self._run, runtime.store.url)
         if state.parked and state.cancel is None and state.due is not None and not is_due(runtime, state.due):
             return Parked(state.due, state.parked)
@@ -184,7 +186,7 @@ class Start:
             yield Nap(runtime.clock.nap(left))
 
     def _waited(self) -> Routine[None]:
-        """This process drives it already, or another one does, or was quicker: wait for them."""
+        """This process drives the run already, or another one does or was quicker: wait for it."""
         if self._patience is not None and time.monotonic() > self._patience:
             waited = self._options.wait_seconds
             raise TimeoutError(f"run {self._run} is still driven by {self._driver}; waited {waited:g} s for it")
@@ -194,11 +196,6 @@ class Start:
         yield Nap(self._nap)
         self._napped += self._nap
         self._nap = min(self._nap * 1.5, LONGEST_NAP)
-
-
-def _is_for_people(state: RunState, options: Options) -> bool:
-    """Whether nothing comes of waiting here: nobody has the patience, or a failure is to be mended first."""
-    return not options.wait_seconds or any(stop.reason == "WorkflowFailed" for stop in state.stops)
 
 
 def warn_of_clock(runtime: Runtime, state: RunState) -> None:
@@ -212,7 +209,9 @@ def is_due(runtime: Runtime, due: Due) -> bool:
 
 def step_back(runtime: Runtime, plan: Plan, run: str, error: JournalCorrupt, session: Session | None = None) -> Runtime:
     """Go back to the longest valid prefix of a damaged run, if that is wanted; the runtime to go on with."""
-    if not _may_step_back(plan, session, error):
+    # Damage that user code met in another run or store is not repaired here.
+    is_ours = session is None or session.stops.own_damage is error
+    if not is_ours or (plan.definition.on_corruption or settings.on_corruption) != FALLBACK:
         _tell(runtime, run, error)
         raise error
     return runtime_of(fallback.step_back(runtime.store, runtime.clock, run, error))
@@ -221,12 +220,6 @@ def step_back(runtime: Runtime, plan: Plan, run: str, error: JournalCorrupt, ses
 def _tell(runtime: Runtime, run: str, error: JournalCorrupt) -> None:
     error.name_store(runtime.store.url)
     alert_error(error, run)
-
-
-def _may_step_back(plan: Plan, session: Session | None, error: JournalCorrupt) -> bool:
-    """Whether this very run is damaged. What user code met in another run or store is not ours to mend."""
-    ours = session is None or session.stops.own_damage is error
-    return ours and (plan.definition.on_corruption or settings.on_corruption) == FALLBACK
 
 
 # -- one drive -------------------------------------------------------------------------------------------
@@ -241,15 +234,17 @@ def session_for(
     return session
 
 
-def enlisted(session: Session, part: Routine[T]) -> Routine[T | Driven]:
-    """Do this as the one session of this process that drives the run; let go of the claim if it is cut off."""
+def enlisted(session: Session, part: Routine[T]) -> Routine[T | Driven | Refusal]:
+    """Do this as the one session of this process that drives the run. Let go of the claim if it is cut off."""
     return (yield Within(Frame(session), _enlisted(session, part))) if session.runtime.enlist(session) else Driven()
 
 
-def _enlisted(session: Session, part: Routine[T]) -> Routine[T]:
+def _enlisted(session: Session, part: Routine[T]) -> Routine[T | Refusal]:
     try:
         return (yield from part)
     except BaseException as error:
+        if isinstance(error, LostSignal) and session.stops.lost is not None:
+            return session.stops.lost  # Only the end was missing, and another process was quicker to write it.
         if session.claim.live and not session.journal.closed:
             with suppress(SurefootError):
                 yield Append(RunReleased(f"interrupted by {type(error).__name__}"))
@@ -270,26 +265,20 @@ def drive(session: Session, plan: Plan) -> Routine[Drive]:
         from surefoot.engine.drive import dry_run  # Few starts are resumes.
 
         yield from dry_run.rehearsing(session, plan)
-    if session.world.watches and not session.stops.found and session.state.cancel is None:
-        claim = yield from _verified(session)
-        if not isinstance(claim, Claimed):
-            return claim
-    ending = (
-        (yield from concluded(session, NOTHING_RETURNED))
-        if session.stops.found
-        else (yield from _invoked(session, plan))
-    )
+    if not session.stops.found and session.state.cancel is None:
+        drifted = yield from session.world.verified(resuming=True)
+        session.stops.found += [] if drifted is None else [drifted]
+    stands = bool(session.stops.found)
+    ending = (yield from conclude(session, NOTHING_RETURNED)) if stands else (yield from _invoked(session, plan))
     while isinstance(ending, ContinueSignal):
         try:
             request = next_arguments(session.run, plan, ending)
         except UsageError as misuse:
-            ending = yield from concluded(session, session.stops.misused(misuse))
+            ending = yield from conclude(session, session.stops.misused(misuse))
             if isinstance(ending, BaseException):
                 ending.__cause__ = misuse.__cause__
             return ending
-        claim = yield from _written(session, session.continued(request))
-        if not isinstance(claim, Claimed):
-            return claim
+        yield Append(session.continued(request))
         session.begin_segment()
         ending = yield from _invoked(session, plan)
     yield from _told_parent(session, ending)
@@ -299,19 +288,7 @@ def drive(session: Session, plan: Plan) -> Routine[Drive]:
 def _invoked(session: Session, plan: Plan) -> Routine[Drive]:
     args, kwargs = recorded_arguments(session, plan)
     outcome = yield Invoke(session, partial(plan.definition.fn, *args, **kwargs))
-    return session.stops.lost or (yield from concluded(session, outcome))
-
-
-def concluded(session: Session, outcome: Returned | BaseException) -> Routine[Drive]:
-    """Record how the function ended. Lost: only that was missing, and another process was quicker to write it."""
-    program = conclude(session, outcome)
-    try:
-        while True:
-            claim = yield from _written(session, next(program).entry)
-            if not isinstance(claim, Claimed):
-                return claim
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+    return session.stops.lost or (yield from conclude(session, outcome))
 
 
 def _told_parent(session: Session, ending: Drive) -> Routine[None]:
@@ -324,31 +301,22 @@ def _told_parent(session: Session, ending: Drive) -> Routine[None]:
             log.warning("run %s has ended; %s could not be told: %s", session.run, created.child_of, error)
 
 
-def _verified(session: Session) -> Routine[Claimed | Exists | Lost]:
-    """Before anything runs: is the world as this run left it? What is accepted from here on is recorded."""
-    found = session.world.judge((yield Do(session.world.look)), resuming=True)
-    if isinstance(found, Stop):
-        session.stops.found.append(found)
-    return (yield from _written(session, found)) if isinstance(found, WorldSeen) else Claimed()
-
-
-def _written(session: Session, entry: Entry) -> Routine[Claimed | Exists | Lost]:
-    """Append, and claim the run before, if this process has not yet."""
-    claim = Claimed() if session.claim.live else (yield Claim())
-    if isinstance(claim, Claimed):
-        yield Append(entry)
-    return claim
-
-
 def _refuse_self(run: str) -> None:
     place = current.get()
     inside = place is not None and place is not current.OUTSIDE
     if inside and place.session.run == run and not place.session.flight.ended:
-        raise place.session.stops.misused(
-            UsageError(f"run {run} was started from inside itself; it would wait for ever")
-        )
+        raise place.session.stops.misuse(f"run {run} was started from inside itself; it would wait for ever")
 
 
 def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
     with at(runtime.store.url):
         return perform.run(Start(runtime, plan, run, options, found).loop())
+
+
+async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
+    """The same for tasks."""
+    from surefoot.engine.drive import acts_async, perform_async  # Blocking programs do without asyncio.
+
+    await acts_async.admitted(runtime)
+    with at(runtime.store.url):
+        return await perform_async.run(Start(runtime, plan, run, options, found).loop())

@@ -1,6 +1,6 @@
-"""Taking up a run that was handed to a worker: it is claimed before anything of it is executed, and waits for nobody.
+"""Taking up a run that was handed to a worker: it is claimed before anything of it is executed, and nothing is waited for.
 
-So one that kills its workers leaves a trace each time, and is quarantined in the end. What came of it is a value.
+So a run that kills its workers leaves a trace each time, and is quarantined in the end. What came of it is a value.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def _claimed(session: Session, plan: Plan) -> Routine[start.Drive | PassedBy | L
         return claim  # type: ignore[no-any-return]
     if session.claim.rehearses:
         yield from dry_run.rehearsing(session, plan)
-        if (yield from _handed_over(session)):
-            return LeftToOthers()
+        if (left := (yield from _left_to_others(session))) is not None:
+            return left
     if poison is not None:
         session.rehearsed = True
         session.stops.found.append(poison)
@@ -109,37 +109,30 @@ def _is_tried_first(session: Session) -> Routine[bool]:
     """
     state, runtime = session.state, session.runtime
     now = runtime.clock.now()
-    if state.starts == 0 and (deploys.stands_at_code(state) or _is_handed_out_first(state, now)):
+    wake = state.standing.wake
+    # A run that another worker was given since it is ready would be kept for that worker for so long.
+    is_handed_out_first = wake is not None and now - wake < HELD_SECONDS * MICROS
+    if state.starts == 0 and (deploys.stands_at_code(state) or is_handed_out_first):
         return True
     return bool((yield Do(lambda: deploys.tries_first(runtime.store, state, code.digest(), now))))
 
 
-def _is_handed_out_first(state: RunState, now: int) -> bool:
-    """Nobody else can have been given it since it is ready: for so long it would have been kept for them."""
-    wake = state.standing.wake
-    return wake is not None and now - wake < HELD_SECONDS * MICROS
-
-
-def _handed_over(session: Session) -> Routine[bool]:
-    """As below, for one that was claimed, and that nobody has taken up in vain: it is handed back, as if it had not been."""
-    store, state = session.runtime.store, session.state
-    if state.starts > 1 or not deploys.is_about_code(session.stops.found):
-        return False
-    if not (yield Do(lambda: deploys.may_be_served_elsewhere(store, state, code.digest()))):
-        return False
-    yield Append(RunReleased(HANDED_BACK))
-    return True
-
-
 def _left_to_others(session: Session) -> Routine[PassedBy | LeftToOthers | None]:
-    """The rehearsal has met a stop. Nothing is claimed if another worker's code may go on, nor if it is the same stop."""
-    if not deploys.is_about_code(session.stops.found):
+    """The rehearsal has met a stop for the code, and the code of another worker may go on with the run.
+
+    A run that was not claimed yet is left as it is, also if it stands at the same stop already. One that was claimed is
+    handed back as if it had not been, unless it was taken up in vain before.
+    """
+    store, state, is_live = session.runtime.store, session.state, session.claim.live
+    if not deploys.is_about_code(session.stops.found) or (is_live and state.starts > 1):
         return None
-    if tuple(session.stops.found) == session.state.stops:
+    if not is_live and tuple(session.stops.found) == state.stops:
         return PassedBy()
-    store, state = session.runtime.store, session.state
-    is_served = yield Do(lambda: deploys.may_be_served_elsewhere(store, state, code.digest()))
-    return LeftToOthers() if is_served else None
+    if not (yield Do(lambda: deploys.may_be_served_elsewhere(store, state, code.digest()))):
+        return None
+    if is_live:
+        yield Append(RunReleased(HANDED_BACK))
+    return LeftToOthers()
 
 
 def _is_ready(runtime: Runtime, state: RunState) -> bool:
@@ -147,7 +140,7 @@ def _is_ready(runtime: Runtime, state: RunState) -> bool:
     if state.status in ENDED or claimant.is_driven(runtime, state):
         return False
     if deploys.stands_at_code(state):
-        return True  # Whoever hands it out has other code than it was stopped by.
+        return True  # It is handed out only where the code is another one than it was stopped by.
     if state.claimant is not None:
         return True  # Its process is gone.
     due = state.due if state.due is not None else state.created.due if state.created and state.seq == 1 else None
@@ -157,20 +150,14 @@ def _is_ready(runtime: Runtime, state: RunState) -> bool:
 
 
 def _quarantine(state: RunState) -> Stop:
+    died = ", which died while rehearsing: its code was being replayed, and nothing of it executed. "
+    how = f": {state.let_go_why}. " if state.let_go_why else died if state.rehearsing else ", which died. "
     message = (
         f"run {state.run}: quarantined: it was taken up {state.starts} times, and each time it ended before anything "
-        f"new was recorded; last by {state.last_claimant}"
-        + (f": {state.let_go_why}. " if state.let_go_why else _died(state))
-        + "No worker takes it up any more."
+        f"new was recorded; last by {state.last_claimant}{how}No worker takes it up any more."
     )
     cures = (
         command("runs show", state.run, when="look"),
         command("runs release", state.run, when="mended? try again"),
     )
     return Stop("Quarantined", message, facts={"starts": str(state.starts)}, cures=cures)
-
-
-def _died(state: RunState) -> str:
-    if state.rehearsing:
-        return ", which died while rehearsing: its code was being replayed, and nothing of it executed. "
-    return ", which died. "

@@ -21,7 +21,6 @@ from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.engine.declare import current
 from surefoot.engine.declare.current import Place, session_of
 from surefoot.engine.declare.signals import RunSignal
-from surefoot.engine.session import moved
 from surefoot.engine.session.turns import LOOK_SECONDS, SLACK_SECONDS
 from surefoot.errors import UsageError
 
@@ -61,13 +60,13 @@ class Timeout:
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
-        misuse = UsageError(
+        why = (
             "sf.timeout() cuts off what is awaited: use `async with sf.timeout(...)` in an async workflow "
             "(import surefoot.aio as sf). Blocking code cannot be cut off: give its calls a limit of their own, "
             '@sf.step(timeout="30s"), @sf.effect(timeout="30s").'
         )
         place = current.get()
-        raise misuse if place is None or place is current.OUTSIDE else place.session.stops.misused(misuse)
+        raise UsageError(why) if place is None or place is current.OUTSIDE else place.session.stops.misuse(why)
 
     def __exit__(self, *_: object) -> None:
         """Never reached."""
@@ -79,12 +78,9 @@ class Timeout:
 
         place = self._place = current.require_task("timeout")
         session = session_of(place)
-        address, past = moved.recorded(place, "timeout")
+        address, past = session.recall(place, "timeout")
         self._address = address
-        session.stops.meet_cancel(place, past)
         if past is not None:
-            session.replay.matcher.asked.add(address)
-            self._is_known = True
             if past.kind != "timer":
                 raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.timeout()"))
             self.due = past.due if past.state is PastState.OPEN else None
@@ -116,8 +112,7 @@ class Timeout:
 
     def is_behind(self, place: Place, address: str = "") -> bool:
         """Whether the code in there has yet to ask for effects that are on record in the block."""
-        session = session_of(place)
-        return session.backlog.is_behind(place, self._seq, address)
+        return session_of(place).backlog.is_behind(place, self._seq, address)
 
     def _lets_catch_up(self, session: Session, now: float) -> bool:
         """Whether a call that was put in front of effects on record is being made, or has just been."""
@@ -203,18 +198,14 @@ async def held(place: Place, address: str = "") -> None:
     past, asked = on_record(place, address), place.session.replay.matcher.asked
     if past is not None and _has_ended(place, address, past):
         return
-    while pending(place) and not _is_put_in(place, address):
+    # It goes on where effects on record in the block come behind it: without it they are not found.
+    while pending(place) and not all(limit.is_behind(place, address) for limit in _pending(place)):
         if past is not None:
             asked.add(past.address)  # Nothing else in the block is waited for, so that it is cut off.
         place.session.stops.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
     if past is not None:  # It goes on, and is asked for now: else it would count as another call, and be made again.
         asked.discard(past.address)
-
-
-def _is_put_in(place: Place, address: str) -> bool:
-    """Whether effects that are on record in the block come behind what is asked for: without it they are not found."""
-    return all(limit.is_behind(place, address) for limit in _pending(place))
 
 
 def _has_ended(place: Place, address: str, past: Past) -> bool:
@@ -226,10 +217,7 @@ def _has_ended(place: Place, address: str, past: Past) -> bool:
 
 def earliest(place: Place, due: Due) -> Due:
     """When a branch that waits until then has to be looked at again."""
-    dues: list[Due] = [
-        limit.due for limit in place.session.stops.limits if limit.due is not None and limit.is_around(place)
-    ]
-    return min([due, *dues], key=lambda one: one.at)
+    return min([due, *place.session.stops.dues_around(place)], key=lambda one: one.at)
 
 
 def pending(place: Place) -> bool:

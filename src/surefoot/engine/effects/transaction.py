@@ -277,14 +277,9 @@ async def _to_the_end(fn: Callable[..., Any], *args: Any) -> tuple[Any, BaseExce
     """In a thread, waited for even if the task is cancelled meanwhile: a commit that was begun is not left alone."""
     import asyncio
 
-    work = asyncio.ensure_future(asyncio.to_thread(fn, *args))
-    cancelled: BaseException | None = None
-    while not work.done():
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    return work.result(), cancelled
+    from surefoot.engine.drive.acts_async import to_the_end
+
+    return await to_the_end(asyncio.to_thread(fn, *args))
 
 
 class AsyncConnection:

@@ -242,10 +242,8 @@ class Run:
         if definition.is_async:
             import asyncio
 
-            from surefoot.engine.drive import start_async
-
             self._require_no_loop("resume")
-            return asyncio.run(start_async.run_async(self.runtime, plan, self.id, Options(), found))
+            return asyncio.run(start.run_async(self.runtime, plan, self.id, Options(), found))
         return start.run_blocking(self.runtime, plan, self.id, Options(), found)
 
     def settle(

@@ -1,8 +1,8 @@
-"""Telling people, wherever they are: the sinks of `sf.configure(alerts=[...])`.
+"""Alerts to people: the sinks of `sf.configure(alerts=[...])`.
 
-A run never waits for an alert. What takes time (a command, a webhook) is handed to a thread of the sink's own, tried a
-few times within bounds, and given a last moment when the process ends. A sink that fails is logged, and changes nothing
-about the run: the stop itself is in the journal, whoever hears of it.
+A run never waits for an alert. A command or a webhook takes time, so it has a thread of its own, a bounded number of
+attempts, and a last moment when the process ends. A sink that fails is logged and changes nothing about the run: the stop
+itself is in the journal.
 """
 
 from __future__ import annotations
@@ -103,34 +103,29 @@ class Background:
         self._deliver = deliver
         self._attempts = attempts
         self._waiting: queue.Queue[Alert] = queue.Queue(KEPT)
-        self._idle = threading.Condition()
-        self._undone = 0
+        self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
         self._pid = 0
 
     def __repr__(self) -> str:
         return f"<alerts by {self.name}>"
 
     def __call__(self, alert: Alert) -> None:
-        with self._idle:
+        with self._lock:
             self._start()
             try:
                 self._waiting.put_nowait(alert)
             except queue.Full:
                 _log.warning("%s: an alert was dropped, %d are waiting: %s", self.name, KEPT, shorten(alert, 200))
-            else:
-                self._undone += 1
 
     def _start(self) -> None:
-        """A forked child has no thread; what waits there is its parent's to deliver."""
+        """A forked child has no thread. The parent delivers what was waiting when it forked."""
         if self._pid == os.getpid():
             return
         if self._pid:
-            self._waiting, self._undone = queue.Queue(KEPT), 0
+            self._waiting = queue.Queue(KEPT)
         self._pid = os.getpid()
-        self._thread = threading.Thread(target=self._work, name="surefoot-alerts", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._work, name="surefoot-alerts", daemon=True).start()
         _started.append(self)
 
     def _work(self) -> None:
@@ -141,9 +136,7 @@ class Background:
             except Exception:  # noqa: BLE001 - the thread goes on with the next one
                 _log.exception("%s: an alert failed", self.name)
             finally:
-                with self._idle:
-                    self._undone -= 1
-                    self._idle.notify_all()
+                self._waiting.task_done()
 
     def _try(self, alert: Alert) -> None:
         pause = FIRST_PAUSE
@@ -154,7 +147,7 @@ class Background:
                 if attempt == self._attempts or not error.again:
                     _log.warning("%s: an alert could not be delivered (%s): %s", self.name, error, shorten(alert, 200))
                     return
-                # When the process ends there is no time for patience: what attempts are left are made at once.
+                # When the process ends, the attempts that are left are made at once.
                 self._closing.wait(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
@@ -163,15 +156,16 @@ class Background:
     def finish(self, seconds: float) -> bool:
         """Wait until all is delivered or given up, at most so long. Whether it was."""
         self._closing.set()
-        with self._idle:
-            return self._idle.wait_for(lambda: not self._undone, timeout=seconds)
+        waiting = self._waiting
+        with waiting.all_tasks_done:
+            return waiting.all_tasks_done.wait_for(lambda: not waiting.unfinished_tasks, timeout=seconds)
 
 
 _started: list[Background] = []
 
 
 def finish(seconds: float = LAST_SECONDS) -> None:
-    """The process ends: what is on its way gets a moment, and what did not make it is named."""
+    """The process ends: alerts on their way get a moment. Sinks that need longer are named in the log."""
     deadline = time.monotonic() + seconds
     for sink in _started:
         if sink._pid == os.getpid() and not sink.finish(max(0.0, deadline - time.monotonic())):

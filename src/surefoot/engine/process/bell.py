@@ -1,8 +1,8 @@
 """How everybody writes into a run but the session that drives it: so that the engine hears of a run that can go on.
 
-Here and nowhere else. The bell rings after the commit, so whoever hears it finds the entry. A bell that is lost, or breaks,
-costs time and nothing else: engines look by themselves now and then for runs that have been ready for a while. The session
-that drives a run does not ring: the drive itself ends with a value that says when the run wants to be driven again.
+Here and nowhere else. The bell rings after the commit, so an engine that hears it finds the entry. A bell that is lost, or
+breaks, costs time and nothing else: engines look now and then for runs that have been ready for a while. The session that
+drives a run does not ring: its drive ends with a value that says when the run wants to be driven again.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ def _ring(row: IndexRow | None) -> None:
         return
     try:
         engines.bell().ring(row)
-    except Exception as error:  # noqa: BLE001 - the entry is recorded, and whoever wrote it is told so
+    except Exception as error:  # noqa: BLE001 - the entry is recorded, and its writer is told so
         log.warning("run %s: the engine could not be told that it can go on: %r", row.run, error)

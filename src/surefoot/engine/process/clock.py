@@ -1,4 +1,4 @@
-"""The only place that reads the time and the randomness on which runs depend. Whoever needs them is given a Clock."""
+"""The only place that reads the time and the randomness on which runs depend. Code that needs them is given a Clock."""
 
 from __future__ import annotations
 

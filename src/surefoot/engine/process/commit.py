@@ -1,8 +1,8 @@
 """Group commit: what many runs, threads and tasks have to write shares one durable transaction.
 
-Whoever finds nobody committing becomes the leader, commits everything that is queued and hands the
-lead on. A blocking caller leads itself and pays no thread hop; for tasks, one writer thread leads.
-A ticket is done only when its records are on disk, or when it is certain that they are not.
+A caller that finds no leader becomes the leader, commits everything that is queued and hands the lead on. A blocking
+caller leads itself and pays no thread hop; for tasks, one writer thread leads. A ticket is done only when its records are
+on disk, or when it is certain that they are not.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from surefoot.core.claim import Refusal
 from surefoot.core.entry import Entry
@@ -38,29 +40,26 @@ class Writer(Protocol):
         """Read what others wrote. Why nothing more is written, if the run is not ours (any more)."""
 
 
-class Ticket:
+class Ticket(Struct, eq=False):
     """Entries of one run that somebody waits for. Without entries: a look at what others wrote."""
 
-    __slots__ = ("done", "entries", "error", "gate", "journal", "notify", "refused")
-
-    def __init__(self, journal: Writer, entries: list[Packed], notify: Callable[[], None] | None = None) -> None:
-        self.journal = journal
-        self.entries = entries
-        self.done = False
-        self.error: SurefootError | None = None
-        self.refused: Refusal | None = None
-        """Another process has the run: nothing of this was written."""
-        self.gate: threading.Lock | None = None
-        """Opens for a blocking owner that has to look: its ticket is done, or it has to lead."""
-        self.notify = notify
-        """Called when the ticket is done, for owners that do not block. May be called twice."""
+    journal: Writer
+    entries: list[Packed]
+    done: bool = False
+    error: SurefootError | None = None
+    refused: Refusal | None = None
+    """Another process has the run: nothing of this was written."""
+    gate: threading.Lock | None = None
+    """Opens for a blocking owner that has to look: its ticket is done, or it has to lead."""
+    notify: Callable[[], None] | None = None
+    """Called when the ticket is done, for owners that do not block. May be called twice."""
 
     @property
     def is_durable(self) -> bool:
         return self.done and self.error is None and self.refused is None
 
     def trouble(self) -> SurefootError:
-        """For whoever has claimed the run, that somebody else has it is an error like any other."""
+        """Once this process has claimed the run, a claim of another process is an error like any other."""
         return self.error or Fenced(self.refused.why if self.refused is not None else "")
 
 
@@ -116,7 +115,7 @@ class Committer:
                 self._lead(ticket)
 
     def add(self, ticket: Ticket) -> None:
-        """For tasks: queue it; whoever leads next takes it along. `kick` makes sure that somebody does."""
+        """For tasks: queue it; the next leader takes it along. `kick` makes sure that there is one."""
         with self._mutex:
             self._queue.append(ticket)
 

@@ -17,33 +17,19 @@ from surefoot.core.audit import BEGINNING, Audit, Break
 from surefoot.core.claim import Exists, Lost, Refusal
 from surefoot.core.cure import Command, command
 from surefoot.core.entry import (
+    FENCES,
     ITEMS_DONE,
     KIND_OF,
     KINDS,
+    LETTING_GO,
+    MADE_BY_ENGINE,
     VISITORS,
-    CallsReopened,
-    EffectDone,
-    EffectIntended,
-    EffectRaised,
     Entry,
-    FellBack,
     Kept,
     Progressed,
     RunAdopted,
-    RunCancelled,
     RunCreated,
-    RunDone,
-    RunFailed,
-    RunPruned,
-    RunReleased,
-    RunRewound,
-    RunStopped,
-    RunSuspended,
-    StepDone,
-    StepRaised,
     StepStarted,
-    TimerFired,
-    TimerSet,
     Value,
 )
 from surefoot.core.evidence import Evidence, weigh
@@ -70,8 +56,7 @@ def load(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunSt
         stored = store.read(run)
     if not stored.records and stored.head is None:
         return None
-    sealer = Sealer(store.id, run)
-    _verified(sealer, stored.records, stored.head, after=None)
+    _verified(Sealer(store.id, run), stored.records, stored.head, after=None)
     state = RunState(run)
     for record in stored.records:
         state.fold(record)
@@ -134,15 +119,11 @@ def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: 
         newest = found[-1] if found else after
         if newest is not None and newest.seq == head.seq and newest.seal == head.seal:
             return
-    audit = Audit(sealer, after=(seq, seal), read=_unread)
+    audit = Audit(sealer, after=(seq, seal), read=_ignore)  # Nothing is decoded that may be damaged.
     audit.take_all(found)
     broken = audit.ends(None if head is None else (head.seq, head.seal))
     if broken is not None:
         raise damaged(sealer.run, broken, head)
-
-
-def _unread(_: Record) -> None:
-    """Nothing is decoded that may be damaged."""
 
 
 def damaged(run: str, broken: Break, head: Head | None) -> JournalCorrupt:
@@ -163,12 +144,13 @@ class Journal:
         self.on_visit: Callable[[Entry], object] = _ignore
         """Called (from whichever thread commits) for each visitor's entry met on the way."""
         self.folding = threading.Lock()
-        """Held while entries are taken into the run's state. For whoever reads what is folded from several of them."""
+        """Held while entries are folded into the run's state. A reader of what several entries make up takes it, too."""
         self._committer = committer
         self._clock = clock
         self._sealer = Sealer(committer.store.id, state.run)
         self._state = state
-        self._head = head
+        self.head = head
+        """The next entry goes behind it."""
         self._lazy: dict[object, tuple[Entry, int]] = {}
         self._lock = threading.Lock()
         self._proposed: Append | None = None
@@ -178,7 +160,8 @@ class Journal:
         """Interrupted while an entry was taken in: what is known of the run is not whole."""
         self._claims = False
         """Whether this process has claimed the run, or is about to. Until then no entry of a claim is its own."""
-        self._closed = False
+        self.closed = False
+        """Whether nothing more is written through this journal."""
 
     # -- handing entries over ------------------------------------------------------------------
 
@@ -216,7 +199,7 @@ class Journal:
     def flush(self, older_than: int) -> None:
         """Write down what has been kept lazily since before that time, and all that was kept with it."""
         with self._lock:
-            if self._closed or not any(at <= older_than for _, at in self._lazy.values()):
+            if self.closed or not any(at <= older_than for _, at in self._lazy.values()):
                 return
         with suppress(Fenced):  # Closed meanwhile: what was kept went with the run's last entry.
             self.append()
@@ -239,15 +222,6 @@ class Journal:
             raise ticket.error
         return ticket.refused
 
-    @property
-    def head(self) -> Head | None:
-        """Behind which the next entry goes."""
-        return self._head
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
     def in_doubt(self) -> list[Past]:
         """Effects of this segment whose outcome is not known, as the journal tells it."""
         with self.folding:
@@ -256,11 +230,11 @@ class Journal:
     def close(self) -> None:
         """Nothing more is written through this journal: late results of abandoned calls are refused."""
         with self._lock:
-            self._closed = True
+            self.closed = True
 
     def _ticket(self, entries: tuple[Entry, ...]) -> Ticket:
         """Made and queued under one lock, else a lazy entry could be written behind what depends on it."""
-        if self._closed:
+        if self.closed:
             raise Fenced(f"run {self.run}: this process no longer drives it; a late outcome was not recorded.")
         now = self._clock.now()
         packed = [self._pack(entry, now) for entry in entries]
@@ -270,12 +244,12 @@ class Journal:
                 self._lazy.pop(getattr(entry, "address", None), None)
             packed[:0] = [self._pack(entry, at) for entry, at in self._lazy.values()]
             self._lazy.clear()
-        # Nothing may follow an entry that ends the claim, whoever is still on the way with something.
-        self._closed = bool(entries) and type(entries[-1]) in _LAST
+        # Nothing may follow an entry that ends the claim, even if another thread is about to write.
+        self.closed = bool(entries) and type(entries[-1]) in LETTING_GO
         return Ticket(self, packed)
 
     def _pack(self, entry: Entry, at: int) -> Packed:
-        kind, body, cuts = to_body(entry) if type(entry) in _OURS else checked_body(entry)
+        kind, body, cuts = to_body(entry) if type(entry) in MADE_BY_ENGINE else checked_body(entry)
         return entry, kind, body, at, self.epoch, cuts
 
     # -- called by the committer, one thread at a time ------------------------------------------
@@ -284,7 +258,7 @@ class Journal:
         """Seal what the tickets hold, behind the head as we know it."""
         if self._torn:
             raise StoreUnavailable(f"run {self.run}: interrupted while it was being recorded. Run it again.")
-        head, state = self._head, self._state
+        head, state = self.head, self._state
         seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)
         sealed: list[Record] = []
         values: list[Cut] = []
@@ -320,7 +294,7 @@ class Journal:
         with self.folding:
             for entry, record in zip(self._entries, done.records, strict=True):
                 self._state.apply(entry, record)
-                self._head = Head(record.seq, record.seal)
+                self.head = Head(record.seq, record.seal)
         self._torn = False
 
     def catch_up(self, tickets: list[Ticket]) -> Refusal | None:
@@ -330,28 +304,29 @@ class Journal:
         A record of our own epoch is ours: a commit that we never heard back from.
         """
         store = self._committer.store
-        if self._head is None and not _holds_claim(store.read(self.run, limit=2).records, tickets):
+        if self.head is None and not _holds_claim(store.read(self.run, limit=2).records, tickets):
             return Exists(f"run {self.run} exists already")
-        stored = store.read(self.run, self._head.seq if self._head else 0)
-        _verified(self._sealer, stored.records, stored.head, after=self._head)
+        stored = store.read(self.run, self.head.seq if self.head else 0)
+        _verified(self._sealer, stored.records, stored.head, after=self.head)
         for record in stored.records:
             if (lost := self._meet(record, tickets)) is not None:
                 return lost
             self._torn = True
             with self.folding:
                 entry = self._state.fold(record)
-                self._head = Head(record.seq, record.seal)
+                self.head = Head(record.seq, record.seal)
             self._torn = False
-            if record.kind in _VISITOR_KINDS:
+            if type(entry) in VISITORS:
                 self.on_visit(entry)
         return None
 
     def _meet(self, record: Record, tickets: list[Ticket]) -> Lost | None:
         first = next((ticket for ticket in tickets if ticket.entries), None)
         ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
-        # Until we have claimed it, an entry of an older claim means that whoever made it lives and goes on.
-        outlived = (record.epoch < self.epoch or not self._claims) and record.kind not in _VISITOR_KINDS
-        if record.epoch > self.epoch or outlived or (record.kind in _FENCING_KINDS and not ours):
+        kind = KINDS.get(record.kind)
+        # Until we have claimed the run, an entry of an older claim means that its claimant lives and goes on.
+        outlived = (record.epoch < self.epoch or not self._claims) and kind not in VISITORS
+        if record.epoch > self.epoch or outlived or (kind in FENCES and not ours):
             return Lost(
                 f"run {self.run}: another process has taken over (epoch {record.epoch}, ours was {self.epoch}). "
                 "Nothing of ours was written after that."
@@ -361,8 +336,8 @@ class Journal:
         return None
 
 
-def _ignore(_: Entry) -> None:
-    """Nobody wants to hear of it."""
+def _ignore(_: object) -> None:
+    """Does nothing."""
 
 
 def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
@@ -421,27 +396,14 @@ def index_row(
     if created is None:
         raise AssertionError(state.run)
     standing = standing or state.standing
-    return IndexRow(
-        state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
-        state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
-        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until, _marks(state, standing),
-    )  # fmt: skip
-
-
-def _marks(state: RunState, standing: Standing) -> tuple[str, ...]:
     marks = {
         "fell_back": bool(state.fallbacks),
         "left": standing.reason == LEFT_BEHIND,
         "forked": state.created is not None and bool(state.created.parent),
     }
-    return tuple(mark for mark, is_set in marks.items() if is_set)
-
-
-_OURS = frozenset({StepStarted, StepDone, StepRaised, EffectIntended, EffectDone, EffectRaised, TimerSet, TimerFired})
-"""Entries whose fields we made or encoded ourselves; all others are read back before they are written."""
-_LAST = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
-_VISITOR_KINDS = frozenset(number for number, cls in KINDS.items() if cls in VISITORS)
-_FENCING_KINDS = frozenset(
-    KIND_OF[kind] for kind in (RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned)
-)
-"""Entries after which a claim from before them is over, whatever their epoch."""
+    return IndexRow(
+        state.run, created.workflow, status or state.status, created.queue, created.labels, created_at,
+        state.seq if seq is None else seq, standing.wake, standing.worker, standing.reason,
+        standing.need.kind, standing.need.address, standing.need.brief, standing.need.until,
+        tuple(mark for mark, is_set in marks.items() if is_set),
+    )  # fmt: skip

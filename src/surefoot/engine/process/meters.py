@@ -1,8 +1,8 @@
-"""What this process counts about itself, so that somebody who watches many workers sees the one that is ill.
+"""What this process counts about itself, so that a person who watches many workers sees the one that is ill.
 
-An observer that always listens (`engine/process/runtime.py` registers it). Counting happens on the way of every append, so it is a few additions and nothing else: no
-labels to look up, no text.
-`engine/worker/prometheus.py` makes the text, when somebody asks. A number is of the whole process, whatever stores it has open.
+An observer that always listens (`engine/process/runtime.py` registers it). Every append is counted, so counting is a few
+additions and nothing else: no labels to look up, no text. `engine/worker/prometheus.py` makes the text on request. A number
+is about the whole process, whatever stores it has open.
 """
 
 from __future__ import annotations

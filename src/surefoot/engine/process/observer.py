@@ -1,7 +1,7 @@
-"""Who is told what this process does: each fact, as it happens, to everybody who is registered.
+"""Observers: each thing that this process does is reported, as it happens, to all that are registered.
 
-The engine says a fact once and knows nobody who listens. Meters, alerts and the crash kit are observers; so will be traces
-for OpenTelemetry. A fact that nobody listens to costs an empty call.
+The engine reports a fact once and does not know who listens. Meters, alerts and the crash kit are observers; so will be
+traces for OpenTelemetry. A fact that no observer listens to costs an empty call.
 
 The rules for an observer:
 
@@ -65,7 +65,7 @@ class Observer:
     which cannot fail."""
 
     def run_began(self, run: str, workflow: str, *, resumed: bool) -> None:
-        """This process has claimed the run, and the claim is durable. `resumed`: it was claimed before, by whomever."""
+        """This process has claimed the run, and the claim is durable. `resumed`: it was claimed before, by any process."""
 
     def run_ended(self, run: str, status: str) -> None:
         """This process drives the run no longer. `status` is how it stands: `done`, `stopped`, `sleeping`, …

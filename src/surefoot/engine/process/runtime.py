@@ -7,22 +7,18 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
-from surefoot.core.state import RunState
 from surefoot.engine.process.clock import Clock, StoreClock, SystemClock
 from surefoot.engine.process.commit import Committer
-from surefoot.engine.process.journal import Journal
 from surefoot.engine.process.meters import meters
 from surefoot.engine.process.observer import observers
 from surefoot.errors import SurefootError
 from surefoot.store.contract import Store
 
 if TYPE_CHECKING:
-    from surefoot.engine.session.claim import Claim
-    from surefoot.engine.session.flight import Flight
-    from surefoot.engine.session.stops import Stops
+    from surefoot.engine.session.session import Session
 
 VISIBLE_AFTER_MICROS = 1_000_000
 """A step that runs longer than this has its start written down by itself."""
@@ -33,36 +29,25 @@ default_clock: Callable[[], Clock] = SystemClock
 observers.add(meters)
 
 
-class Driving(Protocol):
-    """A process driving a run."""
-
-    run: str
-    journal: Journal
-    state: RunState
-    stops: Stops
-    flight: Flight
-    claim: Claim
-
-
 class Runtime:
     """One per open store and process."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self.store = store
-        self.clock = clock or _clock_of(store)
+        self.clock = clock or (default_clock() if store.now() is None else StoreClock(lambda: store.now() or 0))
         self.observer = observers
         self.committer = Committer(store, self.observer)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        """For each event loop, what its current turn waits for (`acts_async`)."""
+        """For each event loop, what its current turn waits for (`acts_async.py`)."""
         self.doors: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        """For each event loop, the runs that wait to begin (`acts_async`)."""
+        """For each event loop, the runs that wait to begin (`acts_async.py`)."""
         self._lock = threading.Lock()
-        self._live: WeakSet[Driving] = WeakSet()
+        self._live: WeakSet[Session] = WeakSet()
         self._ticker: threading.Thread | None = None
         self._drove: dict[str, tuple[int, weakref.ref[Any]]] = {}
 
     def leave_running(self, key: str, is_alive: Callable[[], bool]) -> None:
-        """An effect has used up its time, or its caller was interrupted, and it could not be ended."""
+        """An effect has used up its time, or its caller was interrupted. The effect could not be ended."""
         with _driving_lock:
             _left_running.append((self.store.id, key, is_alive))
 
@@ -72,12 +57,12 @@ class Runtime:
             _left_running[:] = [left for left in _left_running if left[2]()]
             return any(left[:2] == (self.store.id, key) for left in _left_running)
 
-    def enlist(self, session: Driving) -> bool:
+    def enlist(self, session: Session) -> bool:
         """Whether this process was not driving the run already."""
         with _driving_lock:
             return _driving.setdefault((self.store.id, session.run), session) is session
 
-    def discharge(self, session: Driving) -> None:
+    def discharge(self, session: Session) -> None:
         session.journal.close()
         session.flight.ended = True
         with _driving_lock:
@@ -101,15 +86,12 @@ class Runtime:
             known = self._drove.get(run)
         return known is not None and known[0] == epoch and known[1]() is fn
 
-    def drives(self, run: str) -> bool:
-        return driven_here(self.store, run)
-
-    def driven(self) -> list[Driving]:
+    def driven(self) -> list[Session]:
         """The sessions that have claimed their runs."""
         with self._lock:
             return list(self._live)
 
-    def watch(self, session: Driving) -> None:
+    def watch(self, session: Session) -> None:
         """Make its long steps visible while they run."""
         with self._lock:
             self._live.add(session)
@@ -120,22 +102,16 @@ class Runtime:
     def _tick(self) -> None:
         # Ticks on when nothing runs: two wake-ups a second cost less than an Event that Ctrl-C can break in set().
         pause = threading.Event()
-        while not pause.wait(TICK_SECONDS) and usable(self.store):
+        while not pause.wait(TICK_SECONDS) and self.store.usable:
             for session in self.driven():
                 # Visibility only: whatever is wrong with the store meets the run at its next append.
                 with suppress(SurefootError):
                     session.journal.flush(self.clock.now() - VISIBLE_AFTER_MICROS)
 
 
-def _clock_of(store: Store) -> Clock:
-    if store.now() is None:
-        return default_clock()
-    return StoreClock(lambda: store.now() or 0)
-
-
 # Of the whole process, not of one handle: a handle that was given up may still have calls in flight.
 # Weak: a session that was cut off even while it let go (Ctrl-C, twice) must not bar its run for ever.
-_driving: WeakValueDictionary[tuple[bytes, str], Driving] = WeakValueDictionary()
+_driving: WeakValueDictionary[tuple[bytes, str], Session] = WeakValueDictionary()
 _left_running: list[tuple[bytes, str, Callable[[], bool]]] = []
 """(store, key, is it alive?) of effects that go on although nobody waits for them any more."""
 _driving_lock = threading.Lock()
@@ -152,7 +128,7 @@ _runtimes_lock = threading.Lock()
 
 
 def _in_child() -> None:
-    # What the parent drives it still drives; no thread of it is here, nor whoever may have held a lock.
+    # The parent goes on driving its runs. None of its threads is here, so a lock that one of them held stays locked.
     global _driving_lock, _runtimes_lock
     _driving_lock, _runtimes_lock = threading.Lock(), threading.Lock()
     _driving.clear()
@@ -167,7 +143,7 @@ def runtime_of(store: Store) -> Runtime:
     with _runtimes_lock:
         found = _runtimes.get(id(store))
         if found is None or found.store is not store:
-            for key in [key for key, known in _runtimes.items() if not usable(known.store)]:
+            for key in [key for key, known in _runtimes.items() if not known.store.usable]:
                 _runtimes.pop(key).committer.close()
             found = _runtimes[id(store)] = Runtime(store)
         return found
@@ -193,8 +169,3 @@ def clocked(clock: Clock) -> Iterator[None]:
         default_clock = before
         for runtime, own in kept:
             runtime.clock = own
-
-
-def usable(store: Store) -> bool:
-    """False once it was closed or given up: nothing more comes of it."""
-    return store.usable

@@ -1,7 +1,7 @@
 """Which store an error is about, so that the commands that help name it.
 
 Errors about stored bytes are raised deep down, where only a record or a file is known. Code that reads a store for others
-says here once which one it is. Code further up, perhaps at work in another store, changes nothing about that.
+names that store here, once. Callers further up may work on another store: they do not change the name.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ def in_its_store(read: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S
 
     @functools.wraps(read)
     def reading(store: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
+        with at(store.url):
             return read(store, *args, **kwargs)
-        except Stopped as error:
-            error.name_store(store.url)
-            raise
 
     return reading

@@ -7,14 +7,13 @@ user's function runs, its check and its undo, what it touches, and its outcome a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.clients import Known, known
 from surefoot.core.command import (
-    After,
     Append,
     Done,
     Ending,
@@ -22,11 +21,10 @@ from surefoot.core.command import (
     Failed,
     Halted,
     Hold,
+    Idle,
     Left,
-    Look,
     Observe,
     Outcome,
-    Pause,
     Program,
     Raised,
     Returned,
@@ -39,7 +37,7 @@ from surefoot.core.entry import NOTHING, Drift, EffectIntended, Sight, StepStart
 from surefoot.core.history import Past, PastState
 from surefoot.core.matching import CHILD
 from surefoot.core.programs.calls import Call, called_off, effect
-from surefoot.core.programs.landing import GONE, Fate
+from surefoot.core.programs.landing import GONE
 from surefoot.core.state import DOUBTFUL
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine.declare.call_spec import CallSpec
@@ -52,8 +50,7 @@ from surefoot.engine.process.observer import Call as Made
 from surefoot.engine.session import late
 from surefoot.engine.session.effects_done import note
 from surefoot.engine.session.fate import traced
-from surefoot.engine.session.frame import Frame
-from surefoot.errors import Fenced, Stopped, StoreUnavailable, UsageError, ValueRejected
+from surefoot.errors import Fenced, Stopped, StoreUnavailable, ValueRejected
 
 if TYPE_CHECKING:
     from surefoot.engine.session.session import Session
@@ -63,48 +60,35 @@ _CALLERS: Final = frozenset({"surefoot.engine.drive.acts", "surefoot.engine.driv
 """Where user functions are called."""
 
 
-class Attempt(Frame):
-    """A call that is not answered by the journal: what the performers carry out."""
+class Attempt(Struct, eq=False):
+    """A call that the journal does not answer, as the performers carry it out. It has all that a `Frame` has."""
 
-    __slots__ = (
-        "_drift", "_touched", "_untouched", "_version", "_visited", "args", "call", "inside", "kwargs", "past", "program", "spec",
-        "supervised",
-    )  # fmt: skip
-
-    shields = True
     session: Session
     place: Place
+    spec: CallSpec
+    call: Call
+    args: Args
+    kwargs: Kwargs
+    past: Past | None
+    program: Program
+    supervised: bool = False
+    """Whether a person has to agree first."""
+    ending: Ending | None = None
+    inside: Any = None
+    """Where user code of this call is, or was last: its function or its check."""
+    _touched: tuple[Any, ...] | None = None
+    _untouched: bool = True
+    _version: int = 0
+    """How much the run knew of the world when it last looked at what this touches."""
+    _drift: list[Drift] = []
 
-    def __init__(
-        self, session: Session, place: Place, spec: CallSpec, call: Call, args: Args, kwargs: Kwargs,
-        past: Past | None, program: Program, *, supervised: bool = False,
-    ) -> None:  # fmt: skip
-        self.supervised = supervised
-        """Whether a person has to agree first."""
-        self.session = session  # Not by way of Frame: every new call is here.
-        self.place = place
-        self.ending = None
-        self.spec = spec
-        self.call = call
-        self.args = args
-        self.kwargs = kwargs
-        self.past = past
-        self.program = program
-        self._visited = 0 if past is None else past.visited
-        self._touched: tuple[Any, ...] | None = None
-        self._untouched = True
-        self._version = 0
-        """How much the run knew of the world when it last looked at what this touches."""
-        self._drift: list[Drift] = []
-        self.inside: Any = None
-        """Where user code of this call is, or was last: its function or its check."""
+    shields: ClassVar = True
 
     def overtaken(self) -> Program | None:
-        """While we claimed the run or waited, somebody may have settled the very effect that is in doubt here."""
-        past = self.session.state.calls.get(self.call.address)
-        if past is None or past.visited == self._visited:
+        """While this process claimed the run or waited, somebody may have settled the effect that is in doubt here."""
+        if not self.is_settled():
             return None
-        self.past, self._visited = past, past.visited
+        past = self.past = self.session.state.calls[self.call.address]
         if (ending := recorded_ending(past)) is not None:
             return _ended(ending)
         if self.session.stops.is_called_off(self.place):
@@ -114,10 +98,10 @@ class Attempt(Frame):
     def is_settled(self) -> bool:
         """Whether somebody has settled what was in doubt when this began."""
         past = self.session.state.calls.get(self.call.address)
-        return past is not None and past.visited != self._visited
+        return past is not None and past.visited != (0 if self.past is None else self.past.visited)
 
     def own(self) -> tuple[Args, Kwargs]:
-        """The arguments for user code, as they were recorded: whoever had them before may have changed them."""
+        """The arguments for user code, as they were recorded: earlier user code may have changed those at hand."""
         call = self.call
         if self._untouched and not hides(call.args):
             self._untouched = False
@@ -128,15 +112,20 @@ class Attempt(Frame):
 
     def enter(self, attempt: int) -> Place:
         """The place in which the user's function is executed."""
-        call, session = self.call, self.session
         if self.spec.kind == "step":
-            session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
-        self.inside = Inside(self.spec.kind, call.address, call.key, attempt, call.digest)
+            call = self.call
+            self.session.journal.lazily(StepStarted(call.address, call.digest, call.args, attempt))
+        place = self._entered(self.spec.kind, attempt)
         if attempt > 1:
             observers.call_retried(self._made())
         if observers.hear_calls:
             observers.call_began(self._made())
-        return Place(session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+        return place
+
+    def _entered(self, kind: str, attempt: int) -> Place:
+        call, place = self.call, self.place
+        self.inside = Inside(kind, call.address, call.key, attempt, call.digest)
+        return Place(self.session, place.scope, place.owner, inside=self.inside, line=place.line)
 
     def lapsed(self) -> bool:
         """Whether others may take this process for dead: then no effect begins, though its intent is durable."""
@@ -149,15 +138,13 @@ class Attempt(Frame):
         return self.supervised or (in_doubt and self.spec.on_crash in ("check", "retry"))
 
     def needs_claim(self, wish: Wish) -> bool:
-        """Whether this wish changes something. Whoever only looks, or waits for an answer, need not drive the run."""
-        return not isinstance(wish, Look | Trace | Pause | After) and not (
-            self.supervised and isinstance(wish, Observe | Hold)
-        )
+        """Whether this wish changes something. To look, or to wait for an answer, no claim is needed."""
+        return not isinstance(wish, Idle) and not (self.supervised and isinstance(wish, Observe | Hold))
 
     def held_back(self, wish: Wish) -> Program | None:
-        """Another branch has found that the code has changed: no effect begins any more, be it a retry, nor a child.
+        """Another branch has found that the code has changed: no effect begins any more, not even a retry, and no child.
 
-        What was cancelled is still undone: there nothing new is wanted of the code.
+        A cancelled run is still undone: that asks nothing new of the code.
         """
         if isinstance(wish, Append):
             begins = type(wish.entry) is EffectIntended
@@ -168,32 +155,28 @@ class Attempt(Frame):
 
     def looking(self) -> Place:
         """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
-        call = self.call
         made = self.inside.attempt if self.inside is not None else 0
-        attempt = max(1, made, self.past.attempt if self.past is not None else 0)
-        self.inside = Inside("check", call.address, call.key, attempt, call.digest)
+        place = self._entered("check", max(1, made, self.past.attempt if self.past is not None else 0))
         if observers.hear_calls:
             observers.check_began(self._made())
-        return Place(self.session, self.place.scope, self.place.owner, inside=self.inside, line=self.place.line)
+        return place
 
     def require_check(self) -> Callable[..., Any]:
         if self.spec.check is None:
-            raise self.session.stops.misused(
-                UsageError(
-                    f'effect {self.spec.name} says on_crash="check" but has no check: decorate one with '
-                    f"@{self.spec.name}.check"
-                )
+            raise self.session.stops.misuse(
+                f'effect {self.spec.name} says on_crash="check" but has no check: decorate one with '
+                f"@{self.spec.name}.check"
             )
         return self.spec.check
 
     def busy(self) -> Verdict | None:
-        """A call that used up its time may still be running in this process: then nobody can say."""
-        if self.session.runtime.still_running(self.call.key):
-            return Unknown("its last attempt is still running in this process, after its time was over")
-        return None
+        """A call that used up its time may still be running in this process: then its check cannot tell."""
+        if not self.session.runtime.still_running(self.call.key):
+            return None
+        return Unknown("its last attempt is still running in this process, after its time was over")
 
     def abandon(self, is_alive: Callable[[], bool]) -> None:
-        """An attempt goes on although nobody waits for it any more: for as long, nobody in this process checks."""
+        """An attempt goes on although its call has ended. Until it ends, no check looks in this process."""
         self.session.runtime.leave_running(self.call.key, is_alive)
 
     def landed(self, number: int, error: BaseException | None) -> None:
@@ -222,16 +205,11 @@ class Attempt(Frame):
 
     def seen(self, wish: Trace | Observe | Hold | Left) -> Any:
         """What a program asks about the world, as far as no user code of the call has to tell."""
-        if isinstance(wish, Trace):
-            return self.trace()
+        if isinstance(wish, Trace):  # May the process that began the last attempt still be in it?
+            return GONE if self.past is None else traced(self.session, self.past)
         if isinstance(wish, Observe):
             return self.sights()
         return self.held(wish.sights) if isinstance(wish, Hold) else self.left()
-
-    def trace(self) -> Fate:
-        """Whether the process that began the last attempt may still be in it."""
-        past = self.past
-        return GONE if past is None else traced(self.session, past)
 
     def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
         """What the effect touches, as it is now; and what of it could not be observed."""
@@ -272,8 +250,7 @@ class Attempt(Frame):
             return checked_witnesses(self.spec.touched_by(*self.own()))
         except Exception as error:
             where = f"run {self.session.run}, {self.call.address}: touches= names no witness"
-            misuse = UsageError(f"{where}: {type(error).__name__}: {error}")
-            raise self.session.stops.misused(misuse) from error
+            raise self.session.stops.misuse(f"{where}: {type(error).__name__}: {error}") from error
 
     def repair(self, attempt: int) -> Ending | Attempt:
         """The undo of what this effect did in part, as an effect with an address of its own."""
@@ -289,7 +266,7 @@ class Attempt(Frame):
             place.undoing = before
 
     def cut_short(self) -> None:
-        """The caller of this call was cancelled, so nobody takes its outcome. What it did, and what is open, counts."""
+        """The caller was cancelled, so the outcome goes nowhere. What the call did, and what is open, counts all the same."""
         place, session, address = self.place, self.session, self.call.address
         if isinstance(self.ending, Done):
             note(place, self.spec, self.args, self.kwargs, self.ending, self.call)
@@ -302,12 +279,19 @@ class Attempt(Frame):
                 session.stops.stopped(place, question.stop("its caller was cancelled before that was found out"))
 
     def returned(self, value: object, started: int) -> Outcome:
-        outcome = self._returned(value, started)
-        return self._told(outcome) if observers.hear_calls else outcome
+        self._check_misuse()
+        outcome: Outcome
+        try:
+            outcome = Returned(Raw(values.encode(value)), started)
+        except ValueRejected as error:
+            if self.spec.kind != "effect":
+                where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
+                raise self.session.stops.misused(ValueRejected(where, path=error.path)) from error
+            outcome = Unstorable(self.session.mask(str(error)))
+        return self._told(outcome)
 
     def raised(self, error: BaseException) -> Outcome:
-        outcome = self._raised(error)
-        return self._told(outcome) if observers.hear_calls else outcome
+        return self._told(self._raised(error))
 
     def _made(self) -> Made:
         """This attempt, as observers are told of it."""
@@ -315,21 +299,12 @@ class Attempt(Frame):
         return Made(session.run, session.state.segment, inside.address, inside.attempt, inside.key, self.spec)
 
     def _told(self, outcome: Outcome) -> Outcome:
-        try:
-            observers.call_ended(self._made(), outcome)
-        except AnswerLost as lost:
-            return self._raised(lost.error)
+        if observers.hear_calls:
+            try:
+                observers.call_ended(self._made(), outcome)
+            except AnswerLost as lost:
+                return self._raised(lost.error)
         return outcome
-
-    def _returned(self, value: object, started: int) -> Outcome:
-        self._check_misuse()
-        try:
-            return Returned(Raw(values.encode(value)), started)
-        except ValueRejected as error:
-            if self.spec.kind == "effect":
-                return Unstorable(self.session.mask(str(error)))
-            where = f"run {self.session.run}, {self.call.address}: its result cannot be stored: {error}"
-            raise self.session.stops.misused(ValueRejected(where, path=error.path)) from error
 
     def _raised(self, error: BaseException) -> Outcome:
         self._check_misuse()
@@ -347,7 +322,7 @@ class Attempt(Frame):
 
         if self.inside.rolled_back is error:
             return True
-        # Whoever raises such an exception by hand means what it says.
+        # User code that raises such an exception by hand means what it says.
         says_otherwise = isinstance(error, BaseExceptionGroup) or known(error) is Known.UNSURE
         return not says_otherwise and is_guard(error, self.spec.fn, _CALLERS)
 

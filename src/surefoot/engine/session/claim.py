@@ -16,7 +16,7 @@ from surefoot.engine.declare import code, drifts
 from surefoot.engine.declare.signals import LostSignal
 from surefoot.engine.process.commit import Ticket
 from surefoot.engine.process.journal import Journal
-from surefoot.engine.process.runtime import Runtime, usable
+from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.session.stops import Stops
 from surefoot.errors import Fenced, StoreUnavailable, SurefootError
 
@@ -62,7 +62,7 @@ class Claim:
         store, run, pause = self._runtime.store, self._state.run, threading.Event()
         waited = 0.0
         while not store.holds():
-            if not usable(store):
+            if not store.usable:
                 # Another call of this process met a failure: no outcome could be recorded any more.
                 gone = StoreUnavailable(f"run {run}: the store was given up after a failure. Run it again.")
                 raise self._stops.store_failed(gone)

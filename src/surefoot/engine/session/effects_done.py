@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.command import Done, Ending, Failed
@@ -16,40 +16,34 @@ from surefoot.core.entry import NOTHING, Stop
 from surefoot.core.programs.calls import Call
 from surefoot.core.state import was_in_doubt
 from surefoot.engine.declare.call_spec import CallSpec
-from surefoot.engine.declare.context import Context
+from surefoot.engine.declare.context import Args, Context, Kwargs
 from surefoot.engine.declare.current import Place
 from surefoot.engine.declare.defaults import Unrepeatable
 from surefoot.engine.declare.request import cannot_be_repeated, recorded_defaults
 from surefoot.engine.session.repetition import another_undo
 
 
-class Deed:
+class Deed(Struct, eq=False):
     """An effect that was done, with what it takes to undo it: copies, since the workflow may change its own."""
 
-    __slots__ = ("address", "args", "in_doubt", "kwargs", "result", "spec", "stop", "undo_failed", "undone")
+    address: str
+    spec: CallSpec
+    args: Args
+    kwargs: Kwargs
+    result: Any
+    in_doubt: bool = False
+    stop: Stop | None = None
+    """Why the code at hand cannot undo it, if it comes to that."""
+    undone: bool = False
+    """Whether it is undone, or being undone; of one that stays as it is: whether somebody has said so."""
+    undo_failed: str = ""
+    """The call that was to undo it and failed for good. It is not tried by another saga."""
 
-    def __init__(
-        self, address: str, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any,
-        *, in_doubt: bool = False, stop: Stop | None = None,
-    ) -> None:  # fmt: skip
-        self.address = address
-        self.spec = spec
-        self.args = args
-        self.kwargs = kwargs
-        self.result = result
-        self.undone = False
-        """Whether it is undone, or being undone; of one that stays as it is: whether somebody has said so."""
-        self.undo_failed = ""
-        """The call that was to undo it and failed for good. It is not tried by another saga."""
-        self.in_doubt = in_doubt
-        self.stop = stop
-        """Why the code at hand cannot undo it, if it comes to that."""
-
-    def undo(self) -> tuple[CallSpec, tuple[Any, ...], dict[str, Any]]:
+    def undo(self) -> tuple[CallSpec, Args, Kwargs]:
         """The compensation to call, with the arguments and the result."""
         if self.spec.undo is None:
             raise AssertionError(self.spec.name)
-        self.undone = True  # Before it is called: whoever is cut off in it does not undo it a second time.
+        self.undone = True  # Before it is called: cut off in it, a saga does not undo it a second time.
         return self.spec.undo, *self.spec.undoing(self.args, self.kwargs, self.result)
 
     def stays(self, undo: str) -> None:
@@ -57,9 +51,7 @@ class Deed:
         self.undone, self.undo_failed = False, undo
 
 
-def note(
-    place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], ending: Ending, made: Call | None
-) -> None:
+def note(place: Place, spec: CallSpec, args: Args, kwargs: Kwargs, ending: Ending, made: Call | None) -> None:
     """A call was done. If a saga may have to undo or to name it, and it was this run's own doing, it is remembered.
 
     `made` is the call as it was made; None if the journal has answered at once: then it was made as recorded there.

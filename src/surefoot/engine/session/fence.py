@@ -120,13 +120,10 @@ class Fence:
             return False  # The rehearsal has heard it to its end.
         if self._scopes.may_come(address, asked.path):
             return True
-        return self._scopes.has_strays and "[" in address and self._may_be_hidden(asked)
-
-    def _may_be_hidden(self, asked: Asked) -> bool:
-        """Whether a scope that no task of the workflow's own has opened so far may be opened yet. A task has waited for
-        that before it came to a new effect; a thread has not.
-        """
-        return self._hides() or asked.address not in self.patient
+        # Tasks of the workflow's own may open a scope later. A task has waited for that before it came to a new effect; a
+        # thread has not.
+        may_be_opened = self._scopes.has_strays and "[" in address
+        return may_be_opened and (self._hides() or asked.address not in self.patient)
 
     # -- what a rehearsal has not heard -------------------------------------------------------------------
 

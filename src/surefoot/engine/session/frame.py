@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, ClassVar, Final
+
+from msgspec import Struct
 
 from surefoot.core.command import Append, Program, Wish
 
-if TYPE_CHECKING:
-    from surefoot.engine.declare.current import Place
 
+class Frame(Struct, eq=False):
+    """The session that wishes are about, and the place in its code. A call answers all of it in its own way."""
 
-class Frame:
-    """The session that wishes are about, and the place in its code; what a call adds to that, it overrides."""
+    session: Any
+    place: Any = None
+    ending: Any = None
+    """What the program returned, for a caller that was cancelled meanwhile."""
 
-    __slots__ = ("ending", "place", "session")
-
-    shields = False
+    shields: ClassVar = False
     """Whether what has begun is recorded to its end before a cancellation is passed on."""
-
-    def __init__(self, session: Any, place: Place | None = None) -> None:
-        self.session = session
-        self.place: Any = place
-        self.ending: Any = None
-        """What the program returned, for a caller that was cancelled meanwhile."""
 
     def held_back(self, wish: Wish) -> Program | None:
         """The run has stopped elsewhere. What is performed instead of going on with this wish, if that must not be."""

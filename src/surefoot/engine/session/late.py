@@ -1,11 +1,11 @@
-"""A process that has lost its claim and finishes an effect all the same says so: in the run, in its log, and as an alert.
+"""A process has lost its claim and finishes an effect all the same. It says so in the run, in its log, and as an alert.
 
-It was paused, or cut off from the store, in the middle of the call; others took the run up meanwhile. What it did then is
-a fact that nobody else knows, and that it may no longer record as an outcome. So it leaves a visitor's entry,
-`EffectLandedLate`. If the run has begun the effect again by then, it was done twice, and a person has to know at once;
-if not, the entry keeps it from being done again without a look.
+The process was paused, or cut off from the store, in the middle of the call. Others took the run up meanwhile. Only this
+process knows what it did, and it may no longer record that as an outcome. So it leaves a visitor's entry,
+`EffectLandedLate`. If the run has begun the effect again by then, it was done twice, and a person has to know at once.
+If not, the entry keeps the effect from being done again without a look.
 
-An outcome that cannot be written because the store is away is owed: it is tried again until the process ends.
+An outcome that cannot be written because the store is away is owed: writing it is tried again until the process ends.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from surefoot.core import values
 from surefoot.core.cure import JSON, command
 from surefoot.core.entry import EffectDone, EffectDoubted, EffectLandedLate, EffectUnstorable, Entry
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastState
 from surefoot.core.state import RunState
 from surefoot.engine.process import journal, runtime
 from surefoot.engine.process.config import loud
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from surefoot.engine.session.session import Session
 
 RETURNED: Final = "returned"
+_UNDECIDED: Final = (PastState.IN_DOUBT, PastState.CLEARED)
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
 log = logging.getLogger("surefoot")
 
@@ -39,13 +41,10 @@ class Landing(Struct, frozen=True):
 
     store: bytes
     run: str
-    address: str
-    key: str
-    attempt: int
+    entry: EffectLandedLate
+    """What is recorded of it."""
     epoch: int
     """Of the claim under which it was begun."""
-    worker: str
-    outcome: str
     ended_here: bool
     """Whether the outcome was refused. Else it was given up before, and matters only if others have taken the run up."""
 
@@ -63,15 +62,18 @@ def refused(session: Session, entries: tuple[Entry, ...], error: SurefootError) 
         if outcome := _outcome(entry):
             address, attempt = entry.address, entry.attempt  # type: ignore[attr-defined]
             landing = _landing(session, address, attempt, outcome, ended_here=True)
-            if isinstance(error, Fenced):
-                _deliver(landing)
-                continue
-            log.warning(
-                "run %s, %s: executed here (%s), and the store is away: it could not be recorded. That is tried again "
-                "for as long as this process lives; if it ends before, the effect is in doubt.",
-                session.run, address, outcome,
-            )  # fmt: skip
-            _owe(landing)
+            if not isinstance(error, Fenced):
+                log.warning(
+                    "run %s, %s: executed here (%s), and the store is away: it could not be recorded. That is tried again "
+                    "for as long as this process lives; if it ends before, the effect is in doubt.",
+                    session.run, address, outcome,
+                )  # fmt: skip
+                _owe(landing)
+            else:
+                try:
+                    _visit(landing)
+                except SurefootError:
+                    _owe(landing)
 
 
 def landed(session: Session, address: str, attempt: int, error: BaseException | None) -> None:
@@ -80,8 +82,10 @@ def landed(session: Session, address: str, attempt: int, error: BaseException | 
     _owe(_landing(session, address, attempt, outcome, ended_here=False))
 
 
-def heard(run: str, entry: EffectLandedLate) -> None:
-    """Whoever drives the run now has met such an entry."""
+def heard(run: str, entry: Entry) -> None:
+    """A visitor wrote this into the run that is driven here."""
+    if not isinstance(entry, EffectLandedLate):
+        return
     who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     message = (
         f"run {run}, {entry.address}: executed too late by {who}, which had lost its claim ({entry.outcome}). "
@@ -92,11 +96,9 @@ def heard(run: str, entry: EffectLandedLate) -> None:
 
 
 def _landing(session: Session, address: str, attempt: int, outcome: str, *, ended_here: bool) -> Landing:
-    store = session.runtime.store
-    return Landing(
-        store.id, session.run, address, session.replay.key_of(address), attempt, session.journal.epoch, session.claim.worker,
-        outcome, ended_here,
-    )  # fmt: skip
+    key, host = session.replay.key_of(address), os.uname().nodename
+    entry = EffectLandedLate(address, key, attempt, session.claim.worker, host, os.getpid(), outcome)
+    return Landing(session.runtime.store.id, session.run, entry, session.journal.epoch, ended_here)
 
 
 def _outcome(entry: Entry) -> str:
@@ -113,13 +115,6 @@ def _outcome(entry: Entry) -> str:
             return ""
 
 
-def _deliver(landing: Landing) -> None:
-    try:
-        _visit(landing)
-    except SurefootError:
-        _owe(landing)
-
-
 def _owe(landing: Landing) -> None:
     threading.Thread(target=_pay, args=(landing,), name="surefoot-late", daemon=True).start()
 
@@ -133,70 +128,53 @@ def _pay(landing: Landing) -> None:
             wait.wait(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         except SurefootError as error:
-            loud(f"run {landing.run}, {landing.address}: {_told(landing)}, and it cannot be noted there: {error}",
-                 run=landing.run, kind="landed late")  # fmt: skip
+            _tell(landing, f", and it cannot be noted there: {error}")
             return
         else:
             return
 
 
 def _visit(landing: Landing) -> None:
-    open_ = next((one for one in runtime.known() if one.store.id == landing.store and runtime.usable(one.store)), None)
+    open_ = next((one for one in runtime.known() if one.store.id == landing.store and one.store.usable), None)
     if open_ is None:
         raise StoreUnavailable("the store is not open in this process any more")
     told: list[str] = []
 
     def decide(state: RunState) -> EffectLandedLate | None:
-        told.clear()
-        if not _is_news(state, landing):
-            return None
-        told.append(_what_follows(state, landing))
-        host, pid = os.uname().nodename, os.getpid()
-        return EffectLandedLate(
-            landing.address, landing.key, landing.attempt, landing.worker, host, pid, landing.outcome
-        )
+        told[:] = _news(state, landing)
+        return landing.entry if told else None
 
     journal.visit(open_.store, open_.clock, landing.run, decide)
     for what in told:
-        loud(f"run {landing.run}, {landing.address}: {_told(landing)}. {what}", run=landing.run, kind="landed late")
+        _tell(landing, f". {what}")
 
 
-def _told(landing: Landing) -> str:
-    return (
-        f"executed here, too late: this process (worker {landing.worker[:8]}, pid {os.getpid()}) had lost its claim when "
-        f"the call ended ({landing.outcome})"
-    )
+def _tell(landing: Landing, what: str) -> None:
+    entry = landing.entry
+    loud(
+        f"run {landing.run}, {entry.address}: executed here, too late: this process (worker {entry.worker[:8]}, pid "
+        f"{entry.pid}) had lost its claim when the call ended ({entry.outcome}){what}",
+        run=landing.run, kind="landed late",
+    )  # fmt: skip
 
 
-def _is_news(state: RunState, landing: Landing) -> bool:
-    """Whether the run does not know it: it was recorded after all, or said before."""
-    if any(_is_same(known, landing) for known in state.landed_late):
-        return False
-    past = state.calls.get(landing.address)
-    if not landing.ended_here:
-        return state.epoch > landing.epoch  # Else it is in doubt, and whoever decides about that is here.
-    ours = past is not None and past.attempt == landing.attempt and past.epoch == landing.epoch
-    return not (
-        ours and past is not None and past.state is not PastState.IN_DOUBT and past.state is not PastState.CLEARED
-    )
-
-
-def _is_same(known: EffectLandedLate, landing: Landing) -> bool:
-    told = (known.address, known.key, known.attempt, known.worker, known.outcome)
-    return told == (landing.address, landing.key, landing.attempt, landing.worker, landing.outcome)
-
-
-def _what_follows(state: RunState, landing: Landing) -> str:
-    past = state.calls.get(landing.address)
-    if past is None or past.key != landing.key:
-        return "The run goes on without it: look what became of it, and put right what is too much."
-    if past.attempt > landing.attempt:
-        return "It was begun again by then, so that it may have been done TWICE: look, and put right what is too much."
-    if past.state in (PastState.IN_DOUBT, PastState.CLEARED):
-        settle = command("settle", state.run, landing.address, happened=JSON)
-        return f"It has not been begun again. If nobody else finds it: {settle}"
-    return f"The run knows it as {_known(past)}."
-
-
-def _known(past: Past) -> Any:
-    return f"{past.state.value}, {past.learned_by}" if past.learned_by else past.state.value
+def _news(state: RunState, landing: Landing) -> Iterator[str]:
+    """What follows for people. Nothing, if the run knows it: it was recorded after all, or said before."""
+    entry = landing.entry
+    past = state.calls.get(entry.address)
+    is_ours = past is not None and past.attempt == entry.attempt and past.epoch == landing.epoch
+    if entry in state.landed_late:
+        return
+    if not landing.ended_here and state.epoch <= landing.epoch:
+        return  # It is in doubt, and this process decides about that.
+    if landing.ended_here and is_ours and past is not None and past.state not in _UNDECIDED:
+        return
+    if past is None or past.key != entry.key:
+        yield "The run goes on without it: look what became of it, and put right what is too much."
+    elif past.attempt > entry.attempt:
+        yield "It was begun again by then, so that it may have been done TWICE: look, and put right what is too much."
+    elif past.state in _UNDECIDED:
+        settle = command("settle", state.run, entry.address, happened=JSON)
+        yield f"It has not been begun again. If nobody else finds it: {settle}"
+    else:
+        yield f"The run knows it as {past.state.value}{f', {past.learned_by}' if past.learned_by else ''}."

@@ -154,22 +154,20 @@ class Lookup:
 
     def count(self, place: Place, effect: Past) -> None:
         """Whether verbs without arguments, which are matched by number, are as many here as they were. Noted once."""
-        at: Place | None = place
-        while at is not None and at.line is place.line and effect.address.startswith(at.scope.path):
+        for at in place.around():
+            if at.line is not place.line or not effect.address.startswith(at.scope.path):
+                break
             for found in self._replay.counts.differing(at.scope, effect):
-                if found.address not in self.counted:
-                    self.counted[found.address] = found
-                    self._note_count(found)
-            at = at.parent
-
-    def _note_count(self, found: Differing) -> None:
-        if self._dry:
-            return
-        first = self._state.calls.get(found.address)
-        if first is None or first.kept != found.digest:
-            self._journal.lazily(CallKept(found.address, found.digest, NOTHING, found.why))
-        if found.address not in self._told:
-            _log.warning("%s", found.note(self._state.run))
+                if found.address in self.counted:
+                    continue
+                self.counted[found.address] = found
+                if self._dry:
+                    continue
+                first = self._state.calls.get(found.address)
+                if first is None or first.kept != found.digest:
+                    self._journal.lazily(CallKept(found.address, found.digest, NOTHING, found.why))
+                if found.address not in self._told:
+                    _log.warning("%s", found.note(self._state.run))
 
     def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
         """A step with other arguments. None: it is to run. A rehearsal goes on with what it gave."""

@@ -2,18 +2,18 @@
 
 Verbs without arguments are known by their number. `sf.scope("eu", was="europe")` says that what was counted there is
 counted here now. `was=""` says that its calls were counted together with others in the scope around it: then the first
-that nobody has asked for is meant, and whoever stays behind there goes on with the next number. That holds on one line of
-control; of branches side by side nobody could tell whose a number was.
+record that was not asked for yet is meant, and calls that stay in the scope around go on with the next number. That holds
+on one line of control: of branches side by side, it cannot be told whose a number was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 from surefoot.core.history import Past
 from surefoot.core.matching import split
 from surefoot.engine.declare.current import Place
-from surefoot.errors import UsageError
 
 
 def recorded(
@@ -50,17 +50,12 @@ def claim(place: Place, name: str, address: str) -> None:
                 labels[place.segment, path, name] = scope.path
         return
     new, old = (scope.path, rival) if rival is not None else (by, scope.path)
-    raise place.session.stops.misused(
-        UsageError(
-            f"run {place.session.run}, {address}: {_shown(new)} says that it was {_shown(old)} (was=), and the code makes "
-            f"calls of {name} in {_shown(old)} by itself, too, so nobody can tell whose the recorded ones are. Give what is "
-            "new a label that no run has, or take was= away once no run needs it. It was not executed."
-        )
+    new, old = new.rstrip("/"), old.rstrip("/")
+    raise place.session.stops.misuse(
+        f"run {place.session.run}, {address}: {new} says that it was {old} (was=), and the code makes "
+        f"calls of {name} in {old} by itself, too, so nobody can tell whose the recorded ones are. Give what is "
+        "new a label that no run has, or take was= away once no run needs it. It was not executed."
     )
-
-
-def _shown(path: str) -> str:
-    return path.rstrip("/")
 
 
 def _elsewhere(place: Place, name: str, fits: Callable[[Past], bool] | None, *, counted: bool) -> Iterator[Past]:
@@ -81,9 +76,5 @@ def _elsewhere(place: Place, name: str, fits: Callable[[Past], bool] | None, *, 
 
 def _is_on_its_line(place: Place, path: str) -> bool:
     """Whether this line of control counts in that scope too."""
-    around: Place | None = place
-    while around is not None and around.line is place.line:
-        if around.scope.path == path:
-            return True
-        around = around.parent
-    return False
+    on_line = takewhile(lambda at: at.line is place.line, place.around())
+    return any(at.scope.path == path for at in on_line)

@@ -1,4 +1,4 @@
-"""What people are told of a run while it is driven, once each, and what is kept until the run has ended."""
+"""Messages to people about a run that is driven: each is given once, and some are kept until the run has ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Notices:
         self.is_live = is_live
         """Whether what happens now is new, and not replayed."""
         self._untold: list[Callable[[], None]] = []
-        """Alerts of what a replay has only passed: whoever was here first may have died before giving them."""
+        """Alerts of what a replay has only passed: the process that met it first may have died before giving them."""
         self.earlier_stops = earlier_stops
         """The stops on record when this drive began: people know of them."""
         self.told: set[tuple[str, str, str]] = set()
@@ -53,7 +53,7 @@ class Notices:
         self._untold.clear()
 
     def say_why(self, pause: Pause) -> None:
-        """A wait that nobody asked for is explained to whoever waits for the run."""
+        """Log why the run waits, where its code does not ask for a wait."""
         left = remaining(pause.due, self._clock.read()) if pause.why else 0.0
         if left > 0:
             _log.warning("run %s: waiting for %.0f s: %s", self._run, left, self._mask(pause.why))

@@ -1,8 +1,8 @@
 """The exceptions that user code raised, kept for developers: what code inside a run gets are copies of them.
 
 A copy is the same the first time and on replay, so it has nothing of the original that replay could not have: not even
-its traceback, whose text user code may pass on. Whoever waits for the run outside of it gets the whole story, as far as it
-happened in this process: the workflow's lines, then those of the call that raised.
+its traceback, whose text user code may pass on. The caller that waits for the run outside gets the whole traceback, as far
+as it happened in this process: the workflow's lines, then those of the call that raised.
 """
 
 from __future__ import annotations
@@ -33,16 +33,13 @@ class Originals:
     def traced(self, error: BaseException, live: BaseException | None) -> BaseException:
         """The same failure, with the lines of code behind it and behind what led to it."""
         for shown, met in _side_by_side(error, live):
-            shown.__traceback__ = self._lines(met)
+            behind = next((original for copy, original in self._pairs if copy is met), None)
+            shown.__traceback__ = _joined(met.__traceback__, None if behind is None else behind.__traceback__)
         return error
-
-    def _lines(self, met: BaseException) -> TracebackType | None:
-        behind = next((original for copy, original in self._pairs if copy is met), None)
-        return _joined(met.__traceback__, None if behind is None else behind.__traceback__)
 
 
 def log(run: str, error: BaseException, masked: Callable[[str], str]) -> None:
-    """What a call raised, with its traceback. User code may handle the copy, and nobody would see the line again."""
+    """What a call raised, with its traceback. User code may handle the copy: then this is the only trace of the line."""
     if not _log.isEnabledFor(logging.INFO):
         return
     try:

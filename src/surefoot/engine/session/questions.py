@@ -121,8 +121,11 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
     if past is None or past.shown != asked.shown:
         void_of = past.learned_by if past is not None and past.state is PastState.DONE else None
         yield from _put(session, address, asked)
-        if void_of is not None:
-            _tell_void(session, address, void_of)
+        if void_of is not None:  # Who gave the answer believes that the run goes on with it.
+            log.warning(
+                "run %s, %s: the answer given by %s is void: something else is shown now, so the question is put again.",
+                session.run, address, visible(void_of),
+            )  # fmt: skip
     patience = after(session.now(), session.wait_seconds)
     while True:
         past = session.state.calls[address]
@@ -139,7 +142,7 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
         if past.due is not None and remaining(past.due, session.now()) <= 0:
             session.stops.would_do(asked.form, address)
             yield Append(QuestionExpired(address))
-            # Somebody may have answered while that was being written: whoever was first is right.
+            # Somebody may have answered while that was being written: the first on record counts.
         elif remaining(patience, session.now()) <= 0:
             raise session.stops.stopped(place, unanswered(session.run, past), past.due)
         else:
@@ -147,18 +150,8 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
             yield Pause(after(session.now(), min(session.wait_seconds, 0.25)))
 
 
-def _tell_void(session: Any, address: str, by: str) -> None:
-    """Who gave the answer believes that the run goes on with it."""
-    log.warning(
-        "run %s, %s: the answer given by %s is void: something else is shown now, so the question is put again.",
-        session.run,
-        address,
-        visible(by),
-    )
-
-
-def tell_waiting(session: Any, stop: Stop) -> None:
-    """Whoever can answer hears of it when the waiting begins: once the patience is over it would be too late."""
+def tell_waiting(session: Context, stop: Stop) -> None:
+    """People are told when the waiting begins: once the time is over it would be too late."""
     if identity(stop) in session.notices.told:
         return
     session.notices.told.add(identity(stop))
@@ -168,49 +161,50 @@ def tell_waiting(session: Any, stop: Stop) -> None:
         alert_of(session, stop)
 
 
-def alert_of(session: Any, stop: Stop) -> None:
+def alert_of(session: Context, stop: Stop) -> None:
     store = session.runtime.store.url
     alert(f"{stop.reason}: {stop}", stop.cures, store=store, run=session.run, kind=stop.reason)
 
 
 def identity(stop: Stop) -> tuple[str, str, str]:
-    """What makes a stop the same as one that was met before. Drift has no address, and a question may be another.
+    """What makes a stop the same as one that was met before: also which question it is, which failure, which drift.
 
-    Of drift only the findings count: when it was met again, by a resume, the message says something else.
+    Of drift only the findings count: when a resume meets it again, the message is another one.
     """
-    findings = str(stop).removeprefix(stop.message) or stop.message
-    return stop.reason, stop.address, findings if stop.reason == "Drifted" else _shown(stop)
+    if stop.reason == "Drifted":
+        return stop.reason, stop.address, str(stop).removeprefix(stop.message) or stop.message
+    error = stop.facts.get("error", "") if stop.reason == "WorkflowFailed" else ""
+    return stop.reason, stop.address, stop.facts.get("shown") or error
 
 
-def _shown(stop: Stop) -> str:
-    """Which question it is; or which failure."""
-    return stop.facts.get("shown") or (stop.facts.get("error", "") if stop.reason == "WorkflowFailed" else "")
-
-
-def _put(session: Any, address: str, asked: Question) -> Routine[None]:
+def _put(session: Context, address: str, asked: Question) -> Routine[None]:
     session.stops.would_do(asked.form, address)
     due = None if asked.due_seconds is None else after(session.now(), asked.due_seconds)
     entry = QuestionAsked(address, asked.form, asked.text, asked.shown, asked.details, asked.schema, asked.by, due)
     yield Append(entry)
 
 
-def _misfit(session: Any, past: Past, wanted: Any) -> str:
+def _given(session: Context, past: Past) -> Any:
+    return None if past.value is None else session.decoded(past.value)
+
+
+def _misfit(session: Context, past: Past, wanted: Any) -> str:
     """What a schema cannot tell (is this text a moment?) is found out only here, where the type is known."""
     if wanted is None:
         return ""
     try:
-        msgspec.convert(session.decoded(past.value), wanted)
+        msgspec.convert(_given(session, past), wanted)
     except msgspec.ValidationError as error:
         return visible(str(error))
     return ""
 
 
-def decision(session: Any, past: Past | None, on_timeout: OnTimeout, address: str) -> Decision:
+def decision(session: Context, past: Past | None, on_timeout: OnTimeout, address: str) -> Decision:
     if past is None:
         if on_timeout == "raise":
             raise TimeoutError(f"nobody answered {address} in time")
         return Decision(on_timeout == "approve", note="nobody answered in time")
-    approved = session.decoded(past.value) is True
+    approved = _given(session, past) is True
     return Decision(approved, past.learned_by, past.why, datetime.fromtimestamp(past.ended / 1e6, UTC))
 
 
@@ -218,11 +212,11 @@ def checked_on_timeout(on_timeout: OnTimeout) -> OnTimeout:
     return one_of(on_timeout, OnTimeout, "sf.approve: on_timeout")
 
 
-def taken(session: Any, past: Past | None, wanted: Any, address: str) -> Any:
+def taken(session: Context, past: Past | None, wanted: Any, address: str) -> Any:
     """The answer as the type that was asked for."""
     if past is None:
         raise TimeoutError(f"nobody answered {address} in time")
-    answer = session.decoded(past.value)
+    answer = _given(session, past)
     return answer if wanted is None else msgspec.convert(answer, wanted)
 
 
@@ -231,8 +225,9 @@ def consent(
 ) -> Routine[tuple[Ending | None, bool]]:
     """Ask for a yes to run this very call, with what it touches as it is now. No ending: it was given.
 
-    Also: whether anybody had to be waited for; then whoever asks looks again. A further attempt needs no new yes, unless
-    something else would be shown now. A no is recorded as what became of the call.
+    The second value says whether the run had to wait for the answer: then the caller looks again at what the call touches.
+    A further attempt needs no new yes, unless something else would be shown now. A no is recorded as what became of the
+    call.
     """
     session = place.session
     address = approval_of(call.address)
@@ -260,7 +255,11 @@ def supervises(session: Context, spec: CallSpec, address: str) -> bool:
     """Whether a person has to agree. Also where a no is on record, and the code no longer asks."""
     if spec.kind != "effect" or session.approve == "never":
         return False
-    return spec.approve or session.approve == "every" or is_approved(session, address) is False
+    if spec.approve or session.approve == "every":
+        return True
+    known = session.state.calls.get(approval_of(address))
+    is_answered = known is not None and known.kind == "question" and known.state is PastState.DONE
+    return is_answered and known is not None and _given(session, known) is not True
 
 
 def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | None) -> bool:
@@ -272,14 +271,6 @@ def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | 
     if past is None or not past.rewound:
         return past is None
     return past.state is PastState.CLEARED or (spec.on_crash == "retry" and not past.spent)
-
-
-def is_approved(session: Any, address: str) -> bool | None:
-    """What a person said about running this effect; None: nobody has."""
-    known: Past | None = session.state.calls.get(f"{address}.approval")
-    if known is None or known.kind != "question" or known.state is not PastState.DONE:
-        return None
-    return session.decoded(known.value) is True
 
 
 def require_fit(past: Past, answer: Any) -> None:

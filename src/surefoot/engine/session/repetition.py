@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from surefoot.core.cure import Cure, Cures
-from surefoot.core.entry import Stop, Value
+from surefoot.core.entry import Stop
 from surefoot.core.history import Past, PastState, cures, run_again, settling
 from surefoot.core.members import changed_members
 
@@ -27,7 +27,9 @@ def another_request(session: Context, past: Past, spec: CallSpec) -> Stop | None
         return None
     if past.state is PastState.IN_DOUBT and spec.on_crash not in ("retry", "check"):
         return None  # A person is asked, or it fails: nothing is sent.
-    changed = [each for part in (past.args, past.defaults) if part is not None for each in _changed(session, part)]
+    changed = [
+        each for part in (past.args, past.defaults) if part is not None for each in changed_members(session.whole(part))
+    ]
     if not changed:
         return None
     message = (
@@ -54,7 +56,3 @@ def another_undo(run: str, address: str, *recorded: Raw) -> Stop | None:
 
 def _old_value(run: str) -> Cure:
     return run_again("the old value?", "put it back", run)
-
-
-def _changed(session: Context, part: Value) -> list[str]:
-    return changed_members(session.whole(part))

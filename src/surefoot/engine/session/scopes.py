@@ -1,6 +1,6 @@
 """Which scopes the code is in, side by side: branches of `sf.map` and `sf.gather`, and tasks and threads of its own.
 
-A recorded call that nobody has asked for may still be asked for by a branch that has not ended.
+A branch that has not ended may still ask for a recorded call.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Scopes:
         """Branches that have not ended."""
         self.ended: set[str] = set()
         self.strays: dict[str, tuple[str, ...]] = {}
-        """Scopes of tasks or threads of the workflow's own: nobody can tell what they may still ask for."""
+        """Scopes of tasks or threads of the workflow's own: it cannot be known what they may still ask for."""
         self.has_strays = False
-        """Whether tasks or threads of the workflow's own have opened scopes, be it that they have left them."""
+        """Whether tasks or threads of the workflow's own have opened scopes, even if they have left them."""
 
     def stray_opens(self, scope: Scope) -> None:
         """A task or thread of the workflow's own counts its calls there."""

@@ -17,8 +17,8 @@ from msgspec import Raw
 from surefoot.core import values
 from surefoot.core.address import Scope
 from surefoot.core.code_changes import other_arguments, two_of_one_name
-from surefoot.core.command import CalledOff, Done, Ending, Failed, Halted, Returned
-from surefoot.core.entry import NOTHING, EffectLandedLate, Entry, RunContinued, Value
+from surefoot.core.command import Done, Ending, Failed, Halted, Returned
+from surefoot.core.entry import NOTHING, Entry, RunContinued, Value
 from surefoot.core.history import Past, PastState, changed, located
 from surefoot.core.masking import Mask
 from surefoot.core.matching import Changed, Kept, Learned
@@ -80,9 +80,9 @@ class Session:
         mask = self.mask = Mask()
         """The secrets that were passed to this run and its calls here: they are in no text that is recorded or shown."""
         self.originals = Originals()
-        """What user code raised in this process, for whoever waits for the run. Inside of it only copies are seen."""
+        """What user code raised in this process, for the caller that waits for the run. Code inside the run gets copies."""
         journal = self.journal = Journal(runtime.committer, clock, state, head)
-        journal.on_visit = partial(_visited, run)
+        journal.on_visit = partial(late.heard, run)
         stops = self.stops = Stops(state, mask, clock, dry=dry, unwind_seconds=unwind_seconds)
         claim = self.claim = Claim(runtime, state, journal, stops)
         scopes = self.scopes = Scopes(dry=dry)
@@ -93,7 +93,7 @@ class Session:
         self.lookup = Lookup(state, journal, clock, replay, fence, stops, claim, dry=dry)
         self.losses = Losses(state, partial(whole, runtime.store, run), partial(evidence, runtime.store, run))
         self.flight = Flight(run)
-        self.world = World(state, journal.folding)
+        self.world = World(state, journal.folding, dry=dry)
         self.notices = Notices(run, runtime.store.url, mask, clock, lambda: claim.live, state.stops)
 
     def claimed(self) -> None:
@@ -114,7 +114,7 @@ class Session:
         return self.clock.read()
 
     def hides_what_follows(self) -> bool:
-        """Whether nobody has heard what the code asks for behind something that is new. So it is in rehearsals only."""
+        """Whether the rehearsal could not see what the code asks for behind a new call. Never outside of rehearsals."""
         return False
 
     # -- the life of a call -----------------------------------------------------------------------
@@ -123,10 +123,8 @@ class Session:
         """Every verb starts here: what has stopped stays stopped."""
         self.stops.meet(place)
         if place.segment != self.state.segment or self.flight.ended:
-            raise self.stops.misused(
-                UsageError(
-                    f"run {self.run}: a call from a task or thread that outlived the part of the run it belongs to"
-                )
+            raise self.stops.misuse(
+                f"run {self.run}: a call from a task or thread that outlived the part of the run it belongs to"
             )
         place.require_owner()
 
@@ -149,9 +147,8 @@ class Session:
         matcher = replay.matcher
         if not matcher.is_blank:
             past = matcher.past(address)
-            if past is not None and _is_direct(place, spec) and matcher.takes(past, spec.kind, digest):
-                pass  # By far the most common: the call that is on record there.
-            else:
+            declares = spec.is_new or spec.noted or place.scope.also  # Then another record may be meant.
+            if past is None or declares or not matcher.takes(past, spec.kind, digest):
                 found = self.lookup.find(place, self.lookup.asked(place, spec, address, raw_args, digest))
                 if not isinstance(found, tuple):
                     return found
@@ -173,9 +170,9 @@ class Session:
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
     def is_cut_off_there(self, place: Place, past: Past, spec: CallSpec, args: Args, kwargs: Kwargs) -> bool:
-        """Whether a call comes to where this one was cut off, so that it is cut off again: also a step with other arguments,
-        since it gave nothing. A step that was put in front is none: it is on record by itself, or what was done before the
-        other one was cut off is yet to come.
+        """Whether this call stands where the recorded one was cut off, so that it is cut off again. That may be a step with
+        other arguments, since a step that was cut off gave nothing. A step that was put in front does not stand there: it is
+        on record by itself, or effects recorded before the cut are yet to come.
         """
         raw, digest = self._encoded(past.address, spec, args, kwargs)
         asked, matcher = self.lookup.asked(place, spec, past.address, raw, digest), self.replay.matcher
@@ -223,8 +220,11 @@ class Session:
         request = asked_for = as_asked(spec, args, kwargs, raw_args, digest)
         if past is not None:
             request = repeated(self, past, asked_for)
-        try:
-            args, kwargs = self._own(address, spec, args, kwargs, request, recorded=request.args != asked_for.args)
+        is_recorded = request.args != asked_for.args
+        try:  # Before there is an intent: what cannot be read back is found now, and not when it is executed.
+            args, kwargs = spec.own(args, kwargs, request.args, request.defaults, recorded=is_recorded)
+        except Stopped as error:
+            raise self.stops.misused(located(error, self.run, address)) from error
         except Unrepeatable as why:
             is_asked_about = past is not None and past.state in DOUBTFUL and spec.on_crash not in ("retry", "check")
             if not (is_asked_about and isinstance(why, Gone)):  # Nothing is called then.
@@ -233,13 +233,15 @@ class Session:
         if not (undecided and self.stops.is_called_off(place)):
             self.stops.meet_cancel(place, past)
             undecided = False
+        number = place.scope.count(spec.name)
+        is_as_numbered = spec.kind != "step" or address.endswith(f"#{number}")
         call = Call(
             self.run, address, request.args, request.digest, spec.retry, spec.timeout,
             self.replay.key_of(address) if spec.kind == "effect" else "", spec.on_crash, spec.not_done,
             bool(spec.touches), spec.check is not None, spec.undo is not None,
             settings.in_flight_seconds if spec.in_flight is None else spec.in_flight, spec.in_flight is not None,
             "" if spec.marks is None else spec.marks(), spec.key_ttl, None, request.defaults,
-            origins.to_record(spec, self.state.created), _asked_as(place, spec, address),
+            origins.to_record(spec, self.state.created), 0 if is_as_numbered else number,
         )  # fmt: skip
         if self.state.fallbacks:
             call = self.losses.as_proven(call)
@@ -254,16 +256,6 @@ class Session:
             self.stops.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, lost or program, supervised=supervised)
 
-    def _own(
-        self, address: str, spec: CallSpec, args: Args, kwargs: Kwargs, request: Request, *,
-        recorded: bool,
-    ) -> tuple[Args, Kwargs]:  # fmt: skip
-        """Now, and not when it is to be executed: what cannot be read back is found before there is an intent."""
-        try:
-            return spec.own(args, kwargs, request.args, request.defaults, recorded=recorded)
-        except Stopped as error:
-            raise self.stops.misused(located(error, self.run, address)) from error
-
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
         if type(ending) is Done:
@@ -274,14 +266,12 @@ class Session:
             raise self.revive(ending)
         if type(ending) is Halted:
             raise self.stops.stopped(place, ending.stop)
-        if type(ending) is CalledOff:
-            raise self.stops.felt(place, CancelSignal())
-        raise AssertionError(ending)
+        raise self.stops.felt(place, CancelSignal())  # CalledOff
 
     # -- recorded values ----------------------------------------------------------------------------
 
     def whole(self, value: Value) -> Raw:
-        return whole(self.runtime.store, self.run, value)
+        return value if type(value) is Raw else whole(self.runtime.store, self.run, value)
 
     def decoded(self, value: Value) -> Any:
         """A recorded value. One that cannot be read is no failure of the run: it stays as it is."""
@@ -367,22 +357,5 @@ class Session:
         self.replay.learn(None)
 
 
-def _visited(run: str, entry: Entry) -> None:
-    """Somebody else wrote something into the run."""
-    if isinstance(entry, EffectLandedLate):
-        late.heard(run, entry)
-
-
 def _whole_bytes(store: Readable, run: str, value: Value) -> bytes:
     return bytes(whole(store, run, value))
-
-
-def _asked_as(place: Place, spec: CallSpec, address: str) -> int:
-    """The number that the code asks for a step by, if that of its record is another one."""
-    number = place.scope.count(spec.name)
-    return 0 if spec.kind != "step" or address.endswith(f"#{number}") else number
-
-
-def _is_direct(place: Place, spec: CallSpec) -> bool:
-    """Whether a record with that number and digest is this call's, and no declaration names another first."""
-    return not (spec.is_new or spec.noted or place.scope.also)

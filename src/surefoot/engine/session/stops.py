@@ -32,7 +32,7 @@ from surefoot.engine.declare.signals import (
     SuspendSignal,
 )
 from surefoot.engine.process.clock import Clock
-from surefoot.errors import SurefootError, Unavailable
+from surefoot.errors import SurefootError, Unavailable, UsageError
 
 if TYPE_CHECKING:
     from surefoot.engine.drive.timeouts import Timeout
@@ -73,8 +73,8 @@ class Stops:
         """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
         self.handed_back = False
         """The worker is being stopped: no call begins any more."""
-        self.is_given_up: Callable[[], bool] = _never
-        """Whether whoever waits for this run has been cancelled: then the run is released, and goes on another time."""
+        self.is_given_up: Callable[[], bool] = bool
+        """Whether the caller that waits for this run was cancelled: then the run is released, and goes on another time."""
         self.limits: list[Timeout] = []
         """Blocks with a limit of time (`sf.timeout`) that the code is in."""
         self.undoing = 0
@@ -141,10 +141,8 @@ class Stops:
 
     def felt(self, place: Place, signal: S) -> S:
         """The branch does not go on, nor do those it was opened from, whatever user code makes of the signal."""
-        at: Place | None = place
-        while at is not None:
+        for at in place.around():
             at.stop = at.stop or signal
-            at = at.parent
         return signal
 
     # -- stops and waits ----------------------------------------------------------------------------------
@@ -157,9 +155,13 @@ class Stops:
                 self.found.append(stop)
             if due is not None:
                 self.dues.append(due)
-            if self.limits and stop.reason == "WaitingForAnswer":
-                self.dues += [limit.due for limit in self.limits if limit.due is not None and limit.is_around(place)]
+            if stop.reason == "WaitingForAnswer":
+                self.dues += self.dues_around(place)
         return self.felt(place, StopSignal(stop))
+
+    def dues_around(self, place: Place) -> list[Due]:
+        """When the blocks with a limit of time around this place are over."""
+        return [limit.due for limit in self.limits if limit.due is not None and limit.is_around(place)]
 
     def suspended(self, place: Place, waits_for: Due | str) -> SuspendSignal:
         """This branch waits until then, or for that child. What others do goes on first."""
@@ -214,6 +216,10 @@ class Stops:
                 self.trouble = error
         return error
 
+    def misuse(self, why: str) -> UsageError:
+        """The code of the workflow uses surefoot as it must not be used."""
+        return self.misused(UsageError(why))
+
     def store_failed(self, error: E) -> E:
         """Our own reading or writing of this run went wrong."""
         self.own_damage = self.own_damage or error
@@ -227,8 +233,8 @@ class Stops:
     def struck_by(self, error: BaseException) -> None:
         """A step or an effect was cut off outside of its function, whose own exceptions are outcomes and do not get here.
 
-        By Ctrl-C, or by what a signal handler raised (a soft limit of time), be it an ordinary exception: taken for the
-        effect's failure, the code would go on as if nothing had been done. Our own errors and signals pass.
+        By Ctrl-C, or by what a signal handler raised (a soft limit of time), also if that is an ordinary exception: taken
+        for the effect's failure, the code would go on as if nothing had been done. Our own errors and signals pass.
         """
         if not isinstance(error, SurefootError | RunSignal):
             self.cut_off(error)
@@ -238,12 +244,12 @@ class Stops:
             self.interruption = error.__context__ if isinstance(error.__context__, KeyboardInterrupt) else error
 
     def given_up_by(self, cancelled: BaseException) -> None:
-        """Whoever waited for the run was cancelled by this: they get it back as it is."""
+        """The caller that waited for the run was cancelled by this. It gets the same object back."""
         if isinstance(self.interruption, type(cancelled)):
             self.interruption = cancelled
 
     def while_undoing(self, task: Any, error: BaseException) -> None:
-        """What is being undone is undone to the end; unless the run is given up for now. Then it goes on another time."""
+        """A saga is undone to its end, unless the run is given up for now: then the undoing goes on another time."""
         if self.is_given_up():
             self.cut_off(error)
             task.cancel()
@@ -261,7 +267,3 @@ class Stops:
         else:
             return self.is_cut_off
         return True
-
-
-def _never() -> bool:
-    return False

@@ -1,14 +1,15 @@
-"""What earlier processes recorded and the code, replayed, has not asked for yet: is it still to come?
+"""Recorded calls that the replayed code has not asked for yet: are they still to come?
 
-On replay what took minutes is answered at once, and what is no call of ours (an HTTP request, a timer of asyncio) takes
-its time again. So one task may be far ahead of another, and what it then does to it would strike earlier than it did: a
-failing sibling in a TaskGroup cancels the others, the first of two cancels the second. So where tasks have scopes of
-their own, an outcome is handed over only when the other tasks have asked for what was recorded before it, and have been
-handed what came before it: they go in the recorded order. For each call that is waited at most as long as it took the process that recorded it to get there, and some
-seconds: code that has changed may never ask for it, which is told, and the fence around new effects judges that: in tasks,
-a scope that nobody has opened by then is taken for gone.
+A replay answers recorded calls at once, while other awaits (an HTTP request, a timer of asyncio) take their time again. So
+one task may get far ahead of another and affect it earlier than before: a failing sibling in a TaskGroup cancels the
+others, the first of two tasks cancels the second. Therefore tasks with scopes of their own go in the recorded order. An
+outcome is handed over only when the other tasks have asked for all calls recorded before it, and have got their outcomes.
 
-Branches of `sf.gather` and `sf.map` are joined, and nothing that one of them does reaches another: they wait for nobody.
+The wait for a call has a limit: the time that the recording process took to get there, and some seconds. Changed code may
+never ask for the call. Then a warning is logged, and the fence around new effects decides: in tasks, a scope that is still
+not open by then counts as gone.
+
+Branches of `sf.gather` and `sf.map` are joined, and none of them affects another: they do not wait.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Container, Iterator
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from surefoot.core.history import Past
 from surefoot.engine.declare.current import Line, Place, session_of
@@ -52,9 +55,8 @@ class Backlog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        calls = (
-            past for past in session.replay.matcher.recorded() if _counts(past) and not session.replay.lets_go(past)
-        )
+        recorded = (past for past in session.replay.matcher.recorded() if past.kind in _CALLS and not past.rewound)
+        calls = (past for past in recorded if _WHOLE.search(past.address) and not session.replay.lets_go(past))
         self._calls = sorted(calls, key=lambda past: past.first)
         self._next = 0
         groups: dict[str, list[Past]] = {}
@@ -154,9 +156,9 @@ class Backlog:
         return bool(self._owed)
 
     def owe(self, place: Place, seq: int | None, turn: asyncio.Future[None]) -> _Owed:
-        owed = _Owed(inf if seq is None else seq, place, turn)
+        owed = _Owed(seq, place, turn)
         self._owed.append(owed)
-        self._owed.sort(key=lambda one: one.seq)
+        self._owed.sort(key=lambda one: inf if one.seq is None else one.seq)
         self.hand_over()
         return owed
 
@@ -166,7 +168,7 @@ class Backlog:
         """
         for owed in self._owed:
             if not owed.is_next:
-                if self.is_ahead(owed.place, owed.entry):
+                if self.is_ahead(owed.place, owed.seq):
                     break
                 owed.is_next = True
                 owed.turn.get_loop().call_soon(_hand, owed.turn)  # Not at once: the last one does not wait for it yet.
@@ -176,20 +178,14 @@ class Backlog:
             self._owed.remove(owed)
 
 
-class _Owed:
+class _Owed(Struct, eq=False):
     """A task that waits until it is handed the outcome of its call."""
 
-    __slots__ = ("is_next", "place", "seq", "turn")
-
-    def __init__(self, seq: float, place: Place, turn: asyncio.Future[None]) -> None:
-        self.seq = seq
-        self.place = place
-        self.turn = turn
-        self.is_next = False
-
-    @property
-    def entry(self) -> int | None:
-        return None if self.seq == inf else int(self.seq)
+    seq: int | None
+    """The entry that has the outcome; None: none that was on record."""
+    place: Place
+    turn: asyncio.Future[None]
+    is_next: bool = False
 
 
 def _hand(turn: asyncio.Future[None]) -> None:
@@ -197,27 +193,20 @@ def _hand(turn: asyncio.Future[None]) -> None:
         turn.set_result(None)
 
 
-class _Labelled:
+class _Labelled(Struct, eq=False):
     """The calls on record in one scope with a label."""
 
-    __slots__ = ("_asked", "_next", "calls", "is_joined")
-
-    def __init__(self, calls: list[Past], asked: Container[str]) -> None:
-        self.calls = calls
-        self._asked = asked
-        self.is_joined = False
-        """Whether it was opened by a line that somebody joins, or by the run itself."""
-        self._next = 0
+    calls: list[Past]
+    asked: Container[str]
+    is_joined: bool = False
+    """Whether it was opened by a line that somebody joins, or by the run itself."""
+    _next: int = 0
 
     def first(self) -> Past | None:
-        """The first that was not asked for; None: nobody has to wait for it any more."""
-        while self._next < len(self.calls) and self.calls[self._next].address in self._asked:
+        """The first that was not asked for; None: no task has to wait for it any more."""
+        while self._next < len(self.calls) and self.calls[self._next].address in self.asked:
             self._next += 1
         return None if self.is_joined or self._next == len(self.calls) else self.calls[self._next]
-
-
-def _counts(past: Past) -> bool:
-    return past.kind in _CALLS and not past.rewound and _WHOLE.search(past.address) is not None
 
 
 def elapsed_seconds(session: Session) -> float:
@@ -269,14 +258,9 @@ def _is_awaited(place: Place) -> bool:
 
     from surefoot.engine.declare import lines
 
-    top = place
-    while top.parent is not None:
-        top = top.parent
-    known = (asyncio.current_task(), top.owner)
-    return any(
-        one not in known and one not in session_of(place).flight.tasks_before and not lines.has_opened(one)
-        for one in asyncio.all_tasks()
-    )
+    *_, top = place.around()
+    known = {asyncio.current_task(), top.owner, *session_of(place).flight.tasks_before}
+    return any(one not in known and not lines.has_opened(one) for one in asyncio.all_tasks())
 
 
 async def others_heard(session: Session) -> None:
@@ -306,9 +290,7 @@ def is_elsewhere(place: Place, address: str) -> bool:
 
 def owner_of(place: Place, address: str) -> Line | object | None:
     """Whose call that is, seen from here. UNKNOWN: its scope was not opened yet. None: a branch of the engine's own."""
-    top = place
-    while top.parent is not None:
-        top = top.parent
+    *_, top = place.around()
     if not address.startswith(top.scope.path):
         return None
     scope, at = top.scope, len(top.scope.path)

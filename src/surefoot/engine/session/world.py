@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from surefoot.core.command import Append, Do, Routine
 from surefoot.core.entry import Drift, Sight, Stop, WorldSeen
 from surefoot.core.state import RunState
 from surefoot.engine.declare import drifts
@@ -17,8 +18,9 @@ from surefoot.engine.process.config import loud
 class World:
     """What the workflow at hand says about the world of its run."""
 
-    def __init__(self, state: RunState, folding: threading.Lock) -> None:
+    def __init__(self, state: RunState, folding: threading.Lock, *, dry: bool = False) -> None:
         self._state = state
+        self._dry = dry
         self._folding = folding
         """Held while the expectation is read: other branches change it."""
         self.watch: tuple[Any, ...] = ()
@@ -28,6 +30,16 @@ class World:
     @property
     def watches(self) -> bool:
         return bool(self.watch or self._state.world.sights)
+
+    def verified(self, *, resuming: bool = False) -> Routine[Stop | None]:
+        """Observe everything the run relies on. The stop, if it is not as expected; what is accepted is recorded."""
+        if self._dry or not self.watches:
+            return None
+        found = self.judge((yield Do(self.look)), resuming=resuming)
+        if isinstance(found, WorldSeen):
+            yield Append(found)
+            return None
+        return found
 
     def look(self) -> drifts.Findings:
         """Observe everything again. What branches of this run change meanwhile is theirs to record."""

@@ -93,16 +93,16 @@ def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any
     if session.stops.unwind_seconds is not None:
         return _queued(session, plan, run_id, place)
     if definition.is_async:
-        from surefoot.engine.drive import acts_async, start_async
+        from surefoot.engine.drive import acts_async
 
-        return acts_async.in_a_thread(start_async.run_async(session.runtime, plan, run_id, Options()))
+        return acts_async.in_a_thread(start.run_async(session.runtime, plan, run_id, Options()))
     return start.run_blocking(session.runtime, plan, run_id, Options())
 
 
 async def _asynchronous(
     workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any
 ) -> Any:
-    from surefoot.engine.drive import acts_async, start_async
+    from surefoot.engine.drive import acts_async
 
     session = session_of(place)
     plan = definition.plan(run_id, tuple(args), kwargs)
@@ -110,7 +110,7 @@ async def _asynchronous(
     if session.stops.unwind_seconds is not None:
         return await acts_async.hop(_queued, session, plan, run_id, place)
     if definition.is_async:
-        return await start_async.run_async(session.runtime, plan, run_id, Options())
+        return await start.run_async(session.runtime, plan, run_id, Options())
     import asyncio
 
     return await asyncio.to_thread(start.run_blocking, session.runtime, plan, run_id, Options())

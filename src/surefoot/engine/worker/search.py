@@ -158,7 +158,8 @@ class Search:
     def _sweep(self) -> None:
         if self._swept and time.monotonic() - self._swept < SWEEP_SECONDS:
             return
-        fallback.renew_lost_rows(self._driver.runtime.store)
+        store = self._driver.runtime.store
+        fallback.renew_rows(store, store.lost_rows())
         self._swept = time.monotonic()
 
     def _take(self, runs: Sequence[str]) -> None:

@@ -27,7 +27,6 @@ from surefoot.core.verdict import Unknown, Verdict
 from surefoot.engine.declare import current
 from surefoot.engine.declare.current import Place, session_of
 from surefoot.engine.drive import acts, timeouts
-from surefoot.engine.process.commit import Ticket
 from surefoot.engine.process.runtime import Runtime
 from surefoot.engine.session import late
 from surefoot.engine.session.attempt import Attempt
@@ -165,8 +164,8 @@ async def go_live(session: Session) -> None:
 async def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refusal:
     """Take the run over, or create it."""
     ticket, turn = session.claim.ticket(created), turn_of(session.runtime)
-    ticket.notify = turn.look
-    session.runtime.committer.add(turn.join(ticket))
+    ticket.notify = turn.join()
+    session.runtime.committer.add(ticket)
     try:
         await turn.future
     finally:
@@ -179,10 +178,14 @@ async def claim(session: Session, created: RunCreated | None = None) -> Claimed 
 
 async def append(session: Session, *entries: Any) -> None:
     turn = turn_of(session.runtime)
+    done = turn.join()
     try:
-        ticket = turn.join(session.journal.add(*entries, notify=turn.look))
-    except SurefootError as error:
-        raise await _refused(session, entries, error) from None
+        ticket = session.journal.add(*entries, notify=done)
+    except BaseException as error:
+        done()  # Else all others in this turn would wait for a ticket that does not exist.
+        if isinstance(error, SurefootError):
+            raise await _refused(session, entries, error) from None
+        raise
     try:
         await turn.future
     finally:
@@ -282,35 +285,46 @@ class _Durable(asyncio.Future[None]):
 class _Turn:
     """What the tasks of one turn of one loop wait for together: one wake-up for all of their tickets."""
 
-    __slots__ = ("_is_closed", "_lock", "_loop", "_tickets", "future")
+    __slots__ = ("_closed", "_lock", "_loop", "_missing", "_number", "future")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.future = _Durable(loop=loop)
         self._loop = loop
         self._lock = threading.Lock()
-        self._tickets: list[Ticket] = []
-        self._is_closed = False
+        self._missing: set[int] = set()
+        self._number = 0
+        self._closed = False
 
-    def join(self, ticket: Ticket) -> Ticket:
+    def join(self) -> Callable[[], None]:
+        """One more ticket. What is returned says that it is done; to be called from whichever thread commits."""
         with self._lock:
-            self._tickets.append(ticket)
-        return ticket
+            self._number += 1
+            self._missing.add(self._number)
+        return partial(self._done, self._number)
+
+    def _done(self, number: int) -> None:
+        with self._lock:
+            self._missing.discard(number)
+            ready = self._closed and not self._missing
+        if ready:
+            self._wake()
 
     def close(self) -> None:
-        """The turn is over: no ticket joins any more. Before that, the tasks are not woken."""
-        self._is_closed = True
-        self.look()
-
-    def look(self) -> None:
-        """Wake the tasks, if all tickets are done. Called, by whichever thread commits, when one may be."""
+        """The turn is over: no ticket joins any more. Only now may the last one done wake the tasks."""
         with self._lock:
-            while self._tickets and self._tickets[-1].done:
-                self._tickets.pop()
-            is_ready = self._is_closed and not self._tickets
-            self._is_closed = self._is_closed and not is_ready  # They are woken once.
-        if is_ready:
-            with suppress(RuntimeError):  # The loop is closed: no task waits any more.
-                self._loop.call_soon_threadsafe(self.future.set_result, None)
+            self._closed = True
+            ready = not self._missing
+        if ready:
+            self._wake()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # The loop is closed: no task waits any more.
+            self._loop.call_soon_threadsafe(_finish, self.future)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def turn_of(runtime: Runtime) -> _Turn:

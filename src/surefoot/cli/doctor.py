@@ -38,7 +38,7 @@ def doctor(settings: Settings) -> int:
     else:
         output.say(text.visible(f"surefoot {__version__}, store {shown(url)}"))
         rows = [(one.level, one.what, text.visible(_told(one))) for one in found]
-        paint.draw(paint.console(), ("VERDICT", "ABOUT", "FOUND"), rows, flexible=())
+        paint.draw(("VERDICT", "ABOUT", "FOUND"), rows, flexible=())
     return Damaged.exit_code if any(one.level == BAD for one in found) else 0
 
 

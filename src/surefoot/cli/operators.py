@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from surefoot.cli import output
 from surefoot.cli.options import Settings
 from surefoot.core.cure import APP, command
-from surefoot.core.state import DRIVEN, ENDED, RunState
+from surefoot.core.state import ENDED, RunState
 from surefoot.view import facts, page, standing, text, words
 from surefoot.view.facts import Facts
 
@@ -24,17 +24,9 @@ def open_run(settings: Settings, run_id: str) -> Run:
 
 def look(run: Run) -> tuple[RunState, bool]:
     """The run, and whether a living process drives it, both true of the same moment."""
-    from surefoot.engine.drive import claimant
+    from surefoot.engine.operate import run_list
 
-    while True:
-        state = run.state()
-        if state.status not in DRIVEN:
-            return state, False
-        if claimant.is_driven(run.runtime, state):
-            return state, True
-        # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
-        if run.state().seq == state.seq:
-            return state, False
+    return run_list.look(run.runtime, run.state)
 
 
 def where(settings: Settings) -> str:

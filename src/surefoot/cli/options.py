@@ -118,10 +118,11 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from difflib import get_close_matches
+        if args[0] not in self._verbs:
+            from difflib import get_close_matches
 
-        if args[0] not in self._verbs and (close := get_close_matches(args[0], self._verbs, n=1)):
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]}?")
+            if close := get_close_matches(args[0], self._verbs, n=1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

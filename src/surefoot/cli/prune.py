@@ -77,7 +77,7 @@ def _tell(settings: Settings, going: list[Candidate], left: list[Refusal], swept
         for one in going
     ]
     if rows:
-        paint.draw(paint.console(), ("STATUS", "RUN", "WORKFLOW", "ENDED", "ENTRIES"), rows, flexible=())
+        paint.draw(("STATUS", "RUN", "WORKFLOW", "ENDED", "ENTRIES"), rows, flexible=())
     for one in left:
         output.tell(text.visible(f"left as it is: run {one.run}: {one.why}"))
     what = f"{many(len(going), 'run')} with {many(sum(one.entries for one in going), 'entry')}"

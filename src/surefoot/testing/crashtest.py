@@ -141,7 +141,7 @@ def _tell(report: Report) -> None:
 
     table = rows(report)
     if table:
-        paint.draw(paint.console(), ("BOUNDARY", "KILLS", "HELD", "HOW THE RESUME ENDED"), table, flexible=(3,))
+        paint.draw(("BOUNDARY", "KILLS", "HELD", "HOW THE RESUME ENDED"), table, flexible=(3,))
         output.say()
     for finding in report.findings:
         for line in finding_lines(finding):

@@ -7,10 +7,9 @@ the same record means something else: a step was cut off and may run again, an e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.doubt import called_with
@@ -28,8 +27,7 @@ VALUE_WIDTH = 400
 NAMED_CALLS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class CallLine:
+class CallLine(Struct, frozen=True):
     """One recorded call. Text is made visible and shortened; `raw_*` is JSON as recorded."""
 
     address: str
@@ -55,8 +53,7 @@ class CallLine:
     on_crash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     run: str
     workflow: str
     version: int

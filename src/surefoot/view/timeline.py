@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from surefoot.view import text
 
@@ -30,8 +31,7 @@ class Entry(Protocol):
     def data(self) -> dict[str, Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One entry. Nothing here can act on a terminal."""
 
     seq: int

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from surefoot.core.cure import APP, JSON, Advice, Ask, Command, Cure, Edit, Given
 from surefoot.core.entry import Drift, Stop
@@ -28,8 +28,7 @@ _BY_PATH: Final = "inspect"
 """It names a file, and needs no store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Help:
+class Help(Struct, frozen=True):
     """A cure as people read it: when, and what to do. `facts`: the same for `--json`."""
 
     when: str

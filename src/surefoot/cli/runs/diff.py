@@ -51,7 +51,7 @@ def draw(a: str, b: str, found: Comparison, *, everything: bool) -> None:
     )
     rows = [_row(pair) for pair in found.calls if everything or pair.verdict != SAME]
     if rows:
-        paint.draw(paint.console(), HEADINGS, rows, flexible=(3, 4))
+        paint.draw(HEADINGS, rows, flexible=(3, 4))
 
 
 def _row(pair: Pair) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def draw(seen: Page) -> None:
         _cures(line, seen.cures)
     if seen.calls:
         line()
-        paint.draw(console, HEADINGS, [_row(call) for call in seen.calls], flexible=(6, 7))
+        paint.draw(HEADINGS, [_row(call) for call in seen.calls], flexible=(6, 7), to=console)
         for number, process in enumerate(seen.processes, 1):
             line(f"  process {number}: {process}", "dim")
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from surefoot.engine.drive.fallback import Damage
     from surefoot.engine.operate.comparison import Comparison, Pair
     from surefoot.engine.operate.forks import Fork
+    from surefoot.engine.operate.handle import JournalEntry
     from surefoot.engine.operate.preflight import Finding as Rehearsal
     from surefoot.engine.operate.resume_plan import ResumePlan
     from surefoot.engine.operate.retries import Reopening
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from surefoot.view.listing import Seen as Listed
     from surefoot.view.page import CallLine, Page
     from surefoot.view.standing import Asked
-    from surefoot.view.timeline import Entry
 
 
 class Facts(dict[str, Any]):
@@ -168,7 +168,7 @@ def _question(asked: Asked | None) -> Facts | None:
     return _of(asked, "form question details wanted by until shown", details=details, wanted=wanted, until=until)
 
 
-def entry(one: Entry) -> Facts:
+def entry(one: JournalEntry) -> Facts:
     """One entry of a journal."""
     return _of(one, "seq at epoch kind data")
 

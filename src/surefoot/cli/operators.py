@@ -69,16 +69,10 @@ def report(
     told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
     goes_on = driven or engines.bell().drives
     resume = "" if state.status in ENDED or state.stops or goes_on else resume_command(settings, run.id, app)
-    if settings.json:
-        output.say_json(facts.action(what, told, by=by, note=note, resume=resume))
-        return
-    output.say(text.visible(f"{sentence}: {note}" if note else sentence))
+    lines = [f"{sentence}: {note}" if note else sentence]
     for reason in told.reasons:
-        output.say("still open:")
-        output.say(f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}")
-        for cure in reason.cures:
-            output.say(text.visible(f"    {cure.when} {cure.do}"))
-    if driven:
-        output.say("its process is alive and goes on by itself.")
-    if resume:
-        output.say(text.visible(f"go on with: {resume}"))
+        lines += ["still open:", f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}"]
+        lines += [f"    {cure.when} {cure.do}" for cure in reason.cures]
+    lines += ["its process is alive and goes on by itself."] if driven else []
+    lines += [f"go on with: {resume}"] if resume else []
+    output.answer(settings, facts.action(what, told, by=by, note=note, resume=resume), *lines)

@@ -43,6 +43,17 @@ def say_json(value: Facts, *, indent: int | None = 2) -> None:
     say(_fit(text.to_json(value, indent=indent)))
 
 
+def answer(settings: Settings, what: Facts, *lines: str) -> None:
+    """The same answer for a program that asked for JSON, and for people: made visible, line by line."""
+    from surefoot.view import text
+
+    if settings.json:
+        say_json(what)
+        return
+    for line in lines:
+        say(text.visible(line))
+
+
 def say_raw_json(raw: bytes) -> None:
     """A recorded value as it is recorded: plain JSON, or JSON with tags where the value is not plain."""
     from surefoot.view import text

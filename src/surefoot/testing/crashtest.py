@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import output
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.cli.progress import FIRST_LOOK_SECONDS
 from surefoot.errors import UsageError
 from surefoot.view import facts
@@ -45,8 +45,7 @@ SECONDS = 60.0
     show_default=True,
     help="How long a run without any crash may take.",
 )
-@common
-@click.pass_obj
+@verb
 def crashtest(
     settings: Settings,
     target: str,

@@ -7,7 +7,7 @@ import time
 import click
 
 from surefoot.cli import output, paint
-from surefoot.cli.options import Settings, common, pairs
+from surefoot.cli.options import Settings, pairs, verb
 from surefoot.core.need import KINDS
 from surefoot.core.readiness import LEFT_BEHIND
 from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
@@ -36,8 +36,7 @@ TOMBSTONE = 1
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many of each."
 )
-@common
-@click.pass_obj
+@verb
 def list_(
     settings: Settings,
     status: str | None,

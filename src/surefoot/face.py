@@ -1,5 +1,6 @@
 """Every public name of `surefoot`. The package hands them on and loads this module when the first one is asked for."""
 
+import surefoot.view.words  # noqa: F401 - here, and not once in every process that a run forks
 from surefoot import alerts, errors
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast

@@ -89,7 +89,7 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
 
 
 def _structure(runtime: Runtime, run_id: str) -> str:
-    """What is wrong with the pages of the database, whoever's they are."""
+    """What is wrong with the pages of the database, also with those of other runs."""
     from surefoot.engine.drive import fallback
 
     with suppress(NotFound):

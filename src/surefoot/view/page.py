@@ -262,7 +262,7 @@ def _defaults(value: Value | None, whole: Whole | None = None) -> str:
 
 
 def _outcome(past: Past) -> str:
-    """An answer with its note: whoever reads only the note does not know whether that was a yes."""
+    """An answer with its note: the note alone does not say whether it was a yes."""
     if past.kind != "question" or past.state is not PastState.DONE:
         return past.why or _json(past.value)
     value = _json(past.value)

@@ -37,7 +37,7 @@ DAMAGED: Final = "damaged"
 ABANDONED: Final = "cut off"
 """Running or sleeping by its journal, but its process is gone."""
 READY: Final = "ready"
-"""Begun, and let go of: whoever resumes it gets further. One that nobody has begun yet is queued."""
+"""Begun, and released: a resume gets further. A run that was never begun is queued."""
 PRUNED: Final = "pruned"
 
 ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, READY, QUEUED)
@@ -101,7 +101,7 @@ class Failure(Struct, frozen=True):
     type: str
     message: str
     can_be_retried: bool = True
-    """Whether it can go on where it failed, once the cause is mended."""
+    """Whether it can go on where it failed, once the cause is fixed."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type

@@ -1,7 +1,7 @@
 """Stops in words, and as objects for programs: what helps, and what has changed outside.
 
 Below this layer a cure and a drift are data; here alone is known how a command is written so that it works when pasted.
-`surefoot/__init__.py` hands `told` down to `errors.py`, so that every error reads the same, whoever prints it.
+`surefoot/__init__.py` hands `told` down to `errors.py`, so that every error reads the same wherever it is printed.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Look(Struct, frozen=True):
 
 
 class Pulse:
-    """A look's sign of life: whoever waits for it gives up when nothing was heard for `seconds`."""
+    """A look's sign of life: the caller gives up when the look has not called `beat` for `seconds`."""
 
     def __init__(self, seconds: float = LIMIT_SECONDS) -> None:
         self.seconds = seconds

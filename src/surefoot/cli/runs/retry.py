@@ -96,7 +96,7 @@ def _waited_for(settings: Settings, run: Run) -> list[str]:
             both = command_text(command("runs retry", parent.id, failed=True), operators.where(settings))
             return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {both}")]
     except (Stopped, UsageError):
-        pass  # It is gone, or cannot be read: that is told by whoever looks at it.
+        pass  # The parent is gone, or cannot be read: a look at the parent says so.
     return []
 
 

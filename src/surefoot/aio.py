@@ -3,7 +3,7 @@
 `import surefoot.aio as sf`. Decorators are the very same objects; they look at the function's colour.
 """
 
-from surefoot import alerts
+from surefoot import alerts, errors
 from surefoot.core.retry import Backoff
 from surefoot.core.values import Secret, register, upcast
 from surefoot.core.verdict import happened, not_happened, partial, unknown
@@ -52,44 +52,14 @@ from surefoot.engine.verbs.tasks import (
 from surefoot.engine.worker.queues import Queue
 from surefoot.engine.worker.worker import Worker
 from surefoot.engine.workflow import AsyncWorkflow, Effect, Workflow, effect, step, workflow
-from surefoot.errors import (
-    Cancelled,
-    CodeChanged,
-    CodecMissing,
-    CorruptCheckpoint,
-    Drifted,
-    Fatal,
-    Fenced,
-    InDoubt,
-    JournalCorrupt,
-    JournalRegressed,
-    NotDone,
-    NotFound,
-    Quarantined,
-    RetryAfter,
-    RunConflict,
-    SchemaMismatch,
-    StepFailed,
-    Stopped,
-    StoreFull,
-    StoreNotDurable,
-    StoreUnavailable,
-    SurefootError,
-    Unavailable,
-    UsageError,
-    ValueRejected,
-    WaitingForAnswer,
-    WorkflowFailed,
-)
+from surefoot.errors import *  # noqa: F403 - those of its __all__
 
 __all__ = [
-    "AsyncRun", "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing",
-    "CorruptCheckpoint", "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt",
-    "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined",
-    "Queue", "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed",
-    "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "Unavailable", "UsageError", "ValueRejected",
-    "WaitingForAnswer", "Worker", "Workflow", "WorkflowFailed", "alerts", "approve", "ask", "attempt", "child", "configure", "continue_as_new", "effect", "gather",
-    "get_run", "happened", "key", "map", "not_happened", "now", "outside", "partial", "patched", "progress",
-    "publish", "random", "register", "removed", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until",
-    "step", "timeout", "transaction", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
+    "AsyncRun", "AsyncWorkflow", "Backoff", "Checkpoint", "Decision", "Effect", "Generation", "JournalEntry",
+    "MapResult", "Queue", "RecordedCall", "ResumePlan", "Run", "Secret", "Worker", "Workflow", "alerts", "approve",
+    "ask", "attempt", "child", "configure", "continue_as_new", "effect", "gather", "get_run", "happened", "key",
+    "map", "not_happened", "now", "outside", "partial", "patched", "progress", "publish", "random", "register",
+    "removed", "run_id", "runs", "saga", "scope", "send_event", "sleep", "sleep_until", "step", "timeout",
+    "transaction", "undo", "unknown", "upcast", "uuid4", "verify", "wait_event", "watch", "workflow",
 ]  # fmt: skip
+__all__ += errors.__all__

@@ -11,6 +11,14 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final
 
+__all__ = [
+    "Cancelled", "CodeChanged", "CodecMissing", "CorruptCheckpoint", "Drifted", "Fatal", "Fenced", "InDoubt",
+    "JournalCorrupt", "JournalRegressed", "NotDone", "NotFound", "Quarantined", "RetryAfter", "RunConflict",
+    "SchemaMismatch", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError",
+    "Unavailable", "UsageError", "ValueRejected", "WaitingForAnswer", "WorkflowFailed",
+]  # fmt: skip
+"""Those that are names of `surefoot` and `surefoot.aio`, too."""
+
 
 def _as_data(data: Any, _store: str) -> str:
     return repr(data)

@@ -56,6 +56,21 @@ def test_help_loads_nothing_slow():
     assert not {"rich", "asyncio", "apsw"} & help_
 
 
+NOT_TO_LOOK = (
+    "asyncio", "rich", "json", "difflib", "surefoot.face", "surefoot.engine.declare", "surefoot.engine.session",
+    "surefoot.engine.verbs", "surefoot.engine.worker", "surefoot.engine.workflow", "surefoot.world", "surefoot.view.facts",
+    "surefoot.view.page",
+)  # fmt: skip
+
+
+def test_the_list_of_runs_loads_nothing_that_drives_runs(runs):
+    """People look at it all the time. What it loads is what it costs: the engine takes longer to load than the list."""
+    loaded = modules_after("from surefoot.cli.main import main; assert main(['runs']) == 0")
+
+    assert "surefoot.store.sqlite.store" in loaded
+    assert [] == sorted(each for each in loaded if f"{each}.".startswith(tuple(f"{one}." for one in NOT_TO_LOOK)))
+
+
 def test_help_names_every_verb(cli):
     ended = cli("--help")
 

@@ -12,7 +12,7 @@ from surefoot.cli import paint
 def drawn(width, *rows):
     stream = io.StringIO()
     console = Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
-    paint.draw(console, ("NAME", "STATUS", "ARGUMENTS", "RESULT"), rows, flexible=(2, 3))
+    paint.draw(("NAME", "STATUS", "ARGUMENTS", "RESULT"), rows, flexible=(2, 3), to=console)
     return stream.getvalue().splitlines()
 
 

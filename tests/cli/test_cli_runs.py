@@ -14,7 +14,7 @@ import pytest
 import surefoot as sf
 from surefoot.cli import operators
 from surefoot.cli.options import Settings
-from surefoot.engine.operate.handle import Run
+from surefoot.engine.process import journal
 
 RAW = re.compile(r"[^\n -~\u00a0-\uffff]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\x7f-\x9f]")
 """Characters that could act on a terminal or reorder its text."""
@@ -117,14 +117,14 @@ def test_looking_where_there_is_no_store_creates_none(cli, own_folder):
 
 def test_a_damaged_run_stands_first_and_hides_no_other(cli, runs, monkeypatch):
     """One bad record must not blind the person who has to look after all the other runs."""
-    whole = Run.state
+    whole = journal.load
 
-    def state(run):
-        if run.id == "queued-1":
+    def load(store, run, *more):
+        if run == "queued-1":
             raise sf.JournalCorrupt("entry 1 is damaged")
-        return whole(run)
+        return whole(store, run, *more)
 
-    monkeypatch.setattr(Run, "state", state)
+    monkeypatch.setattr(journal, "load", load)
 
     ended = cli("runs")
     shown = cli("runs", "show", "queued-1")

@@ -47,7 +47,8 @@ def test_commands_put_no_json_together(file):
     built = [
         ast.unparse(call)
         for name, call in _calls(file)
-        if name in ("say_json", "report") and any(isinstance(part, ast.Dict | ast.DictComp) for part in ast.walk(call))
+        if name in ("say_json", "answer", "report")
+        and any(isinstance(part, ast.Dict | ast.DictComp) for part in ast.walk(call))
     ]
 
     assert not writes or _named(file) in ALLOWED

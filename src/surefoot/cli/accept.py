@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import confirmation, operators, output
-from surefoot.cli.options import Settings, app_option, common, operator
+from surefoot.cli.options import Settings, app_option, operator
 from surefoot.core.expectation import UNSEEN
 from surefoot.errors import UsageError
 from surefoot.view import facts, text
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 @app_option
 @confirmation.yes_option
 @operator
-@common
-@click.pass_obj
-def accept(
-    settings: Settings, run_id: str, witness: str | None, app: str | None, yes: bool, by: str | None, note: str
-) -> int:
+def accept(settings: Settings, run_id: str, witness: str | None, app: str | None, yes: bool, by: str, note: str) -> int:
     """Accept what has changed outside since a run left it: all of it, or what one WITNESS sees.
 
     It is looked at again, and what is found now is accepted and listed. The code is needed (--app) only for what cannot
@@ -37,12 +33,10 @@ def accept(
     asked first.
     """
     from surefoot.cli import code, execution
-    from surefoot.engine.operate.handle import whoami
 
     with execution.answers_only():
         code.load_app(app)
         run = operators.open_run(settings, run_id)
-        who = by or whoami()
         unseen = [found for found in run.drift() if found.what == UNSEEN]
         _require_code(run_id, unseen, witness, app)
     named = [found for found in unseen if found.witness == witness]
@@ -51,8 +45,8 @@ def accept(
         if not confirmation.agreed("no longer watch it?", yes=yes):
             return confirmation.DECLINED
     with execution.answers_only():
-        accepted = run.take_as_found(witness, by=who, note=note)
-    _report(settings, run, accepted, who, note, app)
+        accepted = run.take_as_found(witness, by=by, note=note)
+    _report(settings, run, accepted, by, note, app)
     if witness is None:
         output.tell(*(text.visible(f"not accepted: {found.line()}") for found in unseen))
     return 0
@@ -74,12 +68,12 @@ def _require_code(run_id: str, unseen: list[Drift], witness: str | None, app: st
             raise UsageError(f"run {run_id}: {found.line()}. Where it does so already, name its module: --app MODULE.")
 
 
-def _report(settings: Settings, run: Run, accepted: list[Drift], who: str, note: str, app: str | None) -> None:
+def _report(settings: Settings, run: Run, accepted: list[Drift], by: str, note: str, app: str | None) -> None:
     if not settings.json:
         for line in (one.line() for one in accepted):
             output.say(text.visible(line))
     names = ", ".join(sorted({one.witness for one in accepted}))
     unwatched = any(one.what == UNSEEN for one in accepted)
     how = f"no longer watches {names}" if unwatched else f"takes {names} as found"
-    sentence = f"recorded: run {run.id} {how}, said by {who}"
-    operators.report(settings, run, facts.acceptance(accepted), sentence, by=who, note=note, app=app)
+    sentence = f"recorded: run {run.id} {how}, said by {by}"
+    operators.report(settings, run, facts.acceptance(accepted), sentence, by=by, note=note, app=app)

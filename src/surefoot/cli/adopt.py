@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import confirmation, output
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, by_option, verb
 from surefoot.errors import JournalRegressed, UsageError
 from surefoot.view import facts, text
 
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--reason", metavar="TEXT", required=True, help="Why the older state is accepted; kept in the store.")
-@click.option("--by", metavar="NAME", help="Who says so. Default: the operating-system user.")
+@by_option
 @confirmation.yes_option
-@common
-@click.pass_obj
-def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
+@verb
+def adopt(settings: Settings, reason: str, by: str, yes: bool) -> int:
     """Accept a store that lost records (an older copy put back, a lost log). Lists the price, and asks first.
 
     Runs that had not ended go on from where the older state stands, and every effect without a record is in doubt.
     """
-    from surefoot.engine.operate.handle import whoami
     from surefoot.engine.process import config
     from surefoot.engine.process.clock import SystemClock
     from surefoot.engine.upkeep import adoption
@@ -49,13 +47,10 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
         output.tell(*lines(found, kept))
         if not confirmation.agreed("accept it?", yes=yes):
             return confirmation.DECLINED
-        adoption.adopt(store, SystemClock(), reason=reason, by=by or whoami())
+        adoption.adopt(store, SystemClock(), reason=reason, by=by)
     finally:
         store.close()
-    if settings.json:
-        output.say_json(facts.adoption(found, kept))
-    else:
-        output.say("adopted: the store can be used again.")
+    output.answer(settings, facts.adoption(found, kept), "adopted: the store can be used again.")
     return 0
 
 

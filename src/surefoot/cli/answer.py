@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from surefoot.cli.options import Settings, common, operator, told_app_option
-from surefoot.cli.questions import give, shown_option
+from surefoot.cli.options import Settings
+from surefoot.cli.questions import answering, give
 from surefoot.errors import UsageError
 
 
@@ -13,14 +15,8 @@ from surefoot.errors import UsageError
 @click.argument("run_id", metavar="ID")
 @click.argument("name", metavar="NAME")
 @click.argument("value", metavar="JSON")
-@shown_option
-@told_app_option
-@operator
-@common
-@click.pass_obj
-def answer(
-    settings: Settings, run_id: str, name: str, value: str, shown: str, app: str | None, by: str | None, note: str
-) -> None:
+@answering
+def answer(settings: Settings, run_id: str, name: str, value: str, **said: Any) -> None:
     """Answer a question of a run. A text needs its quotes: surefoot answer t-1 'ask#1' '"blue"'.
 
     `surefoot runs show ID` shows what is asked and what an answer must look like. One that does not fit is refused with
@@ -31,4 +27,4 @@ def answer(
     is_json, given = parse_word(value)
     if not is_json:
         raise UsageError(f"{value[:40]!r} is not JSON. A text needs its quotes: '\"…\"'.")
-    give(settings, run_id, name, given, "answered", by=by, note=note, shown=shown, app=app)
+    give(settings, run_id, name, given, "answered", **said)

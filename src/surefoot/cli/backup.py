@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import output, progress
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", metavar="PATH")
-@common
-@click.pass_obj
+@verb
 def backup(settings: Settings, path: str) -> None:
     """Copy the store to PATH while it is in use, and verify the copy.
 
@@ -36,14 +35,10 @@ def backup(settings: Settings, path: str) -> None:
     with progress.bar(settings) as show:
         watch = partial(show, "copying, then verifying")
         made = backend_of(store.url).back_up(store, path, verify=_wrong, now=datetime.now(UTC), watch=watch)
-    if settings.json:
-        output.say_json(facts.backup(made))
-        return
-    output.say(
-        text.visible(f"{made.path}: {made.bytes / 1e6:,.1f} MB, up to record {made.records} of the store; verified")
-    )
-    for old in made.removed:
-        output.tell(text.visible(f"removed the older {old}"))
+    told = f"{made.path}: {made.bytes / 1e6:,.1f} MB, up to record {made.records} of the store; verified"
+    output.answer(settings, facts.backup(made), told)
+    if not settings.json:
+        output.tell(*(text.visible(f"removed the older {old}") for old in made.removed))
 
 
 def _wrong(copy: Store) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import output, paint
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.errors import Damaged, NotFound, Stopped, SurefootError
 from surefoot.view import facts, text
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@common
-@click.pass_obj
+@verb
 def doctor(settings: Settings) -> int:
     """Look at the store's settings, disk, locks, clock and files, and try out what can be tried.
 
@@ -38,7 +37,7 @@ def doctor(settings: Settings) -> int:
     else:
         output.say(text.visible(f"surefoot {__version__}, store {shown(url)}"))
         rows = [(one.level, one.what, text.visible(_told(one))) for one in found]
-        paint.draw(paint.console(), ("VERDICT", "ABOUT", "FOUND"), rows, flexible=())
+        paint.draw(("VERDICT", "ABOUT", "FOUND"), rows, flexible=())
     return Damaged.exit_code if any(one.level == BAD for one in found) else 0
 
 

@@ -9,9 +9,9 @@ import click
 
 from surefoot.cli import output
 from surefoot.cli.flaws import DAMAGED, many
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.errors import UsageError
-from surefoot.view import facts, text
+from surefoot.view import facts
 
 if TYPE_CHECKING:
     from surefoot.engine.upkeep.exports import Exported
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--damaged", is_flag=True, help="Export a damaged run as it is, as evidence; the file says so.")
 @click.option("--check", "checked", metavar="FILE", help="Check a file that was exported. Needs no store.")
-@common
-@click.pass_obj
+@verb
 def export(settings: Settings, run_id: str | None, path: str | None, damaged: bool, checked: str | None) -> int:
     """Write a run to one file of JSON lines: every record with its seal, every part, counts and a checksum.
 
@@ -49,12 +48,7 @@ def export(settings: Settings, run_id: str | None, path: str | None, damaged: bo
 
 
 def _report(settings: Settings, found: Exported, subject: str, *, complain: bool = True) -> int:
-    if settings.json:
-        output.say_json(facts.export(found))
-    else:
-        told = f"run {found.run}: {many(found.records, 'record')}, {many(found.parts, 'part')}"
-        state = (
-            "whole" if found.whole else f"of a damaged run: {many(found.valid, 'record')} from the first on can be used"
-        )
-        output.say(text.visible(f"{subject} {told}; {state}"))
+    told = f"run {found.run}: {many(found.records, 'record')}, {many(found.parts, 'part')}"
+    usable = f"of a damaged run: {many(found.valid, 'record')} from the first on can be used"
+    output.answer(settings, facts.export(found), f"{subject} {told}; {'whole' if found.whole else usable}")
     return DAMAGED if complain and not found.whole else 0

@@ -11,7 +11,7 @@ import click
 
 from surefoot.cli import output, progress
 from surefoot.cli.flaws import DAMAGED
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.core.cure import ADOPT, ANY_RUN, Ask, command
 from surefoot.errors import UsageError
 from surefoot.view import facts, text
@@ -27,8 +27,7 @@ URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
 @click.command()
 @click.argument("place", metavar="[PATH|URL]", required=False)
-@common
-@click.pass_obj
+@verb
 def inspect(settings: Settings, place: str | None) -> int:
     """Look into a store, a checkpoint, an anchor or an export that may be damaged. Works on a copy, changes nothing.
 
@@ -43,11 +42,7 @@ def inspect(settings: Settings, place: str | None) -> int:
         return _export(settings, path)
     with progress.line(settings) as watch:
         seen = inspection.look(path, watch)
-    if settings.json:
-        output.say_json(facts.inspection(seen))
-    else:
-        for line in lines(seen):
-            output.say(text.visible(line))
+    output.answer(settings, facts.inspection(seen), *lines(seen))
     return 0 if seen.sound else DAMAGED
 
 
@@ -77,11 +72,9 @@ def _export(settings: Settings, path: str) -> int:
     from surefoot.engine.upkeep.exports import check_file
 
     found = check_file(path)
-    if settings.json:
-        output.say_json(facts.inspected_export(path, found))
-    else:
-        state = "whole" if found.whole else f"damaged when it was exported: {found.valid} records hold"
-        output.say(text.visible(f"{path}: run {found.run}, exported, {found.records} records, {state}"))
+    state = "whole" if found.whole else f"damaged when it was exported: {found.valid} records hold"
+    told = f"{path}: run {found.run}, exported, {found.records} records, {state}"
+    output.answer(settings, facts.inspected_export(path, found), told)
     return 0 if found.whole else DAMAGED
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import operators, output
-from surefoot.cli.options import Settings, app_option, common, operator
+from surefoot.cli.options import Settings, app_option, operator
 from surefoot.errors import UsageError
 from surefoot.view import facts
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 @click.option("--workflow", metavar="W", help="With --all: whose runs.")
 @app_option
 @operator
-@common
-@click.pass_obj
 def match(
     settings: Settings,
     run_id: str | None,
@@ -41,7 +39,7 @@ def match(
     every: bool,
     workflow: str | None,
     app: str | None,
-    by: str | None,
+    by: str,
     note: str,
 ) -> None:
     """Say what a call of changed code is, for a run that stands at `CodeChanged`.
@@ -50,28 +48,22 @@ def match(
     characters. With --all --workflow W
     there is no ID: surefoot match --all --workflow W ADDR --is OLD. Recorded with your name and note; nothing is executed.
     """
-    from surefoot.engine.operate.handle import whoami
-
     if every:
         address, run_id = address or run_id, None
     if address is None or every != (workflow is not None) or (run_id is None) != every:
         raise UsageError("say surefoot match ID ADDR …, or surefoot match --all --workflow W ADDR …")
-    who = by or whoami()
-    said = {"is_": is_, "new": new, "keep": keep, "rerun": rerun, "by": who, "note": note}
+    said = {"is_": is_, "new": new, "keep": keep, "rerun": rerun, "by": by, "note": note}
     how = f"is {is_}" if is_ is not None else "is new" if new else "is kept" if keep else "runs again"
     if run_id is not None:
         run = operators.open_run(settings, run_id)
         run.match(address, **said)  # type: ignore[arg-type]
-        sentence = f"recorded: run {run_id}, {address} {how}, said by {who}"
-        operators.report(settings, run, facts.match(address, how), sentence, by=who, note=note, app=app)
+        sentence = f"recorded: run {run_id}, {address} {how}, said by {by}"
+        operators.report(settings, run, facts.match(address, how), sentence, by=by, note=note, app=app)
         return
     matched = _match_all(_standing(settings, workflow or ""), workflow or "", address, said)
-    if settings.json:
-        output.say_json(facts.matches(matched, address, how, by=who, note=note))
-    else:
-        output.say(f"recorded for {len(matched)} run{'' if len(matched) == 1 else 's'}: {address} {how}, said by {who}")
-        for one in matched:
-            output.say(f"  {one}")
+    told = f"recorded for {len(matched)} run{'' if len(matched) == 1 else 's'}: {address} {how}, said by {by}"
+    what = facts.matches(matched, address, how, by=by, note=note)
+    output.answer(settings, what, told, *(f"  {one}" for one in matched))
 
 
 def _standing(settings: Settings, workflow: str) -> list[Run]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from surefoot.cli import output
 from surefoot.cli.options import Settings
 from surefoot.core.cure import APP, command
-from surefoot.core.state import DRIVEN, ENDED, RunState
+from surefoot.core.state import ENDED, RunState
 from surefoot.view import facts, page, standing, text, words
 from surefoot.view.facts import Facts
 
@@ -24,17 +24,9 @@ def open_run(settings: Settings, run_id: str) -> Run:
 
 def look(run: Run) -> tuple[RunState, bool]:
     """The run, and whether a living process drives it, both true of the same moment."""
-    from surefoot.engine.drive import claimant
+    from surefoot.engine.operate import run_list
 
-    while True:
-        state = run.state()
-        if state.status not in DRIVEN:
-            return state, False
-        if claimant.is_driven(run.runtime, state):
-            return state, True
-        # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
-        if run.state().seq == state.seq:
-            return state, False
+    return run_list.look(run.runtime, run.state)
 
 
 def where(settings: Settings) -> str:
@@ -77,16 +69,10 @@ def report(
     told = page.page(state, driven=driven, now=run.runtime.clock.now(), where=where(settings), app=app_named(app))
     goes_on = driven or engines.bell().drives
     resume = "" if state.status in ENDED or state.stops or goes_on else resume_command(settings, run.id, app)
-    if settings.json:
-        output.say_json(facts.action(what, told, by=by, note=note, resume=resume))
-        return
-    output.say(text.visible(f"{sentence}: {note}" if note else sentence))
+    lines = [f"{sentence}: {note}" if note else sentence]
     for reason in told.reasons:
-        output.say("still open:")
-        output.say(f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}")
-        for cure in reason.cures:
-            output.say(text.visible(f"    {cure.when} {cure.do}"))
-    if driven:
-        output.say("its process is alive and goes on by itself.")
-    if resume:
-        output.say(text.visible(f"go on with: {resume}"))
+        lines += ["still open:", f"  {text.visible_lines(f'{reason.type}: {reason.message}')[0]}"]
+        lines += [f"    {cure.when} {cure.do}" for cure in reason.cures]
+    lines += ["its process is alive and goes on by itself."] if driven else []
+    lines += [f"go on with: {resume}"] if resume else []
+    output.answer(settings, facts.action(what, told, by=by, note=note, resume=resume), *lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -53,28 +53,35 @@ def common(fn: F) -> F:
     return store(as_json(fn))
 
 
-def operator(fn: F) -> F:
-    """Who acts, and why: every action of a person is an entry of the journal."""
-    by = click.option("--by", metavar="NAME", help="Who says so. Default: the operating-system user.")
-    note = click.option("--note", metavar="TEXT", default="", help="Why; kept in the journal.")
-    return by(note(fn))
+def verb(fn: F) -> F:
+    """A verb gets the `Settings` first; it understands `--store` and `--json`."""
+    return common(cast("F", click.pass_obj(fn)))
 
 
-app_option = click.option(
-    "--app",
-    metavar="MODULE",
-    envvar="SUREFOOT_APP",
-    show_envvar=True,
-    help="The module that defines the workflow. Stored data never decides what is imported.",
+def _person(_ctx: click.Context, _param: click.Parameter, name: str | None) -> str:
+    from surefoot.engine.operate.handle import whoami
+
+    return name or whoami()
+
+
+by_option = click.option(
+    "--by", metavar="NAME", callback=_person, help="Who says so. Default: the operating-system user."
 )
 
 
-told_app_option = click.option(
-    "--app",
-    metavar="MODULE",
-    envvar="SUREFOOT_APP",
-    show_envvar=True,
-    help="The module that defines the workflow, for the commands that are suggested. It is not imported.",
+def operator(fn: F) -> F:
+    """A verb that also gets who acts, and why: every action of a person is an entry of the journal."""
+    note = click.option("--note", metavar="TEXT", default="", help="Why; kept in the journal.")
+    return by_option(note(verb(fn)))
+
+
+def _app_option(about: str) -> Callable[[F], F]:
+    return click.option("--app", metavar="MODULE", envvar="SUREFOOT_APP", show_envvar=True, help=about)
+
+
+app_option = _app_option("The module that defines the workflow. Stored data never decides what is imported.")
+told_app_option = _app_option(
+    "The module that defines the workflow, for the commands that are suggested. It is not imported."
 )
 
 
@@ -118,10 +125,11 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from difflib import get_close_matches
+        if args[0] not in self._verbs:
+            from difflib import get_close_matches
 
-        if args[0] not in self._verbs and (close := get_close_matches(args[0], self._verbs, n=1)):
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]}?")
+            if close := get_close_matches(args[0], self._verbs, n=1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

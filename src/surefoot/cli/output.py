@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from surefoot.cli.options import Settings
-from surefoot.view import facts, text, trouble
-from surefoot.view.facts import Facts
-from surefoot.view.words import Help
+
+if TYPE_CHECKING:
+    from surefoot.view.facts import Facts
+    from surefoot.view.words import Help
 
 
 def never_fail_on_characters() -> None:
@@ -37,11 +38,26 @@ def tell(*lines: str) -> None:
 
 def say_json(value: Facts, *, indent: int | None = 2) -> None:
     """An object for programs, as `view/facts.py` makes them. A verb has none of its own."""
+    from surefoot.view import text
+
     say(_fit(text.to_json(value, indent=indent)))
+
+
+def answer(settings: Settings, what: Facts, *lines: str) -> None:
+    """The same answer for a program that asked for JSON, and for people: made visible, line by line."""
+    from surefoot.view import text
+
+    if settings.json:
+        say_json(what)
+        return
+    for line in lines:
+        say(text.visible(line))
 
 
 def say_raw_json(raw: bytes) -> None:
     """A recorded value as it is recorded: plain JSON, or JSON with tags where the value is not plain."""
+    from surefoot.view import text
+
     say(_fit(text.safe_json(raw.decode("utf-8"))))
 
 
@@ -50,6 +66,8 @@ def complain(
     cures: Iterable[Help] = (),
 ) -> int:  # fmt: skip
     """Show an error; the exit code to end with."""
+    from surefoot.view import facts, trouble
+
     if settings.json:
         say_json(facts.failure(facts.error(error, run=run, exit_code=exit_code, cures=cures)))
     else:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import output, progress
-from surefoot.cli.options import Settings, common
-from surefoot.view import facts, text
+from surefoot.cli.options import Settings, verb
+from surefoot.view import facts
 
 if TYPE_CHECKING:
     from surefoot.cli.findings import Told
@@ -33,8 +33,7 @@ WORTH_A_BAR = 20
     help="A module that defines workflows, as it is about to be deployed; may be given several times.",
 )
 @click.option("--strict", is_flag=True, help="Exit code 3 also if a run would only perhaps be stranded.")
-@common
-@click.pass_obj
+@verb
 def preflight(settings: Settings, apps: tuple[str, ...], strict: bool) -> int:
     """Tell which unfinished runs this code could not go on with, and why, before it is deployed.
 
@@ -57,11 +56,8 @@ def preflight(settings: Settings, apps: tuple[str, ...], strict: bool) -> int:
         return _refuse(settings, refused)
     found.runs.sort(key=lambda one: facts.VERDICTS.index(one.verdict))
     code = exit_code(found.runs, strict=strict)
-    if settings.json:
-        output.say_json(facts.preflight(apps, found.store, [one.facts for one in found.runs], exit_code=code))
-    else:
-        for line in lines(apps, found):
-            output.say(line)
+    what = facts.preflight(apps, found.store, [one.facts for one in found.runs], exit_code=code)
+    output.answer(settings, what, *lines(apps, found))
     return code
 
 
@@ -91,7 +87,7 @@ def exit_code(found: list[Told], *, strict: bool) -> int:
 def lines(apps: tuple[str, ...], found: Rehearsed) -> list[str]:
     """The findings in words: what is wrong, run by run; of those that go on or only wait, the number."""
     told = [line for one in found.runs if one.lines for line in (*one.lines, "")]
-    return [*told, text.visible(summary(apps, found))]
+    return [*told, summary(apps, found)]
 
 
 def summary(apps: tuple[str, ...], found: Rehearsed) -> str:

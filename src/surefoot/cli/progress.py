@@ -104,7 +104,7 @@ def bar(settings: Settings, *, wanted: bool = True) -> Iterator[Callable[[str, i
 
 @contextlib.contextmanager
 def journals(settings: Settings, doing: str) -> Iterator[Callable[[verification.Progress], None]]:
-    """A bar for whoever reads every journal of the store."""
+    """A bar for verbs that read every journal of the store."""
     with bar(settings) as show:
         yield lambda now: show(
             f"{doing}  {now.journals} of {now.of} journals, {now.bytes / 1e6:,.0f} MB", now.journals, now.of
@@ -159,5 +159,5 @@ def _new_bar() -> Progress:
     )
     drawn.add_task("", total=None)
     drawn.start()
-    drawn.console.show_cursor(True)  # Whoever is killed with SIGKILL must not leave the terminal without a cursor.
+    drawn.console.show_cursor(True)  # After SIGKILL the terminal would be left without a cursor.
     return drawn

@@ -9,7 +9,7 @@ import click
 
 from surefoot.cli import flaws, operators, output, paint, progress
 from surefoot.cli.flaws import many
-from surefoot.cli.options import Settings, common, operator
+from surefoot.cli.options import Settings, operator
 from surefoot.core.state import CANCELLED, DONE, ENDED, FAILED
 from surefoot.core.timer import seconds
 from surefoot.errors import UsageError
@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 @click.option("--status", metavar="LIST", help="Only runs that ended so: done, failed, cancelled, with commas between.")
 @click.option("--yes", is_flag=True, help="Do it. Without this, only say what would go.")
 @operator
-@common
-@click.pass_obj
-def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by: str | None, note: str) -> int:
+def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by: str, note: str) -> int:
     """Delete the journals of runs that ended long ago, and parts of values that nobody needs any more.
 
     Each run leaves a sealed tombstone: its id stays taken, and asking for it says that it was pruned. Runs that
     have not ended are never touched. What is damaged is left as it is, and then no parts are deleted.
     """
-    from surefoot.engine.operate.handle import whoami
     from surefoot.engine.process import config
     from surefoot.engine.upkeep import tombstones
 
@@ -46,8 +43,7 @@ def prune(settings: Settings, older_than: str, status: str | None, yes: bool, by
     damaged = bool(left)
     swept = None
     if yes:
-        who = by or whoami()
-        refused = [tombstones.bury(store, clock, one, by=who, note=note) for one in going]
+        refused = [tombstones.bury(store, clock, one, by=by, note=note) for one in going]
         left += [refusal for refusal in refused if refusal is not None]
         going = [one for one, refusal in zip(going, refused, strict=True) if refusal is None]
         with progress.journals(settings, "looking for parts that nobody needs") as watch:
@@ -78,7 +74,7 @@ def _tell(settings: Settings, going: list[Candidate], left: list[Refusal], swept
         for run, left in stones
     ]
     if rows:
-        paint.draw(paint.console(), ("STATUS", "RUN", "WORKFLOW", "ENDED", "ENTRIES"), rows, flexible=())
+        paint.draw(("STATUS", "RUN", "WORKFLOW", "ENDED", "ENTRIES"), rows, flexible=())
     for one in left:
         output.tell(text.visible(f"left as it is: run {one.run}: {one.why}"))
     what = f"{many(len(going), 'run')} with {many(sum(one.tombstone.entries for one in going), 'entry')}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import operators
-from surefoot.cli.options import Settings
+from surefoot.cli.options import F, Settings, operator, told_app_option
 from surefoot.core.history import PastState
 from surefoot.errors import UsageError
 from surefoot.view import facts, text
@@ -15,12 +15,16 @@ from surefoot.view import facts, text
 if TYPE_CHECKING:
     from surefoot.engine.operate.handle import Run
 
-shown_option = click.option(
-    "--shown",
-    metavar="DIGEST",
-    default="",
-    help="The question as you saw it (`shown as` in `surefoot runs show`); another one is not answered.",
-)
+
+def answering(fn: F) -> F:
+    """A verb that answers: it also gets which question was seen, the code for the next command, and who answers."""
+    shown = click.option(
+        "--shown",
+        metavar="DIGEST",
+        default="",
+        help="The question as you saw it (`shown as` in `surefoot runs show`); another one is not answered.",
+    )
+    return shown(told_app_option(operator(fn)))
 
 
 def give(
@@ -30,21 +34,20 @@ def give(
     value: Any,
     word: str,
     *,
-    by: str | None,
+    by: str,
     note: str,
     shown: str,
     app: str | None,
 ) -> None:
     """Record the answer, and tell to what. Nothing is executed by answering."""
     from surefoot.core.address import as_recorded
-    from surefoot.engine.operate.handle import whoami
 
     run = operators.open_run(settings, run_id)
-    address, who = as_recorded(name) if name is not None else _the_only_one(run), by or whoami()
-    run.answer(address, value, by=who, note=note, shown=shown)
+    address = as_recorded(name) if name is not None else _the_only_one(run)
+    run.answer(address, value, by=by, note=note, shown=shown)
     question = run.state().calls[address].question
-    sentence = f"recorded: run {run_id}, {address} ({text.shorten(question, 100)}) {word} by {who}"
-    operators.report(settings, run, facts.answer(address, question, value), sentence, by=who, note=note, app=app)
+    sentence = f"recorded: run {run_id}, {address} ({text.shorten(question, 100)}) {word} by {by}"
+    operators.report(settings, run, facts.answer(address, question, value), sentence, by=by, note=note, app=app)
 
 
 def _the_only_one(run: Run) -> str:

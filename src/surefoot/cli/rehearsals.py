@@ -31,7 +31,7 @@ from surefoot.view.facts import Facts
 HANGS_SECONDS: Final = 60.0
 """A run that is rehearsed for longer is given up, and with it the process that rehearses it."""
 TELLS_SECONDS: Final = 10.0
-"""After so long whoever waits is told where the code is."""
+"""After so many seconds the command says where the code is."""
 
 
 class Refused(Exception):

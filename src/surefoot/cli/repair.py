@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import confirmation, operators, output
-from surefoot.cli.options import Settings, common, operator
+from surefoot.cli.options import Settings, operator
 from surefoot.errors import JournalCorrupt, NotFound
 from surefoot.view import facts, text
 
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 @click.option("--accept-loss", is_flag=True, help="Go on even if other runs may have vanished with the damaged pages.")
 @confirmation.yes_option
 @operator
-@common
-@click.pass_obj
-def repair(
-    settings: Settings, run_id: str, give_up: bool, accept_loss: bool, yes: bool, by: str | None, note: str
-) -> int:
+def repair(settings: Settings, run_id: str, give_up: bool, accept_loss: bool, yes: bool, by: str, note: str) -> int:
     """Set aside what is damaged of a run and let it go on before that. Lists what is lost, and asks first.
 
     What is set aside is kept for inspection. Effects that were recorded there are in doubt, unless an intact entry
@@ -35,13 +31,12 @@ def repair(
     damaged files are kept beside it.
     """
     from surefoot.engine.drive import fallback
-    from surefoot.engine.operate.handle import whoami
 
     runtime = _sound_store(settings, run_id, yes=yes, accept_loss=accept_loss)
     if runtime is None:
         return confirmation.DECLINED
     if give_up:
-        return _given_up(settings, runtime, run_id, yes=yes, by=by or whoami(), note=note)
+        return _given_up(settings, runtime, run_id, yes=yes, by=by, note=note)
     damage = fallback.diagnose(runtime.store, run_id)
     if damage is None:
         fallback.renew_row(runtime.store, run_id)
@@ -50,7 +45,7 @@ def repair(
     output.tell(text.visible(damage.outlook()))
     if not confirmation.agreed("go on before the damage?", yes=yes):
         return confirmation.DECLINED
-    done = fallback.fall_back(runtime.store, runtime.clock, run_id, seen=damage, by=by or whoami(), note=note)
+    done = fallback.fall_back(runtime.store, runtime.clock, run_id, seen=damage, by=by, note=note)
     return _told(settings, run_id, done)
 
 
@@ -61,10 +56,7 @@ def _given_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, b
     if not confirmation.agreed("give it up?", yes=yes):
         return confirmation.DECLINED
     fallback.give_up(runtime.store, runtime.clock, run_id, by=by, note=note)
-    if settings.json:
-        output.say_json(facts.giving_up(run_id))
-    else:
-        output.say(text.visible(f"given up: run {run_id}."))
+    output.answer(settings, facts.giving_up(run_id), f"given up: run {run_id}.")
     return 0
 
 
@@ -97,7 +89,7 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
 
 
 def _structure(runtime: Runtime, run_id: str) -> str:
-    """What is wrong with the pages of the database, whoever's they are."""
+    """What is wrong with the pages of the database, also with those of other runs."""
     from surefoot.engine.drive import fallback
 
     with suppress(NotFound):
@@ -110,11 +102,9 @@ def _structure(runtime: Runtime, run_id: str) -> str:
 
 
 def _told(settings: Settings, run_id: str, damage: Damage | None) -> int:
-    if settings.json:
-        output.say_json(facts.repair(run_id, damage))
-    elif damage is None:
-        output.say(text.visible(f"run {run_id} is sound: nothing to repair."))
-    else:
-        output.say(text.visible(f"repaired: run {run_id} goes on after entry {damage.entry.after}."))
-        output.say(text.visible(f"go on with: {operators.resume_command(settings, run_id)}"))
+    told = [f"run {run_id} is sound: nothing to repair."]
+    if damage is not None:
+        told = [f"repaired: run {run_id} goes on after entry {damage.entry.after}."]
+        told += [f"go on with: {operators.resume_command(settings, run_id)}"]
+    output.answer(settings, facts.repair(run_id, damage), *told)
     return 0

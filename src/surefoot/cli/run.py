@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from surefoot.cli.options import Settings, common, pairs
+from surefoot.cli.options import Settings, pairs, verb
 
 
 @click.command()
@@ -16,8 +16,7 @@ from surefoot.cli.options import Settings, common, pairs
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="A label for the run; may be repeated.")
 @click.option("--progress/--no-progress", default=True, help="A progress line where the terminal can show one.")
 @click.argument("args", nargs=-1)
-@common
-@click.pass_obj
+@verb
 def run(
     settings: Settings,
     target: str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import confirmation, output
-from surefoot.cli.options import Settings, app_option, common, operator
+from surefoot.cli.options import Settings, app_option, operator
 from surefoot.errors import Stopped, UsageError
 from surefoot.view import facts, text
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 @app_option
 @confirmation.yes_option
 @operator
-@common
-@click.pass_obj
 def settle(
     settings: Settings,
     run_id: str,
@@ -35,7 +33,7 @@ def settle(
     failed: bool,
     app: str | None,
     yes: bool,
-    by: str | None,
+    by: str,
     note: str,
 ) -> int:
     """Say whether an effect that is in doubt happened. Look at the world first: surefoot believes you.
@@ -49,23 +47,21 @@ def settle(
     call that was cut off fails with sf.NotDone. The answer is recorded with your name and note, and nothing is executed.
     """
     from surefoot.cli import operators
-    from surefoot.engine.operate.handle import whoami
 
     if (happened is not None) + not_happened + failed != 1:
         raise UsageError("say one of --happened JSON, --not-happened and --failed.")
     run = operators.open_run(settings, run_id)
-    who = by or whoami()
     if happened is None:
-        run.settle(address, not_happened=not_happened, failed=failed, by=who, note=note)
+        run.settle(address, not_happened=not_happened, failed=failed, by=by, note=note)
     else:
         value = _value(happened, app)
         if not _agreed(run, address, value, app, yes=yes):
             return confirmation.DECLINED
-        run.settle(address, happened=value, by=who, note=note)
+        run.settle(address, happened=value, by=by, note=note)
     said = "happened" if happened is not None else "did not happen, and fails" if failed else "did not happen"
-    sentence = f"recorded: run {run_id}, {address} {said}, said by {who}"
+    sentence = f"recorded: run {run_id}, {address} {said}, said by {by}"
     what = facts.settlement(address, happened=happened is not None, failed=failed)
-    operators.report(settings, run, what, sentence, by=who, note=note, app=app)
+    operators.report(settings, run, what, sentence, by=by, note=note, app=app)
     return 0
 
 

@@ -10,7 +10,7 @@ import click
 
 from surefoot.cli import flaws, operators, output, progress
 from surefoot.cli.flaws import many
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.view import facts
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run_id", metavar="[ID]", required=False)
-@common
-@click.pass_obj
+@verb
 def verify(settings: Settings, run_id: str | None) -> int:
     """Check every seal, every part, every head and the anchor of the store, or of one run. Changes nothing.
 
@@ -40,11 +39,9 @@ def verify(settings: Settings, run_id: str | None) -> int:
     with progress.journals(settings, "verifying") as watch:
         verdict = verify_store(store, None if run_id is None else [run_id], watch=watch)
     seconds = time.perf_counter() - started
-    if settings.json:
-        output.say_json(facts.verdict(verdict, operators.where(settings)))
-    else:
-        for line in lines(verdict, operators.where(settings)):
-            output.say(line)
+    where = operators.where(settings)
+    output.answer(settings, facts.verdict(verdict, where), *lines(verdict, where))
+    if not settings.json:
         output.tell(f"{verdict.bytes / 1e6 / max(seconds, 1e-9):,.0f} MB/s, {seconds:.2f} s")
     return flaws.DAMAGED if verdict.flaws else 0
 

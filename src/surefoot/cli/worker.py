@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import output
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.errors import SurefootError, UsageError
 from surefoot.view import facts, text
 
@@ -52,8 +52,7 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
 @click.option(
     "--metrics", metavar="[HOST:]PORT", help=f"Serve numbers for Prometheus there. HOST: {LOOPBACK} if not given."
 )
-@common
-@click.pass_obj
+@verb
 def worker(
     settings: Settings, app: str, concurrency: int, queues: tuple[str, ...], grace: str, metrics: str | None
 ) -> int:

@@ -6,7 +6,6 @@ what to do.
 
 from __future__ import annotations
 
-import platform
 from typing import Final
 
 import msgspec
@@ -54,6 +53,8 @@ def clocks(difference: float) -> Finding:
 
 
 def versions() -> Finding:
+    import platform
+
     import apsw
 
     told = {"python": platform.python_version(), "apsw": apsw.apsw_version(), "msgspec": msgspec.__version__}

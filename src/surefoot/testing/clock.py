@@ -48,7 +48,7 @@ class FastClock:
         return int.from_bytes(_hashed(_here("random"))[:6], "big") / (1 << 48)
 
     def uuid4(self) -> uuid.UUID:
-        """The one that this place in the run gets. Whoever else asks (a claim) gets a fresh one each time."""
+        """The one that this place in the run gets. Other callers (a claim) get a fresh one each time."""
         here = _here("uuid4")
         with self._lock:
             if not here[1] or here in self._drawn:

@@ -537,7 +537,7 @@ class StoreContract:
         assert {part.id: part for part in scanned} == store.parts(store.part_ids())
 
     def test_parts_of_a_refused_append_are_not_needed_by_anybody(self, store: Store) -> None:
-        """Whoever lost the race has written nothing that counts; the winner's values are whole."""
+        """The loser of the race has written nothing that counts; the winner's values are whole."""
         mine, theirs = large_value(1), large_value(2)
         store.append([Writer(store, "r").append(b"1", cuts=[mine])])
 
@@ -674,7 +674,7 @@ class StoreContract:
             assert [b"1", b"new"] == [record.body for record in assert_whole(store, run, 2).records]
 
     def test_rewrites_together_go_beyond_what_was_lost(self, store: Store) -> None:
-        """Whoever has seen a position acknowledged must never meet another record there."""
+        """A reader that saw a position acknowledged must never find another record there."""
         writer = Writer(store, "r")
         store.append([writer.append(b"1")])
         before = store.changes()
@@ -692,7 +692,7 @@ class StoreContract:
         assert store.anchor_flaw() == ""
 
     def test_positions_of_the_store_never_go_back(self, store: Store) -> None:
-        """Whoever waits looks at the position; and lost history is found by it."""
+        """Waiting processes look at the position, and lost history is found by it."""
         writer = Writer(store, "r")
         store.append([writer.append(b"1", b"2", b"3")])
         before = store.changes()
@@ -810,7 +810,7 @@ class StoreContract:
         assert taken(store) == []
 
     def test_reservation_ends_when_the_row_is_written(self, store: Store) -> None:
-        """Whoever took the run up has let go of it: it may go on at once."""
+        """The worker that took the run up has released it: it may go on at once."""
         a, b = Writer(store, "a"), Writer(store, "b")
         store.append([a.append(b"1", row=due("a")), b.append(b"1", row=due("b"))])
         assert taken(store) == ["a", "b"]

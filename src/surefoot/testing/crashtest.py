@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import output
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.cli.progress import FIRST_LOOK_SECONDS
 from surefoot.errors import UsageError
 from surefoot.view import facts
@@ -45,8 +45,7 @@ SECONDS = 60.0
     show_default=True,
     help="How long a run without any crash may take.",
 )
-@common
-@click.pass_obj
+@verb
 def crashtest(
     settings: Settings,
     target: str,
@@ -141,7 +140,7 @@ def _tell(report: Report) -> None:
 
     table = rows(report)
     if table:
-        paint.draw(paint.console(), ("BOUNDARY", "KILLS", "HELD", "HOW THE RESUME ENDED"), table, flexible=(3,))
+        paint.draw(("BOUNDARY", "KILLS", "HELD", "HOW THE RESUME ENDED"), table, flexible=(3,))
         output.say()
     for finding in report.findings:
         for line in finding_lines(finding):

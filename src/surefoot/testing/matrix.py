@@ -209,8 +209,8 @@ _REFUSED, _REPORTED = b"u", b"r"
 def scratch() -> Iterator[Path]:
     """A folder in memory where there is one: thousands of stores are written, and none has to survive.
 
-    We and our children hold a lock on it as long as one of us is alive: whoever comes later can tell it from what a
-    killed kit has left, and removes that.
+    We and our children hold a lock on it as long as one of us is alive. A later run of the kit removes folders without a
+    lock: a killed kit has left them.
     """
     for place in {MEMORY, tempfile.gettempdir()}:
         _tidy(Path(place))
@@ -289,16 +289,14 @@ class _Matrix:
         self._wrong += [("", wrong) for wrong in found]
         begun, used = time.monotonic(), _core_seconds()
         if not found:
-            self._try_all(right, self._planned(right, damage=damage, at=at))
+            exclude = self._task.world.exclude
+            self._try_all(right, planned(right.events, self._task.run, damage=damage, at=at, exclude=exclude))
         findings = self._findings()
         return Report(
             self._task.workflow.name, len(boundaries), [_as_explained(one, findings) for one in self._tried], findings,
             round(time.monotonic() - begun, 3), round(_core_seconds() - used, 3), self._noted.told(self._task),
             "" if all(one.fired for one in self._tried) else self._unreached, self._mishaps,
         )  # fmt: skip
-
-    def _planned(self, right: Seen, *, damage: bool, at: str | None) -> Plan:
-        return planned(right.events, self._task.run, damage=damage, at=at, exclude=self._task.world.exclude)
 
     def _denied(self, right: Seen) -> list[Wrong]:
         """An effect has raised what says that nothing was done: run it once more, and see whether that is so."""
@@ -318,13 +316,12 @@ class _Matrix:
             self._try(right, target)
         if self._wrong:
             self._require_no_luck(right)
-        for number, (target, how) in enumerate(self._unless_wrong(plan.mishaps, "mishaps"), len(plan.kills)):
-            self._progress(number, count)
-            self._try(right, target, how)
-        done = len(plan.kills) + len(plan.mishaps)
-        for number, (target, how) in enumerate(self._unless_wrong(plan.damages, "damage"), done):
-            self._progress(number, count)
-            self._try(right, target, how)
+        done = len(plan.kills)
+        for what, struck in (("mishaps", plan.mishaps), ("damage", plan.damages)):
+            for number, (target, how) in enumerate(self._unless_wrong(struck, what), done):
+                self._progress(number, count)
+                self._try(right, target, how)
+            done += len(struck)
         self._progress(count, count)
         self._require_one(self._tried or self._mishaps)
 

@@ -124,7 +124,7 @@ class Leg(Struct, frozen=True, omit_defaults=True):
     calls: dict[str, tuple[str, str]] = {}
     """The recorded calls: arguments and result, by address."""
     unread: str = ""
-    """Why they cannot be read, by name: whoever looks at the run is told."""
+    """Why they cannot be read: the name of the error that every look at the run raises."""
 
 
 @dataclass(frozen=True)

@@ -497,9 +497,6 @@ class Case:
 
     # -- with a mishap ------------------------------------------------------------------------------
 
-    def judge_mishap(self, how: str) -> Verdict:
-        return self._judge_edited() if how == EDITED else self._judge_mishap(how)
-
     def _judge_edited(self) -> Verdict:
         """Somebody else's change is noticed, asked about, or still there. To overwrite it in silence is not right."""
         leg = self._found.leg
@@ -538,8 +535,10 @@ class Case:
     def _questions(self, seen: Seen) -> int:
         return sum(event.what == AT and event.value.startswith(_ASKING) for event in seen.events)
 
-    def _judge_mishap(self, how: str) -> Verdict:
-        """The process lives, and an effect has ended with an exception that it did not deserve."""
+    def judge_mishap(self, how: str) -> Verdict:
+        """The process lives; a file was edited, or an effect has ended with an exception that it did not deserve."""
+        if how == EDITED:
+            return self._judge_edited()
         struck = Point.of(self._at).address
         denied = [event for event in self._after if event.what == DENIED and self._where(event) == struck]
         if acted := [event for event in denied if event.value == ACTED]:
@@ -610,13 +609,13 @@ class Case:
         return self._failed_as_declared() is not None or (leg.kind == "StepFailed" and bool(self._gave_up()))
 
     def _is_told_later(self) -> bool:
-        """All was done right, with what could be read; and whoever looks at the run from then on is told of the damage."""
+        """All was done right with what could be read, and every later look at the run reports the damage."""
         leg = self._found.leg
         right = leg.ending is Ending.DONE and not self._differences and _same(self._right.leg.value, leg.value)
         return right and bool(leg.unread)
 
     def _is_our_failure(self) -> bool:
-        """What surefoot itself raised, and no call of the user's: whoever reads it can change nothing about it."""
+        """It was raised by surefoot itself, not by a call of the user: the user can change nothing about it."""
         return self._found.leg.ours and not self._raised()
 
     # -- words --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from surefoot.engine.drive.fallback import Damage
     from surefoot.engine.operate.comparison import Comparison, Pair
     from surefoot.engine.operate.forks import Fork
+    from surefoot.engine.operate.handle import JournalEntry
     from surefoot.engine.operate.preflight import Finding as Rehearsal
     from surefoot.engine.operate.resume_plan import ResumePlan
     from surefoot.engine.operate.retries import Reopening
@@ -42,11 +44,19 @@ if TYPE_CHECKING:
     from surefoot.view.listing import Seen as Listed
     from surefoot.view.page import CallLine, Page
     from surefoot.view.standing import Asked
-    from surefoot.view.timeline import Entry
 
 
 class Facts(dict[str, Any]):
     """An object for programs. Other modules pass it on; they do not make one."""
+
+
+def _of(one: Any, names: str, **made: Any) -> Facts:
+    """These fields of an object, in this order; `made`: those that are not simply what the object has under that name."""
+    return Facts({name: made[name] if name in made else _plain(getattr(one, name)) for name in names.split()})
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 VERDICTS: Final = ("damaged", "stranded", "perhaps stranded", "in doubt", "waits", "goes on")
@@ -100,17 +110,17 @@ def runs(listed: Iterable[tuple[Listed, IndexRow | None]]) -> Facts:
 
 def _line(seen: Listed, row: IndexRow | None) -> Facts:
     return Facts(
-        run=seen.run,
-        workflow=seen.workflow,
-        status=seen.status,
-        stands=seen.stands.status,
-        needs_a_person=seen.stands.needs_a_person,
-        why=seen.stands.brief,
-        left=list(seen.stands.left),
-        created=text.moment(seen.created) if seen.created else None,
-        labels=seen.labels,
+        **_of(
+            seen,
+            "run workflow status stands needs_a_person why left created labels",
+            stands=seen.stands.status,
+            needs_a_person=seen.stands.needs_a_person,
+            why=seen.stands.brief,
+            left=list(seen.stands.left),
+            created=_moment(seen.created),
+        ),
         need=row.need if row else "",
-        until=text.moment(row.until) if row and row.until else None,
+        until=_moment(row.until) if row else None,
         queue=row.queue if row else "",
         marks=list(row.marks) if row else [],
     )
@@ -118,33 +128,19 @@ def _line(seen: Listed, row: IndexRow | None) -> Facts:
 
 def run(seen: Page) -> Facts:
     """One run, with every call it made."""
-    return Facts(
-        run=seen.run,
-        workflow=seen.workflow,
-        version=seen.version,
-        status=seen.status,
-        stands=seen.stands,
-        needs_a_person=seen.needs_a_person,
-        headline=seen.headline,
+    return _of(
+        seen,
+        "run workflow version status stands needs_a_person headline created newest segment driver driven labels progress "
+        "cancel_asked_by child_of forked_from rewinds landed_late retries stops cures args defaults result left error "
+        "published calls",
         created=text.moment(seen.created),
         newest=text.moment(seen.newest),
-        segment=seen.segment,
-        driver=seen.driver,
-        driven=seen.driven,
-        labels=seen.labels,
-        progress=seen.progress,
         cancel_asked_by=seen.cancelled_by,
-        child_of=seen.child_of,
-        forked_from=seen.forked_from,
-        rewinds=list(seen.rewinds),
-        landed_late=list(seen.landed_late),
-        retries=list(seen.retries),
         stops=[stop_facts(one) | {"question": _question(one.asked)} for one in seen.reasons],
         cures=_cures(seen.cures),
         args=_parsed(seen.args),
         defaults=_parsed(seen.defaults),
         result=_parsed(seen.result),
-        left=list(seen.left),
         error=None if seen.error is None else {"type": seen.error[0], "message": seen.error[1]},
         published={name: _parsed(value) for name, value in seen.published.items()},
         calls=[_call(call, seen.processes) for call in seen.calls],
@@ -152,62 +148,43 @@ def run(seen: Page) -> Facts:
 
 
 def _call(call: CallLine, processes: Sequence[str]) -> Facts:
-    return Facts(
-        address=call.address,
-        kind=call.kind,
-        status=call.status,
-        in_doubt=call.in_doubt,
-        attempts=call.attempts,
+    return _of(
+        call,
+        "address kind status in_doubt attempts started ended by args defaults result error key on_crash learned_by "
+        "cleared_by",
         started=text.moment(call.started),
-        ended=text.moment(call.ended) if call.ended else None,
+        ended=_moment(call.ended),
         by=processes[call.process - 1] if call.process else "",
         args=_parsed(call.raw_args),
         defaults=_parsed(call.raw_defaults),
         result=_parsed(call.raw_result),
-        error=call.error,
-        key=call.key,
-        on_crash=call.on_crash,
-        learned_by=call.learned_by,
-        cleared_by=call.cleared_by,
     )
 
 
 def _question(asked: Asked | None) -> Facts | None:
     if asked is None:
         return None
-    return Facts(
-        form=asked.form,
-        question=asked.question,
-        details=_parsed(asked.details),
-        wanted=_parsed(asked.wanted),
-        by=list(asked.by),
-        until=text.moment(asked.due) if asked.due else None,
-        shown=asked.shown,
-    )
+    details, wanted, until = _parsed(asked.details), _parsed(asked.wanted), _moment(asked.due)
+    return _of(asked, "form question details wanted by until shown", details=details, wanted=wanted, until=until)
 
 
-def entry(one: Entry) -> Facts:
+def entry(one: JournalEntry) -> Facts:
     """One entry of a journal."""
-    return Facts(seq=one.seq, at=one.at, epoch=one.epoch, kind=one.kind, data=one.data)
+    return _of(one, "seq at epoch kind data")
 
 
 def plan(found: ResumePlan, seen: Page, cures: Iterable[Help]) -> Facts:
     """What a resume would do now."""
     next_ = upcoming(found)
-    return Facts(
+    return _of(
+        found,
+        "run status stands headline replayed recorded in_doubt next effects stops unasked drift on_drift questions cures",
         run=found.run_id,
-        status=found.status,
         stands=seen.stands,
         headline=seen.headline,
-        replayed=found.replayed,
-        recorded=found.recorded,
         in_doubt=[{"address": address, "resume_would": what} for address, what in found.in_doubt],
         next=None if found.next is None else _kinds(next_),
         effects=[address for kind, address in next_ if kind == "effect"],
-        stops=found.stops,
-        unasked=found.unasked,
-        drift=found.drift,
-        on_drift=found.on_drift,
         questions=[{"address": address, "question": question} for address, question in found.questions],
         cures=_cures(cures),
     )
@@ -235,7 +212,7 @@ def comparison(a: str, b: str, found: Comparison) -> Facts:
 
 
 def _pair(pair: Pair) -> Facts:
-    return Facts(address=pair.address, verdict=pair.verdict, differs=pair.differs, a=_side(pair.a), b=_side(pair.b))
+    return _of(pair, "address verdict differs a b", a=_side(pair.a), b=_side(pair.b))
 
 
 def _side(past: Past | None) -> Facts | None:
@@ -265,6 +242,10 @@ def raised(past: Past) -> str:
     from surefoot.core import values
 
     return "" if past.error is None else ": ".join(values.error_summary(past.error))
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return text.moment(micros) if micros else None
 
 
 def _parsed(raw: str) -> Any:
@@ -301,7 +282,7 @@ def acceptance(accepted: Iterable[Drift]) -> Facts:
 
 
 def _drift(one: Drift) -> Facts:
-    return Facts(witness=one.witness, part=one.part, what=one.what, expected=one.expected, found=one.actual)
+    return _of(one, "witness part what expected found", found=one.actual)
 
 
 def match(address: str, how: str) -> Facts:
@@ -326,7 +307,7 @@ def rewind(address: str, in_doubt: list[str]) -> Facts:
 
 
 def fork(made: Fork) -> Facts:
-    return Facts(parent=made.parent, at=made.at, reused=made.reused, would_execute=made.would_execute)
+    return _of(made, "parent at reused would_execute")
 
 
 def retry(calls: list[str], reopened: Iterable[Reopening]) -> Facts:
@@ -339,7 +320,7 @@ def retries(reopened: Iterable[Reopening], left: Iterable[tuple[str, str]]) -> F
 
 
 def _reopening(one: Reopening) -> Facts:
-    return Facts(run=one.run, steps=one.steps, effects=one.effects, in_doubt=one.in_doubt, waits=one.waits)
+    return _of(one, "run steps effects in_doubt waits")
 
 
 def _left(runs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
@@ -363,21 +344,15 @@ def preflight(apps: Sequence[str], store: str, rehearsed: Sequence[Mapping[str, 
 
 def rehearsal(one: Rehearsal) -> Facts:
     """What that code would do with one run."""
-    return Facts(
-        run=one.run,
-        verdict=one.verdict,
-        workflow=one.workflow,
+    return _of(
+        one,
+        "run verdict workflow version code_version status driven why in_doubt next unclaimed kept again filled_in",
         version=one.version or None,
         code_version=one.code_version or None,
-        status=one.status,
-        driven=one.driven,
         why=[_obstacle(found) for found in one.why],
         in_doubt=[_obstacle(found) for found in one.in_doubt],
         next=_kinds(one.next),
-        unclaimed=list(one.unclaimed),
         kept=[{"address": address, "why": why} for address, why in one.kept],
-        again=list(one.again),
-        filled_in=list(one.filled_in),
     )
 
 
@@ -419,26 +394,21 @@ def demo(
 
 def verdict(found: Verdict, store: str) -> Facts:
     """Whether everything is whole."""
-    return Facts(
+    return _of(
+        found,
+        "whole runs journals entries bytes parts unneeded_parts quarantined damaged",
         whole=not found.flaws,
-        runs=found.runs,
-        journals=found.journals,
-        entries=found.entries,
-        bytes=found.bytes,
-        parts=found.parts,
         unneeded_parts=found.unneeded,
-        quarantined=found.quarantined,
         damaged=[_flaw(one, store) for one in found.flaws],
     )
 
 
 def _flaw(flaw: Flaw, store: str) -> Facts:
-    return Facts(
-        journal=flaw.journal,
+    return _of(
+        flaw,
+        "journal entry entries valid why message cures",
         entry=flaw.entry or None,
         entries=flaw.entries if flaw.entries >= 0 else None,
-        valid=flaw.valid,
-        why=flaw.why,
         message=str(flaw),
         cures=_cures(helps(cure, store) for cure in flaw.cures),
     )
@@ -490,26 +460,14 @@ def pruning(going: Iterable[Candidate], left: Iterable[Refusal], swept: Swept | 
 
 def _candidate(one: Candidate) -> Facts:
     left = one.tombstone
-    return Facts(
-        run=one.run,
-        workflow=left.workflow,
-        status=left.status,
-        entries=left.entries,
-        created=text.moment(left.created),
-        ended=text.moment(left.ended),
-        labels=left.labels,
-    )
+    created, ended = text.moment(left.created), text.moment(left.ended)
+    return _of(left, "run workflow status entries created ended labels", run=one.run, created=created, ended=ended)
 
 
 def adoption(found: Adoption, checkpoints: list[str]) -> Facts:
     """An older state of the store that was accepted."""
-    return Facts(
-        expected=found.expected,
-        found=found.found,
-        fell_back=found.unfinished,
-        hopeless=found.hopeless,
-        checkpoints=checkpoints,
-    )
+    names = "expected found fell_back hopeless checkpoints"
+    return _of(found, names, fell_back=found.unfinished, checkpoints=checkpoints)
 
 
 def giving_up(run: str) -> Facts:
@@ -520,13 +478,13 @@ def repair(run: str, damage: Damage | None) -> Facts:
     """What was set aside of a run; no damage: nothing had to be."""
     if damage is None:
         return Facts(run=run, repaired=False)
-    return Facts(
+    return _of(
+        damage.entry,
+        "run repaired after quarantined lost in_doubt proven why",
         run=run,
         repaired=True,
         after=damage.entry.after,
-        quarantined=damage.entry.quarantined,
         lost=None if damage.entry.lost < 0 else damage.entry.lost,
         in_doubt=list(damage.entry.in_doubt),
         proven=damage.proven,
-        why=damage.entry.why,
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from surefoot.view import text
 from surefoot.view.standing import Stands
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What was seen of a run when the list was made."""
 
     run: str
@@ -22,8 +22,7 @@ class Seen:
     stands: Stands
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One run in the list. Nothing here can act on a terminal."""
 
     run: str

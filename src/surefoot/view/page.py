@@ -7,10 +7,9 @@ the same record means something else: a step was cut off and may run again, an e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.doubt import called_with
@@ -28,8 +27,7 @@ VALUE_WIDTH = 400
 NAMED_CALLS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class CallLine:
+class CallLine(Struct, frozen=True):
     """One recorded call. Text is made visible and shortened; `raw_*` is JSON as recorded."""
 
     address: str
@@ -55,8 +53,7 @@ class CallLine:
     on_crash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     run: str
     workflow: str
     version: int
@@ -265,7 +262,7 @@ def _defaults(value: Value | None, whole: Whole | None = None) -> str:
 
 
 def _outcome(past: Past) -> str:
-    """An answer with its note: whoever reads only the note does not know whether that was a yes."""
+    """An answer with its note: the note alone does not say whether it was a yes."""
     if past.kind != "question" or past.state is not PastState.DONE:
         return past.why or _json(past.value)
     value = _json(past.value)

@@ -7,8 +7,9 @@ whose process is gone stands still as surely as one that stopped, and is shown t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from surefoot.core import values
 from surefoot.core.cure import APP, Advice, Cure, command
@@ -36,7 +37,7 @@ DAMAGED: Final = "damaged"
 ABANDONED: Final = "cut off"
 """Running or sleeping by its journal, but its process is gone."""
 READY: Final = "ready"
-"""Begun, and let go of: whoever resumes it gets further. One that nobody has begun yet is queued."""
+"""Begun, and released: a resume gets further. A run that was never begun is queued."""
 PRUNED: Final = "pruned"
 
 ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, READY, QUEUED)
@@ -45,21 +46,19 @@ NAMED_RUNS: Final = 3
 """So many of the runs that one waits for are named; of the others there is a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """Why a run stands still."""
 
     type: str
     message: str
     address: str = ""
     cures: tuple[Help, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = {}
     drift: tuple[Drift, ...] = ()
     asked: Asked | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A question as a person has to see it before answering."""
 
     form: str
@@ -76,8 +75,7 @@ class Asked:
     """Digest of all that is shown: the answer is bound to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """What a run waits for that nobody drives, and that a worker takes up by itself."""
 
     until: int
@@ -97,21 +95,19 @@ class Wait:
         return f"{'starts at' if self.begins else 'sleeping until'} {text.clock_time(self.until)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """What ended a run that failed."""
 
     type: str
     message: str
     can_be_retried: bool = True
-    """Whether it can go on where it failed, once the cause is mended."""
+    """Whether it can go on where it failed, once the cause is fixed."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
 
 
-@dataclass(frozen=True, slots=True)
-class Stands:
+class Stands(Struct, frozen=True):
     """How a run stands, for people: a run that nobody drives is not running, and with an open question not ready."""
 
     status: str

@@ -6,7 +6,6 @@ escapes. Every word of a journal passes through here before a person sees it.
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -23,6 +22,8 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """JSON for programs that a person may also look at: nothing in it can act on a terminal."""
+    import json
+
     return safe_json(json.dumps(value, ensure_ascii=False, indent=indent, default=_plain))
 
 
@@ -37,7 +38,11 @@ def safe_json(text: str) -> str:
 def _json_escape(char: str) -> str:
     if "\ud800" <= char <= "\udfff":
         return f"\\u{ord(char):04x}"
-    return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
+    if char == "\x7f":
+        return "\\u007f"
+    import json
+
+    return json.dumps(char)[1:-1]
 
 
 def _plain(value: Any) -> str:

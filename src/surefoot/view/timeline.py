@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from surefoot.view import text
+
+if TYPE_CHECKING:
+    from surefoot.engine.operate.handle import JournalEntry
 
 DETAIL_WIDTH = 100
 
 Data = Mapping[str, Any]
 
 
-class Entry(Protocol):
-    """An entry as the engine hands it out."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def at(self) -> datetime: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def data(self) -> dict[str, Any]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One entry. Nothing here can act on a terminal."""
 
     seq: int
@@ -43,7 +31,7 @@ class Line:
     """Whether a person should not overlook it."""
 
 
-def line(entry: Entry) -> Line:
+def line(entry: JournalEntry) -> Line:
     what, detail = _WORDS.get(entry.kind, (entry.kind, _everything))
     return Line(
         seq=entry.seq,

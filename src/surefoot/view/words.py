@@ -1,17 +1,17 @@
 """Stops in words, and as objects for programs: what helps, and what has changed outside.
 
 Below this layer a cure and a drift are data; here alone is known how a command is written so that it works when pasted.
-`surefoot/__init__.py` hands `told` down to `errors.py`, so that every error reads the same, whoever prints it.
+`surefoot/__init__.py` hands `told` down to `errors.py`, so that every error reads the same wherever it is printed.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from surefoot.core.cure import APP, JSON, Advice, Ask, Command, Cure, Edit, Given
 from surefoot.core.entry import Drift, Stop
@@ -28,8 +28,7 @@ _BY_PATH: Final = "inspect"
 """It names a file, and needs no store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Help:
+class Help(Struct, frozen=True):
     """A cure as people read it: when, and what to do. `facts`: the same for `--json`."""
 
     when: str

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surefoot.core.entry import Sight
+from surefoot.core.urls import Url
 from surefoot.errors import SurefootError, UsageError
 
 LIMIT_SECONDS: Final = 10.0
@@ -33,7 +34,7 @@ class Look(Struct, frozen=True):
 
 
 class Pulse:
-    """A look's sign of life: whoever waits for it gives up when nothing was heard for `seconds`."""
+    """A look's sign of life: the caller gives up when the look has not called `beat` for `seconds`."""
 
     def __init__(self, seconds: float = LIMIT_SECONDS) -> None:
         self.seconds = seconds
@@ -91,6 +92,17 @@ class Witness:
             why = in_words(error, pulse.seconds, self._secrets)
             # The cause may quote the URL; where there is something to hide it is not shown.
             raise NotObservable(f"{self.name} cannot be observed: {why}") from (None if self._secrets else error)
+
+
+class Specified(Witness):
+    """A ready-made one, which can look again by its spec: where it looks, and as what."""
+
+    def __init__(self, name: str | None, called: str, at: Url | None = None, /, **spec: str) -> None:
+        """`called`: its name, where none is given. `at`: the URL that it looks at, if it does."""
+        if at is not None:
+            self.url, self._secrets = at, at.secrets
+        spec |= {"name": name} if name else {}
+        super().__init__(name or called, {} if at is not None and at.is_secret else spec)
 
 
 def sight(witness: Any, parts: dict[str, str]) -> Sight:

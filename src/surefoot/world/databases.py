@@ -17,7 +17,7 @@ from surefoot.core import values
 from surefoot.core.entry import ABSENT
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError, ValueRejected
-from surefoot.world.base import Look, NotObservable, Pulse, Witness, text_argument
+from surefoot.world.base import Look, NotObservable, Pulse, Specified, Witness, text_argument
 from surefoot.world.urls import parsed
 
 MOST_ROWS: Final = 100_000
@@ -37,11 +37,10 @@ class Database(Protocol):
         """Table -> what it looks like."""
 
 
-class Sql(Witness):
+class Sql(Specified):
     def __init__(self, url: Url, query: str, name: str | None) -> None:
-        self.url, self.query, self._secrets = url, query, url.secrets
-        spec = {"look": "sql", "url": url.given, "query": query} | ({"name": name} if name else {})
-        super().__init__(name or f"sql({url.shown}, {_short(query)})", {} if url.is_secret else spec)
+        self.query = query
+        super().__init__(name, f"sql({url.shown}, {_short(query)})", url, look="sql", url=url.given, query=query)
 
     def look(self, pulse: Pulse) -> Look:
         with opened(self.url, pulse) as database:
@@ -52,12 +51,12 @@ class Sql(Witness):
         return Look({f"sql:{self.url.shown}#{_short(self.query)}": values.digest([columns, rows])}, rows)
 
 
-class DbSchema(Witness):
+class DbSchema(Specified):
     def __init__(self, url: Url, tables: list[str] | None, name: str | None) -> None:
-        self.url, self.tables, self._secrets = url, tables, url.secrets
-        spec = {"look": "db_schema", "url": url.given, "tables": json.dumps(tables)} | ({"name": name} if name else {})
+        self.tables = tables
         listed = f", tables={', '.join(tables)}" if tables is not None else ""
-        super().__init__(name or f"db_schema({url.shown}{listed})"[:1000], {} if url.is_secret else spec)
+        called = f"db_schema({url.shown}{listed})"[:1000]
+        super().__init__(name, called, url, look="db_schema", url=url.given, tables=json.dumps(tables))
 
     def look(self, pulse: Pulse) -> Look:
         with opened(self.url, pulse) as database:

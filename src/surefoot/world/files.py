@@ -11,19 +11,17 @@ from os import PathLike
 
 from surefoot.core.entry import ABSENT
 from surefoot.errors import UsageError
-from surefoot.world.base import Look, NotObservable, Pulse, Witness
+from surefoot.world.base import Look, NotObservable, Pulse, Specified, Witness
 from surefoot.world.globs import expand, has_magic
 from surefoot.world.hashes import DIRECTORY, of_file, of_files
 from surefoot.world.paths import as_written, file_part, is_temporary, shown
 from surefoot.world.stores import refuse_store, refuse_stores
 
 
-class FileWitness(Witness):
+class FileWitness(Specified):
     def __init__(self, path: str, name: str | None) -> None:
         self.path = path
-        super().__init__(
-            name or f"file({shown(path)})", {"look": "file", "path": shown(path)} | ({"name": name} if name else {})
-        )
+        super().__init__(name, f"file({shown(path)})", look="file", path=shown(path))
 
     def look(self, pulse: Pulse) -> Look:
         refuse_store(self.path)
@@ -35,13 +33,10 @@ class FileWitness(Witness):
         return Look({file_part(self.path): seen}, None if seen == ABSENT else seen)
 
 
-class FilesWitness(Witness):
+class FilesWitness(Specified):
     def __init__(self, pattern: str, name: str | None) -> None:
         self.pattern = pattern
-        super().__init__(
-            name or f"files({shown(pattern)})",
-            {"look": "files", "glob": shown(pattern)} | ({"name": name} if name else {}),
-        )
+        super().__init__(name, f"files({shown(pattern)})", look="files", glob=shown(pattern))
 
     def look(self, pulse: Pulse) -> Look:
         paths = [path for path in expand(self.pattern, pulse) if not is_temporary(path)]

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Final
 
 from surefoot.core.entry import ABSENT
-from surefoot.world.base import Look, NotObservable, Pulse, Witness
+from surefoot.world.base import Look, NotObservable, Pulse, Specified, Witness
 from surefoot.world.paths import as_written, shown
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -25,13 +25,10 @@ _PACKED: Final = 256 * 1024 * 1024
 _CHAIN: Final = 5
 
 
-class GitHead(Witness):
+class GitHead(Specified):
     def __init__(self, repo: str, name: str | None) -> None:
         self.repo = repo
-        super().__init__(
-            name or f"git_head({shown(repo)})",
-            {"look": "git_head", "repo": shown(repo)} | ({"name": name} if name else {}),
-        )
+        super().__init__(name, f"git_head({shown(repo)})", look="git_head", repo=shown(repo))
 
     def look(self, pulse: Pulse) -> Look:
         commit = head(self.repo)

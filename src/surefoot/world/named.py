@@ -11,15 +11,13 @@ from typing import Any
 from surefoot.core import values
 from surefoot.core.entry import ABSENT
 from surefoot.errors import UsageError
-from surefoot.world.base import Look, NotObservable, Pulse, Witness, text_argument
+from surefoot.world.base import Look, NotObservable, Pulse, Specified, Witness, text_argument
 
 
-class Env(Witness):
+class Env(Specified):
     def __init__(self, variable: str, name: str | None) -> None:
         self.variable = variable
-        super().__init__(
-            name or f"env({variable})", {"look": "env", "variable": variable} | ({"name": name} if name else {})
-        )
+        super().__init__(name, f"env({variable})", look="env", variable=variable)
 
     def look(self, pulse: Pulse) -> Look:
         value = os.environ.get(self.variable)
@@ -28,12 +26,10 @@ class Env(Witness):
         return Look({f"env:{self.variable}": seen}, value)
 
 
-class Package(Witness):
+class Package(Specified):
     def __init__(self, package: str, name: str | None) -> None:
         self.package = package
-        super().__init__(
-            name or f"package({package})", {"look": "package", "package": package} | ({"name": name} if name else {})
-        )
+        super().__init__(name, f"package({package})", look="package", package=package)
 
     def look(self, pulse: Pulse) -> Look:
         from importlib import metadata

@@ -14,7 +14,7 @@ from surefoot.core import values
 from surefoot.core.entry import ABSENT
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError
-from surefoot.world.base import Look, NotObservable, Pulse, Witness, text_argument
+from surefoot.world.base import Look, NotObservable, Pulse, Specified, Witness, text_argument
 from surefoot.world.urls import parsed
 
 if TYPE_CHECKING:
@@ -28,13 +28,11 @@ _FIELD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOWHERE: Final = object()
 
 
-class HttpJson(Witness):
+class HttpJson(Specified):
     def __init__(self, url: Url, pointer: str, name: str | None) -> None:
-        self.url, self.pointer, self._secrets = url, pointer, url.secrets
-        spec = {"look": "http_json", "url": url.given, "pointer": pointer} | ({"name": name} if name else {})
-        super().__init__(
-            name or f"http_json({url.shown}{', ' if pointer else ''}{pointer})", {} if url.is_secret else spec
-        )
+        self.pointer = pointer
+        called = f"http_json({url.shown}{', ' if pointer else ''}{pointer})"
+        super().__init__(name, called, url, look="http_json", url=url.given, pointer=pointer)
 
     def look(self, pulse: Pulse) -> Look:
         with _get(self.url, pulse, accept="application/json") as response:
@@ -49,11 +47,11 @@ class HttpJson(Witness):
         return f"http:{self.url.shown}#{self.pointer}"
 
 
-class HttpHeader(Witness):
+class HttpHeader(Specified):
     def __init__(self, url: Url, header: str, name: str | None) -> None:
-        self.url, self.header, self._secrets = url, header, url.secrets
-        spec = {"look": "http_header", "url": url.given, "header": header} | ({"name": name} if name else {})
-        super().__init__(name or f"http_header({url.shown}, {header})", {} if url.is_secret else spec)
+        self.header = header
+        called = f"http_header({url.shown}, {header})"
+        super().__init__(name, called, url, look="http_header", url=url.given, header=header)
 
     def look(self, pulse: Pulse) -> Look:
         with _get(self.url, pulse, accept="*/*") as response:

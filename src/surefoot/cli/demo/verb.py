@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from surefoot.cli import output
-from surefoot.cli.options import Settings, common
+from surefoot.cli.options import Settings, verb
 from surefoot.errors import UsageError
 
 
@@ -17,8 +17,7 @@ from surefoot.errors import UsageError
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Work in this new or empty folder; keep it."
 )
-@common
-@click.pass_obj
+@verb
 def demo(settings: Settings, keep: Path | None) -> int:
     """See it work, in well under a minute, without network or keys.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from surefoot.cli import confirmation, operators, output
-from surefoot.cli.options import Settings, app_option, common, operator
+from surefoot.cli.options import Settings, app_option, operator
 from surefoot.core.cure import APP, command
 from surefoot.core.state import CANCELLED
 from surefoot.view import facts, text
@@ -17,32 +17,28 @@ from surefoot.view.words import command_text
 @app_option
 @confirmation.yes_option
 @operator
-@common
-@click.pass_obj
-def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str | None, note: str) -> int:
+def cancel(settings: Settings, run_id: str, app: str | None, yes: bool, by: str, note: str) -> int:
     """Ask a run to end. A process that drives it ends it at its next call; without one it ends at once.
 
     With the code (--app) what its sagas did is undone first. Without it nothing is: if effects are done, they are
     listed, and you are asked. Effects that are in doubt stay on record as such; look at them outside.
     """
     from surefoot.cli import code, execution
-    from surefoot.engine.operate.handle import whoami
 
     with execution.answers_only():
         code.load_app(app)
         run = operators.open_run(settings, run_id)
-    who = by or whoami()
     left = run.left_done_by_cancel()
     if left:
         output.tell(*(text.visible(line) for line in _outlook(run_id, left, operators.where(settings))))
         if not confirmation.agreed("cancel it, and undo nothing?", yes=yes):
             return confirmation.DECLINED
     with execution.answers_only():
-        run.cancel(by=who, note=note)
+        run.cancel(by=by, note=note)
     ended = run.status == CANCELLED
     how = "cancelled" if ended else "asked to cancel; its process ends it at the next call"
-    sentence = f"recorded: run {run_id} {how}, said by {who}"
-    operators.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=who, note=note, app=app)
+    sentence = f"recorded: run {run_id} {how}, said by {by}"
+    operators.report(settings, run, facts.cancellation(left, ended=ended), sentence, by=by, note=note, app=app)
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import operators, output, paint
-from surefoot.cli.options import Settings, common, told_app_option
+from surefoot.cli.options import Settings, told_app_option, verb
 from surefoot.core.history import Past
 from surefoot.view import facts, text
 
@@ -23,8 +23,7 @@ HEADINGS = ("CALL", "KIND", "VERDICT", "A", "B")
 @click.argument("b", metavar="B")
 @click.option("--all", "everything", is_flag=True, help="Also list the calls that are the same.")
 @told_app_option
-@common
-@click.pass_obj
+@verb
 def diff(settings: Settings, a: str, b: str, everything: bool, app: str | None) -> None:
     """Compare two runs call by call: same, differs (arguments, outcome, result), only in A, only in B.
 
@@ -51,7 +50,7 @@ def draw(a: str, b: str, found: Comparison, *, everything: bool) -> None:
     )
     rows = [_row(pair) for pair in found.calls if everything or pair.verdict != SAME]
     if rows:
-        paint.draw(paint.console(), HEADINGS, rows, flexible=(3, 4))
+        paint.draw(HEADINGS, rows, flexible=(3, 4))
 
 
 def _row(pair: Pair) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import confirmation, operators, output
-from surefoot.cli.options import Settings, common, operator, told_app_option
+from surefoot.cli.options import Settings, operator, told_app_option
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 @confirmation.yes_option
 @told_app_option
 @operator
-@common
-@click.pass_obj
 def fork(
-    settings: Settings, run_id: str, address: str, new_id: str, yes: bool, app: str | None, by: str | None, note: str
+    settings: Settings, run_id: str, address: str, new_id: str, yes: bool, app: str | None, by: str, note: str
 ) -> int:
     """Make a new run that reuses what a run had recorded before a call, and goes on by itself.
 
@@ -32,18 +30,17 @@ def fork(
     are listed, and you are asked. Nothing is executed before the fork is resumed.
     """
     from surefoot.engine.operate import forks
-    from surefoot.engine.operate.handle import whoami
 
-    run, who = operators.open_run(settings, run_id), by or whoami()
+    run = operators.open_run(settings, run_id)
     found = forks.existing(run, new_id, at=address)
     if found is None:
-        draft = forks.prepare(run, new_id, at=address, by=who, note=note)
+        draft = forks.prepare(run, new_id, at=address, by=by, note=note)
         output.tell(*lines(run_id, new_id, draft))
         if not confirmation.agreed("make this fork?", yes=yes):
             return confirmation.DECLINED
-        found = run.fork(new_id, at=address, by=who, note=note)
+        found = run.fork(new_id, at=address, by=by, note=note)
     said = f"recorded: run {new_id}, forked from {run_id} before {found.at}"
-    operators.report(settings, found.run, facts.fork(found), said, by=who, note=note, app=app)
+    operators.report(settings, found.run, facts.fork(found), said, by=by, note=note, app=app)
     return 0
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefoot.cli import operators, output, paint
-from surefoot.cli.options import Settings, common, pairs
+from surefoot.cli import output, paint
+from surefoot.cli.options import Settings, pairs, verb
 from surefoot.core.need import KINDS
 from surefoot.core.readiness import LEFT_BEHIND
 from surefoot.core.state import FAILED, QUEUED, RUNNING, SLEEPING, STATUSES, STOPPED, WAITING
+from surefoot.engine.operate import run_list
+from surefoot.engine.process import config
+from surefoot.engine.process.runtime import Runtime
 from surefoot.errors import Damaged
-from surefoot.view import facts, listing, standing, text
+from surefoot.store.contract import Listed, RunQuery
+from surefoot.view import listing, standing, text
 from surefoot.view.standing import Stands
-
-if TYPE_CHECKING:
-    from surefoot.engine.operate.handle import Run
 
 ANY = "*"
 MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
@@ -36,8 +36,7 @@ TOMBSTONE = 1
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many of each."
 )
-@common
-@click.pass_obj
+@verb
 def list_(
     settings: Settings,
     status: str | None,
@@ -50,58 +49,48 @@ def list_(
 ) -> None:
     """List the runs of the store: those that need a person first, then the others, newest first."""
     wanted = pairs(labels, "--label")
-    query: dict[str, Any] = {
-        "workflow": workflow, "labels": wanted, "need": need, "queue": queue, "before": before, "limit": limit,
-        "store": settings.store,
-    }  # fmt: skip
     # Without any of these, what needs a person is looked for first, however old it is. A page is one list.
     everything = not (status or need or before)
-    statuses: list[str | None] = [*MAY_NEED_A_PERSON, None] if everything else [status]
-    found = _all(statuses, query)
-    seen = [_seen(run) for run in found.values()]
+    statuses = [*MAY_NEED_A_PERSON, None] if everything else [status]
+    runtime = config.runtime(settings.store, create=False)
+    found: dict[str, Listed] = {}
+    for each in statuses:
+        for one in run_list.listed(runtime, RunQuery(each, workflow, wanted, limit, need, queue, before)):
+            found.setdefault(one.run, one)
+    seen = [_seen(runtime, one) for one in found.values()]
     if settings.json:
+        from surefoot.view import facts
+
         output.say_json(facts.runs((one, found[one.run].row) for one in listing.ordered(seen)))
         return
-    now = time.time_ns() // 1000
-    lines = listing.lines(seen, now)
+    lines = listing.lines(seen, time.time_ns() // 1000)
     if not lines:
-        from surefoot.engine.process.config import store_url
-        from surefoot.store.open import shown
+        from surefoot.cli import operators
 
-        output.tell(text.visible(f"no such runs in {shown(store_url(settings.store))}"))
+        output.tell(text.visible(f"no such runs in {operators.where(settings)}"))
         return
     rows = [(line.status, line.run, line.workflow, line.since, line.why) for line in lines]
-    paint.draw(paint.console(), ("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"), rows, flexible=(4,))
+    paint.draw(("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"), rows, flexible=(4,))
 
 
-def _all(statuses: list[str | None], query: dict[str, Any]) -> dict[str, Run]:
-    from surefoot.engine.operate.handle import runs
-
-    found: dict[str, Run] = {}
-    for status in statuses:
-        for run in runs(status=status, **query):
-            found.setdefault(run.id, run)
-    return found
-
-
-def _seen(run: Run) -> listing.Seen:
+def _seen(runtime: Runtime, one: Listed) -> listing.Seen:
     """The cached line; for runs that are not over, failed, or were perhaps pruned, the journal itself: only it knows."""
-    row = run.row
+    row = one.row
     over = row is not None and row.status not in (*MAY_NEED_A_PERSON, FAILED) and row.reason != LEFT_BEHIND
     if row is not None and over and row.seq > TOMBSTONE:
         return listing.Seen(row.run, row.workflow, row.status, row.created, row.labels, Stands(row.status))
     try:
-        state, driven = operators.look(run)
+        state, driven = run_list.look(runtime, lambda: run_list.recorded(runtime, one.run))
     except Damaged as error:
         known = (row.workflow, row.status, row.created, row.labels) if row is not None else ("", "", 0, {})
         damage = f"{type(error).__name__}: {error.summary}"
-        return listing.Seen(run.id, *known, Stands(standing.DAMAGED, damage=damage))
+        return listing.Seen(one.run, *known, Stands(standing.DAMAGED, damage=damage))
     created = state.created
     return listing.Seen(
-        run.id,
+        one.run,
         created.workflow if created else "",
         state.status,
         state.created_at,
         dict(created.labels) if created else {},
-        standing.stands(state, driven=driven, now=run.runtime.clock.now()),
+        standing.stands(state, driven=driven, now=runtime.clock.now()),
     )

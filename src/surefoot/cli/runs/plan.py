@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import operators, output
-from surefoot.cli.options import Settings, app_option, common
+from surefoot.cli.options import Settings, app_option, verb
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run_id", metavar="ID")
 @app_option
-@common
-@click.pass_obj
+@verb
 def plan(settings: Settings, run_id: str, app: str | None) -> None:
     """Tell what a resume would do now: what is replayed, what is in doubt, what would run next.
 
@@ -31,11 +30,8 @@ def plan(settings: Settings, run_id: str, app: str | None) -> None:
         run = operators.open_run(settings, run_id)
         found = run.plan()
     cures, seen = operators.after_failure(settings, run), operators.page_of(settings, run, app)
-    if settings.json:
-        output.say_json(facts.plan(found, seen, cures))
-    else:
-        for line in (*lines(found, seen.headline), *(text.visible(f"  {cure.when:<10} {cure.do}") for cure in cures)):
-            output.say(line)
+    told = (*lines(found, seen.headline), *(f"  {cure.when:<10} {cure.do}" for cure in cures))
+    output.answer(settings, facts.plan(found, seen, cures), *told)
 
 
 def lines(found: ResumePlan, headline: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from surefoot.cli import operators
-from surefoot.cli.options import Settings, common, operator, told_app_option
+from surefoot.cli.options import Settings, operator, told_app_option
 from surefoot.view import facts
 
 
@@ -13,18 +13,13 @@ from surefoot.view import facts
 @click.argument("run_id", metavar="ID")
 @told_app_option
 @operator
-@common
-@click.pass_obj
-def release(settings: Settings, run_id: str, app: str | None, by: str | None, note: str) -> None:
+def release(settings: Settings, run_id: str, app: str | None, by: str, note: str) -> None:
     """Let workers take up a run again that was quarantined: taken up five times, and each time its process ended
     before anything new was recorded.
 
     Find out why first (`surefoot runs show ID`). Recorded with your name and note; nothing is executed by releasing.
     """
-    from surefoot.engine.operate.handle import whoami
-
     run = operators.open_run(settings, run_id)
-    who = by or whoami()
-    run.release(by=who, note=note)
-    sentence = f"recorded: run {run_id} may be taken up again, said by {who}"
-    operators.report(settings, run, facts.release(), sentence, by=who, note=note, app=app)
+    run.release(by=by, note=note)
+    sentence = f"recorded: run {run_id} may be taken up again, said by {by}"
+    operators.report(settings, run, facts.release(), sentence, by=by, note=note, app=app)

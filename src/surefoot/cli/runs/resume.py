@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import confirmation, operators, output
-from surefoot.cli.options import Settings, app_option, common
+from surefoot.cli.options import Settings, app_option, verb
 from surefoot.core.cure import command
 from surefoot.core.state import ENDED
 from surefoot.errors import Stopped, UsageError
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 @app_option
 @confirmation.yes_option
 @click.option("--progress/--no-progress", default=True, help="A progress line where the terminal can show one.")
-@common
-@click.pass_obj
+@verb
 def resume(settings: Settings, run_id: str, app: str | None, yes: bool, progress: bool) -> int:
     """Go on with a run in this process. Lists the effects that would run or are in doubt, and asks first.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import confirmation, operators, output
-from surefoot.cli.options import Settings, common, operator, told_app_option
+from surefoot.cli.options import Settings, operator, told_app_option
 from surefoot.core.cure import command
 from surefoot.core.state import FAILED, STOPPED
 from surefoot.core.timer import MICROS, seconds
@@ -33,11 +33,9 @@ MOST_RUNS = 100_000
 @confirmation.yes_option
 @told_app_option
 @operator
-@common
-@click.pass_obj
 def retry(
     settings: Settings, run_id: str | None, failed: bool, addresses: tuple[str, ...], all_failed: bool,
-    workflow: str | None, since: str | None, yes: bool, app: str | None, by: str | None, note: str,
+    workflow: str | None, since: str | None, yes: bool, app: str | None, by: str, note: str,
 ) -> int:  # fmt: skip
     """Have the calls that failed tried again. Everything that succeeded stays. Lists what would run, and asks first.
 
@@ -45,25 +43,22 @@ def retry(
     again, effects under their keys; an effect that failed because nobody knew whether it happened is in doubt. Child
     runs that failed come first. Nothing is executed now: resume the run, or let a worker.
     """
-    from surefoot.engine.operate.handle import whoami
-
     if all_failed:
         _require(not (run_id or failed or addresses), "--all-failed takes no ID, no --failed and no --at.")
-        return _retry_all(settings, workflow, since, yes=yes, by=by or whoami(), note=note)
+        return _retry_all(settings, workflow, since, yes=yes, by=by, note=note)
     _require(workflow is None and since is None, "--workflow and --since belong to --all-failed.")
     _require(failed != bool(addresses), "say either --failed or --at ADDR.")
     if run_id is None:
         raise UsageError("runs retry: name the run, or say --all-failed.")
     run = operators.open_run(settings, run_id)
-    who, named = by or whoami(), addresses or ()
-    told = run.would_retry(failed=failed or None, at=named)
+    told = run.would_retry(failed=failed or None, at=addresses)
     output.tell(*(text.visible(line) for one in told for line in _outlook(one)), *_waited_for(settings, run))
     if not confirmation.agreed("try it again?", yes=yes):
         return confirmation.DECLINED
-    reopened = run.retry(failed=failed or None, at=named, by=who, note=note)
+    reopened = run.retry(failed=failed or None, at=addresses, by=by, note=note)
     what = ", ".join(reopened) or "the workflow"
-    sentence = f"recorded: run {run_id}: {what} to be tried again, said by {who}"
-    operators.report(settings, run, facts.retry(reopened, told), sentence, by=who, note=note, app=app)
+    sentence = f"recorded: run {run_id}: {what} to be tried again, said by {by}"
+    operators.report(settings, run, facts.retry(reopened, told), sentence, by=by, note=note, app=app)
     return 0
 
 
@@ -101,7 +96,7 @@ def _waited_for(settings: Settings, run: Run) -> list[str]:
             both = command_text(command("runs retry", parent.id, failed=True), operators.where(settings))
             return [text.visible(f"  its parent has recorded that it failed; to have both tried again: {both}")]
     except (Stopped, UsageError):
-        pass  # It is gone, or cannot be read: that is told by whoever looks at it.
+        pass  # The parent is gone, or cannot be read: a look at the parent says so.
     return []
 
 
@@ -134,10 +129,8 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
             output.tell(text.visible(f"left as it is: {error}"))
         else:
             done += told
-    if settings.json:
-        output.say_json(facts.retries(done, left))
-    else:
-        output.say(f"recorded: {len(done)} failed run{'s' * (len(done) != 1)} to be tried again, said by {by}")
+    said = f"recorded: {len(done)} failed run{'s' * (len(done) != 1)} to be tried again, said by {by}"
+    output.answer(settings, facts.retries(done, left), said)
     return LEFT if left else 0
 
 

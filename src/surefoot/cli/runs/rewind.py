@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import confirmation, operators, output
-from surefoot.cli.options import Settings, common, operator, told_app_option
+from surefoot.cli.options import Settings, operator, told_app_option
 from surefoot.core.address import as_recorded
 from surefoot.core.doubt import on_resume
 from surefoot.core.state import reversed_since
@@ -23,24 +23,20 @@ if TYPE_CHECKING:
 @confirmation.yes_option
 @told_app_option
 @operator
-@common
-@click.pass_obj
-def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | None, by: str | None, note: str) -> int:
+def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | None, by: str, note: str) -> int:
     """Send a run back to before a call. Lists the effects that would be in doubt, and asks first.
 
     What was recorded from there on is set aside and kept in the journal; steps run again. Effects that were executed stay
     executed: each of them is in doubt until its policy, its check or a person says what to do. Nothing is executed now.
     """
-    from surefoot.engine.operate.handle import whoami
-
     run = operators.open_run(settings, run_id)
-    address, who = as_recorded(address), by or whoami()
+    address = as_recorded(address)
     output.tell(*_outlook(run_id, address, *run.set_aside_by_rewind(address)))
     if not confirmation.agreed("send it back?", yes=yes):
         return confirmation.DECLINED
-    doubtful = run.rewind(address, by=who, note=note)
-    sentence = f"recorded: run {run_id} goes back to before {address}, said by {who}"
-    operators.report(settings, run, facts.rewind(address, doubtful), sentence, by=who, note=note, app=app)
+    doubtful = run.rewind(address, by=by, note=note)
+    sentence = f"recorded: run {run_id} goes back to before {address}, said by {by}"
+    operators.report(settings, run, facts.rewind(address, doubtful), sentence, by=by, note=note, app=app)
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from surefoot.cli import operators, output, paint
-from surefoot.cli.options import Settings, common, told_app_option
+from surefoot.cli.options import Settings, told_app_option, verb
 from surefoot.view import facts, page, text
 from surefoot.view.page import CallLine, Page
 from surefoot.view.standing import Asked
@@ -22,8 +22,7 @@ HEADINGS = ("CALL", "KIND", "STATUS", "TRIES", "TOOK", "BY", "ARGUMENTS", "RESUL
 @click.command()
 @click.argument("run_id", metavar="ID")
 @told_app_option
-@common
-@click.pass_obj
+@verb
 def show(settings: Settings, run_id: str, app: str | None) -> None:
     """Show one run: how it stands, why it stopped, what helps, and every call it made."""
     seen = operators.page_of(settings, operators.open_run(settings, run_id), app)
@@ -60,7 +59,7 @@ def draw(seen: Page) -> None:
         _cures(line, seen.cures)
     if seen.calls:
         line()
-        paint.draw(console, HEADINGS, [_row(call) for call in seen.calls], flexible=(6, 7))
+        paint.draw(HEADINGS, [_row(call) for call in seen.calls], flexible=(6, 7), to=console)
         for number, process in enumerate(seen.processes, 1):
             line(f"  process {number}: {process}", "dim")
 

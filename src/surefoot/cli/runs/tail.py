@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefoot.cli import operators, output, paint
-from surefoot.cli.options import Settings, common, told_app_option
+from surefoot.cli.options import Settings, told_app_option, verb
 from surefoot.core.state import ENDED
 from surefoot.view import facts, text, timeline
 
@@ -31,8 +31,7 @@ SHARE = 5
 )
 @click.option("-n", "--last", type=click.IntRange(0), metavar="N", help="Begin with the last N entries. Default: all.")
 @told_app_option
-@common
-@click.pass_obj
+@verb
 def tail(settings: Settings, run_id: str, follow: bool | None, last: int | None, app: str | None) -> None:
     """Show the journal of a run, entry by entry, while somebody drives it. Ctrl-C ends the looking, not the run.
 

@@ -28,9 +28,8 @@ from surefoot.core.entry import (
 )
 from surefoot.core.expectation import UNSEEN
 from surefoot.core.history import Past, PastState
-from surefoot.core.need import KINDS as NEEDS
 from surefoot.core.reopening import failed_undos, undo_again, undone_across, why_not
-from surefoot.core.state import ENDED, STATUSES, STOPPED, WAITING, RunState
+from surefoot.core.state import ENDED, STOPPED, WAITING, RunState
 from surefoot.core.stops import revive
 from surefoot.core.timer import Duration, remaining, seconds
 from surefoot.core.visible import shorten, visible
@@ -40,15 +39,13 @@ from surefoot.engine.declare.registry import registry
 from surefoot.engine.declare.rehearsal import would_do
 from surefoot.engine.drive import claimant, start
 from surefoot.engine.drive.outcome import not_found, recorded_end, refuse_ended
-from surefoot.engine.operate import cancels, resume_plan
+from surefoot.engine.operate import cancels, resume_plan, run_list
 from surefoot.engine.operate.return_type import fitted
 from surefoot.engine.process import config, journal
 from surefoot.engine.process.runtime import Runtime
-from surefoot.engine.process.whereabouts import at
 from surefoot.engine.session import questions
-from surefoot.errors import Damaged, Stopped, UsageError
-from surefoot.store.contract import ANY, Head, IndexRow, RunQuery
-from surefoot.store.rules import matches
+from surefoot.errors import Stopped, UsageError
+from surefoot.store.contract import Head, IndexRow, RunQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -584,24 +581,9 @@ def runs(
 
     `need` is what waits for a person, by kind: `"in_doubt"`, `"question"` …; `"*"` for whatever does.
     """
-    if status is not None and status not in STATUSES:
-        raise UsageError(f"status={status!r} is none of {', '.join(STATUSES)}")
+    query = run_list.checked(RunQuery(status, workflow, labels or {}, limit, need, queue, before))
     runtime = config.runtime(store, create=False)
-    if need not in (None, ANY, *NEEDS):
-        raise UsageError(f"need={need!r} is none of {', '.join(NEEDS)}")
-    query = RunQuery(status, workflow, labels or {}, limit, need, queue, before)
-    with at(runtime.store.url):
-        found = [Run(runtime, listed.run, listed.row) for listed in runtime.store.runs(query)]
-    return [run for run in found if run.row is not None or _fits(run, query)]
-
-
-def _fits(run: Run, query: RunQuery) -> bool:
-    """A run whose cached line is missing or damaged: its journal decides. Damaged too: it is listed."""
-    try:
-        row = run.row = journal.index_row(run.state())
-    except Damaged:
-        return True
-    return matches(query, row)
+    return [Run(runtime, one.run, one.row) for one in run_list.listed(runtime, query)]
 
 
 def whoami() -> str:

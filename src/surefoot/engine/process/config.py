@@ -163,7 +163,7 @@ def store_url(given: str | None = None) -> str:
 
 def runtime(url: str | None = None, *, create: bool) -> Runtime:
     """The open store. Only verbs that write may create one, and they say so."""
-    engines.opened()  # An engine that does not exist is refused now, and not after something was written.
+    engines.require_known()  # An engine that does not exist is refused now, and not after something was written.
     where = store_url(url)
     if not backend_of(where).durable and where not in _warned:
         _warned.add(where)

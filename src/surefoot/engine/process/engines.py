@@ -44,6 +44,11 @@ def url() -> str:
     return _configured or os.environ.get("SUREFOOT_ENGINE") or EMBEDDED
 
 
+def require_known() -> None:
+    """`UsageError`, if there is no such engine. It is not loaded: whoever only looks does without."""
+    _module(url())
+
+
 def opened() -> Any:
     """The engine of this process, a `worker.protocol.Engine`."""
     where = url()

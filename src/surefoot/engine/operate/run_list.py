@@ -1,0 +1,70 @@
+"""The list of runs, and one run as it stands now: all that looking needs.
+
+Nothing here drives a run, so `surefoot runs` does not load what does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from surefoot.core.need import KINDS as NEEDS
+from surefoot.core.state import DRIVEN, STATUSES, RunState
+from surefoot.engine.drive import claimant
+from surefoot.engine.process import journal
+from surefoot.engine.process.runtime import Runtime
+from surefoot.engine.process.whereabouts import at
+from surefoot.errors import Damaged, UsageError
+from surefoot.store.contract import ANY, Listed, RunQuery
+from surefoot.store.rules import matches
+
+
+def checked(query: RunQuery) -> RunQuery:
+    """`UsageError`, if it asks for what no run can be."""
+    if query.status not in (None, *STATUSES):
+        raise UsageError(f"status={query.status!r} is none of {', '.join(STATUSES)}")
+    if query.need not in (None, ANY, *NEEDS):
+        raise UsageError(f"need={query.need!r} is none of {', '.join(NEEDS)}")
+    return query
+
+
+def listed(runtime: Runtime, query: RunQuery) -> list[Listed]:
+    """A page of the list, newest first. `row` is None only where the journal is damaged too."""
+    with at(runtime.store.url):
+        found = [_with_row(runtime, one) for one in runtime.store.runs(query)]
+    return [one for one in found if one.row is None or matches(query, one.row)]
+
+
+def _with_row(runtime: Runtime, one: Listed) -> Listed:
+    """A run whose cached line is missing or damaged: its journal decides. Damaged too: it is listed."""
+    if one.row is not None:
+        return one
+    try:
+        return replace(one, row=journal.index_row(recorded(runtime, one.run)))
+    except Damaged:
+        return one
+
+
+def recorded(runtime: Runtime, run: str) -> RunState:
+    """The run as its journal tells it now."""
+    found = journal.load(runtime.store, run)
+    if found is None:
+        from surefoot.engine.drive.outcome import not_found
+
+        raise not_found(run, runtime.store.url)
+    return found[0]
+
+
+def look(runtime: Runtime, read: Callable[[], RunState]) -> tuple[RunState, bool]:
+    """The run that `read` reads, and whether a living process drives it, both true of the same moment."""
+    while True:
+        state = read()
+        if state.status not in DRIVEN:
+            return state, False
+        if claimant.is_driven(runtime, state):
+            return state, True
+        # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
+        head = runtime.store.read(state.run, state.seq).head
+        if head is not None and head.seq == state.seq:
+            return state, False

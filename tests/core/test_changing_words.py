@@ -6,7 +6,8 @@ import pytest
 from msgspec import Raw
 
 from surefoot.core import code_changes, values
-from surefoot.core.history import Past, PastState, no_longer_asked
+from surefoot.core.code_changes import no_longer_asked
+from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Asked
 from surefoot.core.stops import revive
 

@@ -10,9 +10,9 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from surefoot.core import values
-from surefoot.core.cure import JSON, NEW_ID, Advice, Ask, Cures, command
+from surefoot.core.cure import JSON, NEW_ID, Advice, Ask, Command, Cures, command
 from surefoot.core.entry import NOTHING, Kept, Stop, Value
-from surefoot.core.history import Past, PastState, settling
+from surefoot.core.history import Past, PastState
 from surefoot.core.state import CANCELLED, ENDED, RunState
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import StepFailed
@@ -207,6 +207,14 @@ def _answers(run: str, address: str, raised: str, *, nameable: bool) -> Cures:
     name = address.rpartition("/")[2].partition("#")[0]
     declare = f"@sf.effect(not_done={raised}) on {name}, or raise sf.NotDone"
     return (*answers, Advice("such an exception proves it?", declare))
+
+
+def settling(run: str, address: str, happened: str, did_not: str) -> tuple[Command, Command]:
+    """The two things that a person can say of an effect in doubt."""
+    return (
+        command("settle", run, address, happened=JSON, when=happened),
+        command("settle", run, address, not_happened=True, when=did_not),
+    )
 
 
 _PROVES_NOTHING: Final = "which does not tell whether it happened"

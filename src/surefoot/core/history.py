@@ -6,18 +6,11 @@ same arguments. Anything else is `CodeChanged`, with both sides shown.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from msgspec import Raw, Struct
 
-from surefoot.core.cure import JSON, Advice, Command, Cure, Cures, Edit, command
-from surefoot.core.entry import Due, EffectLandedLate, Kept, RunAdopted, Stop, Value
-from surefoot.errors import Stopped
-
-_TAKEN_OUT, _MOST_TAKEN_OUT = "taken out, this run only?", 3
-_MOST_NAMES = 5
+from surefoot.core.entry import Due, EffectLandedLate, RunAdopted, Value
 
 
 class PastState(Enum):
@@ -128,122 +121,3 @@ class Past(Struct, frozen=True, gc=False):
         """The deadline of a block (`sf.timeout`) that has not ended."""
         name = self.address.rpartition("/")[2].partition("#")[0]
         return self.kind == "timer" and self.state is PastState.OPEN and name == "timeout"
-
-
-def names_of(pasts: Sequence[Past]) -> str:
-    return _first_few([past.address for past in pasts])
-
-
-def _first_few(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
-
-
-def no_longer_asked(
-    run: str, pasts: list[Past], in_use: frozenset[str] = frozenset(), unknown: frozenset[str] = frozenset()
-) -> Stop:
-    """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it asks for; `unknown`:
-    those that no loaded code has.
-    """
-    names = names_of(pasts)
-    message = (
-        f"run {run}: the code came to its end without asking for {names}, "
-        f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
-    ) + perhaps_plain(name for past in pasts if (name := _name(past.address)) in unknown)
-    called = dict.fromkeys(_name(past.address) for past in pasts if past.kind == "effect")
-    gone = ", ".join(f'"{name}"' for name in called if name not in in_use)
-    told = (Edit("gone for good?", f"sf.removed({gone})", "in the module"),) if gone else ()
-    facts = {"recorded": names, "asked": "nothing", "unasked": "\n".join(past.address for past in pasts)}
-    return Stop(
-        "CodeChanged",
-        message,
-        pasts[0].address,
-        facts,
-        (*_settle(run, pasts), *taken_out(run, pasts), *told, *cures(run)),
-    )
-
-
-def _settle(run: str, pasts: list[Past]) -> Cures:
-    """Whether it happened has to be said first."""
-    doubtful = next((past.address for past in pasts if past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)), "")
-    return settling(run, doubtful, f"{doubtful} happened?", "it did not?") if doubtful else ()
-
-
-def settling(run: str, address: str, happened: str, did_not: str) -> tuple[Command, Command]:
-    """The two things that a person can say of an effect in doubt."""
-    return (
-        command("settle", run, address, happened=JSON, when=happened),
-        command("settle", run, address, not_happened=True, when=did_not),
-    )
-
-
-def taken_out(run: str, pasts: list[Past]) -> Cures:
-    """What a person may say of recorded effects that the code goes on without. Doubt is settled first."""
-    known = [past.address for past in pasts if past.state in (PastState.DONE, PastState.FAILED)]
-    return tuple(command("match", run, address, keep=True, when=_TAKEN_OUT) for address in known[:_MOST_TAKEN_OUT])
-
-
-def perhaps_plain(names: Iterable[str]) -> str:
-    """What nobody can rule out of effects that no loaded code has: as plain functions they would be called in a replay."""
-    listed = " or ".join(dict.fromkeys(names))
-    return f" If {listed} has lost its decorator, the replay has called it as a plain function: look." if listed else ""
-
-
-def _name(address: str) -> str:
-    return address.rpartition("/")[2].rpartition("#")[0].removesuffix(".undo")
-
-
-def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:
-    """Recorded effects which the code has not asked for where the replay ends. It may ask for them later on."""
-    names = names_of(pasts)
-    were, have, them = ("were", "have", "them") if len(pasts) > 1 else ("was", "has", "it")
-    message = (
-        f"run {run}: {names} {were} executed before and {have} not been asked for when {at}. "
-        f"If the code no longer asks for {them}, the run stops before its next new effect, or else at its end."
-    )
-    later = Advice("comes later?", f"then all is well: calls were put in front of {them}")
-    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": at}, (later, *cures(run)))
-
-
-def not_known_yet(run: str, addresses: list[str], step: str) -> Stop:
-    """Recorded effects which the code asks for with something that a step gives which has not run."""
-    names = _first_few(addresses)
-    message = (
-        f"run {run}: {names} {'are' if len(addresses) > 1 else 'is'} on record, and asked for with what {step} gives, which "
-        "would run first. If that is not what was passed before, the run stops there, before anything else is executed."
-    )
-    same = Advice("gives the same?", "then all is well")
-    return Stop("CodeChanged", message, addresses[0], {"recorded": names, "asked": step}, (same, *cures(run)))
-
-
-def located(error: Stopped, run: str, where: str) -> Stopped:
-    """The same stop, with the run and the call it belongs to. One that names its run stays as it is."""
-    if error.run_id:
-        return error
-    told = f"run {run}, {where}: {error.summary}" if where else f"run {run}: {error.summary}"
-    return type(error)(told, run_id=run, address=where if "#" in where else "", facts=error.facts, cures=error.remedies)
-
-
-def cures(run: str) -> Cures:
-    return (
-        run_again("old code:", "put it back", run),
-        Advice("new code:", 'keep the old way for runs in flight: if sf.patched("what-changed"): … else: …'),
-    )
-
-
-def run_again(when: str, first: str, run: str) -> Cure:
-    return Advice(when, f"{first} and run {shlex.quote(run)} again")
-
-
-def changed(run: str, address: str, recorded: str, asked: str) -> Stop:
-    message = (
-        f"run {run}, {address}: the code no longer matches the journal.\n  recorded: {recorded}\n  asked now: {asked}"
-    )
-    return Stop("CodeChanged", message, address, {"recorded": recorded, "asked": asked}, cures(run))
-
-
-def shown(raw: Value | bytes | None) -> str:
-    if isinstance(raw, Kept):
-        return f"{raw.reference.size} bytes with SHA-256 {raw.reference.digest.hex()}"
-    text = bytes(raw or b"").decode("utf-8", "replace")
-    return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw, Struct
 
 from surefoot.core import values
+from surefoot.core.code_changes import cures
 from surefoot.core.entry import NOTHING, Kept, RunCreated, Stop, Value
-from surefoot.core.history import cures, located
 from surefoot.core.state import RunState
-from surefoot.core.stops import revive
+from surefoot.core.stops import located, revive
 from surefoot.engine.declare import drifts
 from surefoot.engine.declare.call_spec import Binder
 from surefoot.engine.declare.defaults import Unplaced

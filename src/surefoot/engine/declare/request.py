@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from msgspec import Raw, Struct
 
 from surefoot.core import values
+from surefoot.core.code_changes import cures
 from surefoot.core.cure import Advice
 from surefoot.core.entry import NOTHING, Stop
-from surefoot.core.history import Past, PastState, cures
+from surefoot.core.history import Past, PastState
 from surefoot.core.masking import FEW, MANY, Mask, secrets_in
 from surefoot.core.matching import is_child
 from surefoot.core.members import changed_members

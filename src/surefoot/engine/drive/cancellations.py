@@ -20,9 +20,10 @@ import sys
 from typing import Any, Final
 
 from surefoot.core.address import approval_of
+from surefoot.core.code_changes import names_of
 from surefoot.core.cure import Advice, Cures, command
 from surefoot.core.entry import CallCancelled, QuestionExpired, Stop
-from surefoot.core.history import Past, PastState, names_of
+from surefoot.core.history import Past, PastState
 from surefoot.core.timer import after
 from surefoot.engine.declare.current import Place, session_of
 from surefoot.engine.declare.signals import PlanSignal

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from surefoot.core import failures, values
+from surefoot.core.code_changes import no_longer_asked
 from surefoot.core.command import Append, Done, Failed, Halted, Returned
 from surefoot.core.cure import command
 from surefoot.core.doubt import left_behind, open_question
@@ -29,7 +30,7 @@ from surefoot.core.entry import (
     RunSuspended,
     Stop,
 )
-from surefoot.core.history import Past, no_longer_asked
+from surefoot.core.history import Past
 from surefoot.core.matching import is_child, may_have_happened
 from surefoot.core.parking import unavailable
 from surefoot.core.readiness import HANDED_BACK

@@ -15,8 +15,9 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import approval_of
+from surefoot.core.code_changes import changed
 from surefoot.core.entry import Due, TimerFired, TimerSet, ValueNoted
-from surefoot.core.history import Past, PastState, changed
+from surefoot.core.history import Past, PastState
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.engine.declare import current
 from surefoot.engine.declare.current import Place, session_of

@@ -23,13 +23,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core import doubt, shapes
+from surefoot.core.code_changes import cures, not_asked_yet, not_known_yet
 from surefoot.core.command import Done, Failed, Returned
 from surefoot.core.cure import Advice, Command
 from surefoot.core.entry import CallsUnclaimed, RunCreated, Stop
-from surefoot.core.history import Past, cures, located, not_asked_yet, not_known_yet
+from surefoot.core.history import Past
 from surefoot.core.matching import Learned, split
 from surefoot.core.state import ENDED, RunState
-from surefoot.core.stops import revive
+from surefoot.core.stops import located, revive
 from surefoot.engine.declare import placeholder
 from surefoot.engine.declare.plan import Plan, next_arguments, recorded_arguments
 from surefoot.engine.declare.registry import Definition, registry

@@ -16,9 +16,10 @@ from surefoot.core.code_changes import held_by_another, kept_notes, other_argume
 from surefoot.core.command import Ending, Halted
 from surefoot.core.counts import Differing
 from surefoot.core.entry import NOTHING, CallKept, Stop
-from surefoot.core.history import Past, PastState, located
+from surefoot.core.history import Past, PastState
 from surefoot.core.matching import Asked, Changed, Held, InUse, Kept, Learned, New, Rerun, Same
 from surefoot.core.state import RunState
+from surefoot.core.stops import located
 from surefoot.core.timer import after
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place

@@ -19,10 +19,11 @@ from surefoot.core import schema as schemas
 from surefoot.core import values
 from surefoot.core.address import approval_of
 from surefoot.core.choice import OnTimeout, one_of
+from surefoot.core.code_changes import changed
 from surefoot.core.command import Append, Ending, Failed, Pause, Routine
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
-from surefoot.core.history import Past, PastState, changed
+from surefoot.core.history import Past, PastState
 from surefoot.core.masking import Mask
 from surefoot.core.programs.calls import Call, denied
 from surefoot.core.timer import Duration, after, remaining, seconds

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
+from surefoot.core.code_changes import cures, run_again
 from surefoot.core.cure import Cure, Cures
+from surefoot.core.doubt import settling
 from surefoot.core.entry import Stop, Value
-from surefoot.core.history import Past, PastState, cures, run_again, settling
+from surefoot.core.history import Past, PastState
 from surefoot.core.members import changed_members
 
 if TYPE_CHECKING:

@@ -16,15 +16,16 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import Scope
-from surefoot.core.code_changes import other_arguments, two_of_one_name
+from surefoot.core.code_changes import changed, other_arguments, two_of_one_name
 from surefoot.core.command import CalledOff, Done, Ending, Failed, Halted, Returned
 from surefoot.core.entry import NOTHING, EffectLandedLate, Entry, RunContinued, Value
-from surefoot.core.history import Past, PastState, changed, located
+from surefoot.core.history import Past, PastState
 from surefoot.core.masking import Mask
 from surefoot.core.matching import Changed, Kept, Learned
 from surefoot.core.programs.calls import Call, called_off, effect, step
 from surefoot.core.reopening import undone_meanwhile
 from surefoot.core.state import DOUBTFUL, RunState
+from surefoot.core.stops import located
 from surefoot.core.timer import Moment
 from surefoot.engine.declare import origins
 from surefoot.engine.declare.call_spec import CallSpec

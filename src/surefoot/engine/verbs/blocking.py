@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 from surefoot.core import values
 from surefoot.core.address import Scope, escape
 from surefoot.core.choice import OnError, OnTimeout
-from surefoot.core.code_changes import other_event
+from surefoot.core.code_changes import changed, other_event
 from surefoot.core.command import Append, Do, Pause, Routine, Verify
 from surefoot.core.cure import Advice
 from surefoot.core.entry import (
@@ -29,7 +29,7 @@ from surefoot.core.entry import (
     WaitExpired,
     WaitStarted,
 )
-from surefoot.core.history import PastState, changed
+from surefoot.core.history import PastState
 from surefoot.core.timer import Duration, after, remaining, seconds, until
 from surefoot.engine.declare import current, drifts, lines
 from surefoot.engine.declare.context import Context

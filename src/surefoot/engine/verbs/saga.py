@@ -18,10 +18,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from surefoot.core.code_changes import changed
 from surefoot.core.command import Append, Make, Routine
 from surefoot.core.cure import Advice, command
 from surefoot.core.entry import SagaCancelled, Stop
-from surefoot.core.history import Past, changed
+from surefoot.core.history import Past
 from surefoot.core.parking import unavailable
 from surefoot.core.reopening import undo_again
 from surefoot.core.timer import after

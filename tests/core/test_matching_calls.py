@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.entry import CodeMatched
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastCall, PastEffect, PastState, PastStep
 from surefoot.core.matching import (
     Asked,
     Changed,
@@ -30,14 +30,15 @@ class Record:
     """What is on record, in this order."""
 
     def __init__(self):
-        self.calls: dict[str, Past] = {}
+        self.calls: dict[str, PastCall] = {}
         self.matches: list[tuple[int, CodeMatched]] = []
         self.counts: dict[tuple[str, str], int] = {}
 
     def call(self, address, kind, state=PastState.DONE, /, **args):
         raw, digest = values.encode_args(args)
         at = self._next()
-        past = self.calls[address] = Past(address, kind, state, 0, digest, Raw(raw), first=at, seq=at)
+        made = PastEffect if kind == "effect" else PastStep
+        past = self.calls[address] = made(address, state, 0, Raw(raw), digest=digest, first=at, seq=at)
         return past
 
     def changed(self, address, /, **facts):

@@ -12,7 +12,7 @@ from surefoot.core.cure import Advice, Cure, Cures, Edit, command
 from surefoot.core.differences import changes, hints
 from surefoot.core.doubt import settling
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import DOUBTFUL, Past, PastState, PastWait
 from surefoot.core.matching import CHILD, Asked, is_child, split
 from surefoot.core.reopening import Undone
 from surefoot.errors import UsageError
@@ -23,7 +23,7 @@ _TAKEN_OUT, _MOST_TAKEN_OUT = "taken out, this run only?", 3
 
 
 def new_effect(
-    run: str, asked: Asked, blocked: list[Past], *, alike: int, in_use: frozenset[str], nothing: bool,
+    run: str, asked: Asked, blocked: Sequence[Past], *, alike: int, in_use: frozenset[str], nothing: bool,
     unknown: frozenset[str] = frozenset(),
 ) -> Stop:  # fmt: skip
     """A new effect, while some on record were not asked for: it may be one of them.
@@ -37,7 +37,7 @@ def new_effect(
     were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike == len(blocked) else ''}"
     if 0 < alike < len(blocked):
         were += f", {names_of(blocked[:alike])} with the same arguments"
-    doubtful = [past for past in blocked if past.state.value == "in doubt"]
+    doubtful = [past for past in blocked if past.state is PastState.IN_DOUBT]
     if doubtful:
         were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
     what = "child run" if asked.name == CHILD else "effect"
@@ -53,7 +53,7 @@ def new_effect(
     return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))
 
 
-def _cures_of_new(run: str, asked: Asked, blocked: list[Past], alike: int, in_use: frozenset[str]) -> Cures:
+def _cures_of_new(run: str, asked: Asked, blocked: Sequence[Past], alike: int, in_use: frozenset[str]) -> Cures:
     path, old, _ = split(blocked[0].address)
     told: list[Cure] = []
     is_run, was_run = asked.name == CHILD, old == CHILD
@@ -95,7 +95,7 @@ def taken_for_done(run: str, asked: Asked | None, found: list[Undone], *, gone: 
 
 
 def _undone(one: Undone) -> str:
-    if one.undo.state.value == "done":
+    if one.undo.state is PastState.DONE:
         return f"{one.effect.address} was undone ({one.undo.address})"
     return f"{one.effect.address} may have been undone ({one.undo.address} is in doubt)"
 
@@ -103,7 +103,7 @@ def _undone(one: Undone) -> str:
 def _cures_of_undone(run: str, asked: Asked | None, found: list[Undone], gone: Sequence[str]) -> Cures:
     told = [run_again("by mistake?", f"put the undo of {name} back,", run) for name in gone]
     for one in found:
-        if one.undo.state.value != "done":
+        if one.undo.state is not PastState.DONE:
             when = f"{one.effect.address} was not undone?"
             told.append(command("settle", run, one.undo.address, not_happened=True, when=when))
     told.append(run_again("old code:", "put it back", run))
@@ -205,7 +205,7 @@ def _cures_of_other(
     run: str, past: Past, address: str, name: str, parameters: tuple[str, ...], *, is_cut_off: bool
 ) -> Cures:
     told: list[Cure] = []
-    if past.state.value in ("in doubt", "unstorable"):
+    if past.state in DOUBTFUL:
         told += settling(run, past.address, "in doubt; it happened?", "it did not?")
     else:
         stands = "what was done stands?" if past.kind == "effect" else "what it gave stands?"
@@ -229,12 +229,12 @@ def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: 
     told: list[Cure] = []
     if old != new:
         told.append(Edit("the same workflow, renamed?", f'@sf.workflow(was="{old}")', f"on {new}"))
-    if old == new or past.state.value in ("done", "failed"):
+    if old == new or past.state in (PastState.DONE, PastState.FAILED):
         told.append(command("match", run, address, keep=True, when="the child run on record stands?"))
     return (*told, command("match", run, address, new=True, when="another child run, new?"), *cures(run))
 
 
-def other_event(run: str, past: Past, name: str) -> Stop:
+def other_event(run: str, past: PastWait, name: str) -> Stop:
     """A wait that has an outcome on record, or whose event has come, and that waits for an event of another name now."""
     stop = changed(run, past.address, f"waiting for event {past.name!r}", f"waiting for event {name!r}")
     stands = {"done": "what was received stands?", "failed": "that it did not come in time stands?"}
@@ -266,7 +266,7 @@ def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, ask
     return Stop("CodeChanged", message, first.address, {"recorded": _shown(recorded), "asked": _shown(asked)}, told)
 
 
-def undecorated(run: str, name: str, module: str, pasts: list[Past], *, qualname: str = "") -> Stop:
+def undecorated(run: str, name: str, module: str, pasts: Sequence[Past], *, qualname: str = "") -> Stop:
     """`qualname`: what the function is called in its module, if that is not the effect's name."""
     function = qualname or name
     message = (
@@ -326,7 +326,7 @@ def _an(kind: str) -> str:
 
 
 def no_longer_asked(
-    run: str, pasts: list[Past], in_use: frozenset[str] = frozenset(), unknown: frozenset[str] = frozenset()
+    run: str, pasts: Sequence[Past], in_use: frozenset[str] = frozenset(), unknown: frozenset[str] = frozenset()
 ) -> Stop:
     """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it asks for; `unknown`:
     those that no loaded code has.
@@ -344,13 +344,13 @@ def no_longer_asked(
     return Stop("CodeChanged", message, pasts[0].address, facts, told)
 
 
-def _settle(run: str, pasts: list[Past]) -> Cures:
+def _settle(run: str, pasts: Sequence[Past]) -> Cures:
     """Whether it happened has to be said first."""
-    doubtful = next((past.address for past in pasts if past.state in (PastState.IN_DOUBT, PastState.UNSTORABLE)), "")
+    doubtful = next((past.address for past in pasts if past.state in DOUBTFUL), "")
     return settling(run, doubtful, f"{doubtful} happened?", "it did not?") if doubtful else ()
 
 
-def taken_out(run: str, pasts: list[Past]) -> Cures:
+def taken_out(run: str, pasts: Sequence[Past]) -> Cures:
     """What a person may say of recorded effects that the code goes on without. Doubt is settled first."""
     known = [past.address for past in pasts if past.state in (PastState.DONE, PastState.FAILED)]
     return tuple(command("match", run, address, keep=True, when=_TAKEN_OUT) for address in known[:_MOST_TAKEN_OUT])
@@ -362,7 +362,7 @@ def perhaps_plain(names: Iterable[str]) -> str:
     return f" If {listed} has lost its decorator, the replay has called it as a plain function: look." if listed else ""
 
 
-def not_asked_yet(run: str, pasts: list[Past], at: str) -> Stop:
+def not_asked_yet(run: str, pasts: Sequence[Past], at: str) -> Stop:
     """Recorded effects which the code has not asked for where the replay ends. It may ask for them later on."""
     names = names_of(pasts)
     were, have, them = ("were", "have", "them") if len(pasts) > 1 else ("was", "has", "it")

@@ -1,12 +1,13 @@
-"""What earlier processes recorded about each call, and whether the code still asks for the same.
+"""The past of each call: what the journal says about it, folded from its entries.
 
-A recorded value is only ever given to the call it was recorded for: same address, same kind of call,
-same arguments. Anything else is `CodeChanged`, with both sides shown.
+Every kind of call has a class with the fields that such a call can have. `core/state.py` makes them, and a further
+entry makes another value (`replace`). Which recorded call the code means is decided in `core/matching.py`.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import ClassVar, Final
 
 from msgspec import Raw, Struct
 
@@ -27,56 +28,23 @@ class PastState(Enum):
     FAILED = "failed"
 
 
-class Past(Struct, frozen=True, gc=False):
-    """One recorded call, folded from its entries. A value: a further entry makes another one (`replace`)."""
+DOUBTFUL: Final = (PastState.IN_DOUBT, PastState.UNSTORABLE)
 
+
+class Past(Struct, frozen=True, gc=False):
+    """What calls of every kind have on record."""
+
+    kind: ClassVar[str]
     address: str
-    kind: str
-    """`step`, `effect`, `value`, `timer`, `wait`, `question`, `sight`, `saga` or `note`."""
     state: PastState
     at: int
     """When it started, microseconds since 1970."""
-    digest: str = ""
     args: Value | None = None
-    defaults: Value | None = None
-    """Of an effect: what the parameters that were not passed had as defaults."""
+    """What it was called with; of a question, what is shown."""
     value: Value | None = None
+    """What it gave …"""
     error: Raw | None = None
-    attempt: int = 0
-    failures: int = 0
-    """How many attempts of an effect ended, as against being cut off: only those use up its retries."""
-    parked: bool = False
-    """It waits because what it needs is away (`sf.Unavailable`)."""
-    parks: int = 0
-    """How many attempts ended so: they use up no retries."""
-    due: Due | None = None
-    deadline: Due | None = None
-    """Of an effect: when its attempt has used up its time."""
-    lands: Due | None = None
-    """Of an effect: until when its attempt may still be on its way, if it was cut off."""
-    marked: str = ""
-    """Of an effect: the database in which every attempt that may have happened has left its marker; empty: none has to."""
-    origin: str = ""
-    """Of an effect: where it was defined, unless its name says that (`EffectIntended.origin`)."""
-    taken_from: RunAdopted | None = None
-    """Of an effect in doubt: the claimant that began it, if others took the run from it without a word of its own."""
-    landed: EffectLandedLate | None = None
-    """Of an effect in doubt: the word of a process which had lost its claim by then that it executed this attempt."""
-    runs_in: str = ""
-    """Of an effect in doubt: the worker in whose process its last attempt may still be running."""
-    ended: int = 0
-    seconds: float = 0.0
-    """Of a saga: how long the code had been running when the saga was cancelled."""
-    key: str = ""
-    expires: Due | None = None
-    """Until when a retry under its key is safe."""
-    policy: str = ""
-    name: str = ""
-    why: str = ""
-    learned_by: str = ""
-    """Who told what became of it, where that is not the call itself: `person ann`, `check`."""
-    cleared_by: str = ""
-    """Who said, before its last attempt, that it had not happened."""
+    """… or raised."""
     claimant: str = ""
     """Who made it; of an effect, who began its last attempt, whoever recorded what became of that."""
     epoch: int = 0
@@ -84,40 +52,156 @@ class Past(Struct, frozen=True, gc=False):
     """Its newest entry."""
     first: int = 0
     """Its first entry."""
-    rewound: bool = False
-    """An effect that was executed before a person sent the run back to before it: in doubt, with the same key."""
-    executed_with: str = ""
-    """Of an effect that was rewound, or is tried again: the digest of the arguments it was executed with."""
-    spent: str = ""
-    """Of a rewound effect: how what it did was reversed since, in words. Under its key it would not be done again."""
-    before: Value | None = None
-    """Of a rewound effect: what it had noted as being there before it (`X.before#1` belongs to `X#1`)."""
+    ended: int = 0
+    why: str = ""
+    """For people: why it is in this state."""
+    kept: str = ""
+    """The digest of other arguments with which it was asked for since, and what it gave was kept."""
+
+
+class PastCall(Past, frozen=True, gc=False):
+    """A function of the user's: a step or an effect."""
+
+    digest: str = ""
+    """Of its arguments."""
+    attempt: int = 0
+    parked: bool = False
+    """It waits because what it needs is away (`sf.Unavailable`)."""
+    parks: int = 0
+    """How many attempts ended so: they use up no retries."""
+    due: Due | None = None
+    """When it is tried again."""
+
+    @property
+    def made_with(self) -> str:
+        """The digest of the arguments it was last executed with."""
+        return self.digest
+
+
+class PastStep(PastCall, frozen=True, gc=False):
+    kind = "step"
+    asked_as: int = 0
+    """The number that the code asked for it by, if its address has another one."""
+
+
+class PastEffect(PastCall, frozen=True, gc=False):
+    kind = "effect"
+    defaults: Value | None = None
+    """What the parameters that were not passed had as defaults."""
+    failures: int = 0
+    """How many attempts ended, as against being cut off: only those use up its retries."""
+    key: str = ""
+    expires: Due | None = None
+    """Until when a retry under its key is safe."""
+    policy: str = ""
+    deadline: Due | None = None
+    """When its attempt has used up its time."""
+    lands: Due | None = None
+    """Until when its attempt may still be on its way, if it was cut off."""
+    marked: str = ""
+    """The database in which every attempt that may have happened has left its marker; empty: none has to."""
+    origin: str = ""
+    """Where it was defined, unless its name says that (`EffectIntended.origin`)."""
+    learned_by: str = ""
+    """Who told what became of it, where that is not the call itself: `person ann`, `check`."""
+    cleared_by: str = ""
+    """Who said, before its last attempt, that it had not happened."""
+    visited: int = 0
+    """The entry in which somebody else last changed how it stands."""
+    taken_from: RunAdopted | None = None
+    """In doubt: the claimant that began it, if others took the run from it without a word of its own."""
+    landed: EffectLandedLate | None = None
+    """In doubt: the word of a process which had lost its claim by then that it executed this attempt."""
+    runs_in: str = ""
+    """In doubt: the worker in whose process its last attempt may still be running."""
+    suspected: bool = False
+    """In doubt only because its record may be among entries that were lost."""
+    outcome_lost: bool = False
+    """In doubt, and entries that were recorded after it are lost."""
+    unproven: bool = False
+    """An earlier attempt may have happened; a later one that certainly did nothing does not change that."""
     gave_up: bool = False
-    """An effect that failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
+    """It failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
     reopened: bool = False
-    """An effect that failed, and that a person has tried again (`runs retry`): cleared, or in doubt if it gave up."""
+    """It failed, and a person has it tried again (`runs retry`): cleared, or in doubt if it gave up."""
+    rewound: bool = False
+    """It was executed before a person rewound the run to before it: in doubt, with the same key."""
+    executed_with: str = ""
+    """Rewound, or tried again: the digest of the arguments it was executed with."""
+    spent: str = ""
+    """Rewound: how what it did was reversed since, in words. Under its key it would not be done again."""
+    before: Value | None = None
+    """Rewound: what it had noted as being there before it (`X.before#1` belongs to `X#1`)."""
+
+    @property
+    def made_with(self) -> str:
+        return self.digest or self.executed_with
+
+    @property
+    def may_have_happened(self) -> bool:
+        """Also one that failed only because its outcome was unknown (`on_crash="fail"`)."""
+        return self.gave_up if self.state is PastState.FAILED else self.state in _HAPPENED
+
+
+_HAPPENED: Final = (PastState.DONE, *DOUBTFUL)
+
+
+class PastQuestion(Past, frozen=True, gc=False):
+    kind = "question"
+    due: Due | None = None
     form: str = ""
-    """Of a question: `approve` or `ask`."""
+    """`approve` or `ask`."""
     shown: str = ""
-    """Of a question: the digest of what is shown, to which an answer is bound."""
+    """The digest of what is shown, to which an answer is bound."""
     answerers: tuple[str, ...] = ()
     schema: str = ""
     question: str = ""
-    suspected: bool = False
-    """In doubt only because its record may be among entries that were lost."""
-    unproven: bool = False
-    """An earlier attempt may have happened; a later one that certainly did nothing does not change that."""
-    outcome_lost: bool = False
-    """In doubt, and entries that were recorded after it are lost."""
-    visited: int = 0
-    """Of an effect: the entry in which somebody else last changed how it stands."""
-    asked_as: int = 0
-    """Of a step: the number that the code asked for it by, if its address has another one."""
-    kept: str = ""
-    """The digest of other arguments with which it was asked for since, and what it gave was kept."""
+    learned_by: str = ""
+    """Who answered."""
+
+
+class PastTimer(Past, frozen=True, gc=False):
+    kind = "timer"
+    due: Due | None = None
 
     @property
     def is_limit(self) -> bool:
         """The deadline of a block (`sf.timeout`) that has not ended."""
-        name = self.address.rpartition("/")[2].partition("#")[0]
-        return self.kind == "timer" and self.state is PastState.OPEN and name == "timeout"
+        return self.state is PastState.OPEN and self.address.rpartition("/")[2].partition("#")[0] == "timeout"
+
+
+class PastWait(Past, frozen=True, gc=False):
+    kind = "wait"
+    name: str = ""
+    """Of the event."""
+    due: Due | None = None
+
+
+class PastSaga(Past, frozen=True, gc=False):
+    """One that was cancelled."""
+
+    kind = "saga"
+    seconds: float = 0.0
+    """How long the code had been running by then."""
+
+
+class PastValue(Past, frozen=True, gc=False):
+    """`sf.now`, `sf.uuid4` and the like."""
+
+    kind = "value"
+
+
+class PastSight(Past, frozen=True, gc=False):
+    """`sf.watch`."""
+
+    kind = "sight"
+
+
+class PastNote(Past, frozen=True, gc=False):
+    """`sf.progress` and `sf.publish`, which give nothing."""
+
+    kind = "note"
+
+
+def is_rewound(past: Past) -> bool:
+    return isinstance(past, PastEffect) and past.rewound

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from surefoot.core import values
-from surefoot.core.history import Past
+from surefoot.core.history import Past, PastCall
 
 if TYPE_CHECKING:
     from surefoot.core.matching import Asked
@@ -27,17 +27,17 @@ class Holdings:
     def __init__(self, recorded: Callable[[Past], dict[str, Any] | None], renamed: Renamed) -> None:
         self._recorded = recorded
         self._renamed = renamed
-        self._indexes: dict[Group, dict[str, list[Past]]] = {}
+        self._indexes: dict[Group, dict[str, list[PastCall]]] = {}
         self._holders: dict[str, Asked] = {}
         """Record -> the call that it was given to, though its arguments are others."""
 
-    def equal(self, asked: Asked, groups: Iterable[tuple[Group, Mapping[int, Past]]]) -> list[Past]:
+    def equal(self, asked: Asked, groups: Iterable[tuple[Group, Mapping[int, PastCall]]]) -> list[PastCall]:
         """The records that were made with these very arguments."""
         key = in_order(values.again(asked.args))
         found = [past for group, pasts in groups for past in self._index(group, pasts).get(key, ())]
         return [past for past in found if self.is_equal(past, asked)]
 
-    def _index(self, group: Group, pasts: Mapping[int, Past]) -> dict[str, list[Past]]:
+    def _index(self, group: Group, pasts: Mapping[int, PastCall]) -> dict[str, list[PastCall]]:
         index = self._indexes.get(group)
         if index is None:
             index = self._indexes[group] = {}

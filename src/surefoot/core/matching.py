@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
 
 from surefoot.core import values
 from surefoot.core.entry import NOTHING, CallCancelled, CodeMatched, Value
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastCall, PastEffect, PastState, PastStep, is_rewound
 from surefoot.core.holdings import Group, Holdings
 from surefoot.core.members import changed_members
 
+_P = TypeVar("_P", bound=Past)
 AUTO: Final = "auto"
 KEEP: Final = "keep"
 RERUN: Final = "rerun"
@@ -77,20 +78,20 @@ class Asked(Struct, frozen=True):
 class Same(Struct, frozen=True):
     """It is this recorded call."""
 
-    past: Past
+    past: PastCall
 
 
 class Kept(Struct, frozen=True):
     """It is this recorded call, asked for with other arguments: what is on record stands, and that is noted."""
 
-    past: Past
+    past: PastCall
     why: str
 
 
 class Rerun(Struct, frozen=True):
     """It is this recorded step, asked for with other arguments, and nothing was done because of it: it runs again."""
 
-    past: Past
+    past: PastCall
     counts: bool
     """Whether a person is asked once there are many of these."""
 
@@ -101,7 +102,7 @@ class New(Struct, frozen=True):
     address: str
     declared: bool = False
     """A declaration or a person says so: it passes the fence."""
-    again: Past | None = None
+    again: PastCall | None = None
     """Of a step: the record that it would run again, if nobody else asks for that one."""
 
 
@@ -114,7 +115,7 @@ class Changed(Struct, frozen=True):
 class Held(Struct, frozen=True):
     """It was recorded with these arguments, and another call has been given it, which asks with others."""
 
-    past: Past
+    past: PastCall
     by: Asked
     """Whoever has it."""
     is_said: bool
@@ -145,11 +146,7 @@ def is_child(past: Past) -> bool:
 
 def may_have_happened(past: Past) -> bool:
     """Of an effect or a child: whether something of it may be out there."""
-    if past.kind != "effect":
-        return is_child(past)
-    if past.state is PastState.FAILED:
-        return past.gave_up
-    return past.state in (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
+    return past.may_have_happened if isinstance(past, PastEffect) else is_child(past)
 
 
 def on_one_line(path: str, other: str) -> bool:
@@ -204,15 +201,15 @@ class Matcher:
         self.is_blank = not calls and not self._matches
         """Nothing is on record: every call is new."""
         self.is_plain = not self._matches
-        self._groups: dict[tuple[str, str, str], dict[int, Past]] | None = None
-        self._by_digest: dict[Any, dict[str, list[Past]]] = {}
+        self._groups: dict[tuple[str, str, str], dict[int, PastCall]] | None = None
+        self._by_digest: dict[Any, dict[str, list[PastCall]]] = {}
         self._compared: dict[tuple[str, frozenset[str]], str] = {}
         self._other_members: dict[tuple[str, frozenset[str]], bool] = {}
         self._taken: dict[str, tuple[str, str, int]] = {}
         """Record -> who took it although its arguments are others."""
         self._loosely: dict[str, tuple[str, str, int]] = {}
         """The same where only what is noted may differ."""
-        self._places: dict[tuple[str, str], dict[int, Past]] = {}
+        self._places: dict[tuple[str, str], dict[int, PastCall]] = {}
         self._given: dict[tuple[str, str], int] = {}
         """The highest number given to a new call."""
         self._asked_names: set[str] = set()
@@ -220,11 +217,11 @@ class Matcher:
         self._given_away: dict[str, str] = {}
         """Recorded effect -> the call that it is, as a person said."""
         self._holdings = Holdings(self._recorded, self._is_renamed)
-        self._executed_before: list[Past] | None = None
+        self._executed_before: list[PastCall] | None = None
         self._put_in: set[str] = set()
         """Effects that were declared new: they may have been executed late, in front of older ones."""
         self._effect_names: frozenset[str] | None = None
-        self._steps_with: dict[tuple[str, str], list[Past]] | None = None
+        self._steps_with: dict[tuple[str, str], list[PastCall]] | None = None
         """(name, digest) -> steps on record, in whatever scope."""
         self._moved_away: set[str] = set()
         """Steps on record that a call in another scope asks for with equal arguments."""
@@ -241,7 +238,7 @@ class Matcher:
         """
         return self._live.get(address) if address in self._calls else None
 
-    def takes(self, past: Past, kind: str, digest: str) -> bool:
+    def takes(self, past: PastCall, kind: str, digest: str) -> bool:
         """The call that is on record under the very address: the same kind, the same arguments, asked for once."""
         if past.digest != digest or past.kind != kind or past.address in self.asked or not self.is_plain:
             return False
@@ -265,9 +262,10 @@ class Matcher:
         person = self._said_of(asked, asked.address, IDENTITY)
         if person is not None and person.how == "is" and (other := self._calls.get(_filled(person, asked.address))):
             return self._as_recorded(asked, other)
-        here = self._at(asked, exact=True)
-        if here is not None and here.kind != asked.kind and here.address not in self.asked:
-            return Changed(here)
+        found = self._at(asked, exact=True)
+        if found is not None and found.kind != asked.kind and found.address not in self.asked:
+            return Changed(found)
+        here = found if isinstance(found, PastCall) else None
         me = (asked.path, asked.name, asked.number)
         if asked.noted and (whole := self._whole(asked, here)) is not None:
             return Same(self._today(whole))
@@ -298,7 +296,7 @@ class Matcher:
         self._taken[here.address] = me
         return self._changed_step(asked, here)
 
-    def _whole(self, asked: Asked, here: Past | None) -> Past | None:
+    def _whole(self, asked: Asked, here: PastCall | None) -> PastCall | None:
         """The record that has all of its arguments, those that are only noted, too. It is this call's, also if one in front
         was given it, with other ones: that one was put in.
         """
@@ -318,7 +316,7 @@ class Matcher:
         if self._steps_with is None:
             self._steps_with = {}
             for past in self._calls.values():
-                if past.kind == "step" and past.digest:
+                if isinstance(past, PastStep) and past.digest:
                     key = (split(past.address)[1], past.digest)
                     self._steps_with.setdefault(key, []).append(past)
         known = self._steps_with.get((asked.name, asked.digest), ())
@@ -329,7 +327,7 @@ class Matcher:
         self._moved_away.update(past.address for past in left)
         return bool(taken or left)
 
-    def _was_effect(self, asked: Asked) -> Past | None:
+    def _was_effect(self, asked: Asked) -> PastCall | None:
         """An executed effect of that name, in another place, that nobody has asked for: as a step it would be repeated."""
         if self._effect_names is None:
             self._effect_names = frozenset(split(past.address)[1] for past in self._executed())
@@ -337,7 +335,7 @@ class Matcher:
             return None
         return next((past for past in self.unasked() if split(past.address)[1] == asked.name), None)
 
-    def _changed_step(self, asked: Asked, here: Past) -> Answer:
+    def _changed_step(self, asked: Asked, here: PastCall) -> Answer:
         here = self._today(here)
         if here.state not in (PastState.DONE, PastState.FAILED):
             cut = self.cuts.get(here.address)
@@ -415,11 +413,11 @@ class Matcher:
         number of the branch does not tell that this record is the call's.
         """
         person = self._manner(asked, here)
-        if here.rewound or (person is not None and person.how == KEEP) or not self._holdings.is_loose(here, asked):
+        if is_rewound(here) or (person is not None and person.how == KEEP) or not self._holdings.is_loose(here, asked):
             return False
         return bool(self._beside(asked))
 
-    def _beside(self, asked: Asked) -> list[Past]:
+    def _beside(self, asked: Asked) -> list[PastCall]:
         """Records of that name in other scopes with all of these arguments."""
         groups = {
             key: group for key, group in self._all_groups().items() if key[0] == asked.kind and key[2] == asked.name
@@ -443,25 +441,25 @@ class Matcher:
             return InUse(asked.address, to)
         own = self._left_with(asked)
         swapped = self._calls.get(to)
-        if own is None and swapped is not None and to not in self.asked and self.same(swapped, asked):
+        if own is None and isinstance(swapped, PastCall) and to not in self.asked and self.same(swapped, asked):
             own = swapped
         return Same(self._today(own)) if own is not None else self._new_effect(asked, declared=asked.is_new)
 
     def _is_loose(self, asked: Asked, here: Past | None) -> bool:
         """Whether a record may stand for it with other arguments, so that its number does not tell which one it is."""
-        if asked.on_change == KEEP or asked.noted or (here is not None and here.rewound):
+        if asked.on_change == KEEP or asked.noted or (here is not None and is_rewound(here)):
             return True
         made = here.first if here is not None else 0
         person = None if self.is_plain else self._said_of(asked, (here or asked).address, MANNER, made)
         return person is not None and person.how == KEEP
 
-    def _groups_of(self, asked: Asked) -> Iterable[tuple[Group, Mapping[int, Past]]]:
+    def _groups_of(self, asked: Asked) -> Iterable[tuple[Group, Mapping[int, PastCall]]]:
         """The records that its own may be among."""
         places = ((asked.path, asked.name), *((path, name) for path, name, _ in self._elsewhere(asked)))
         for path, name in dict.fromkeys(places):
             yield (asked.kind, path, name), self._group(asked.kind, path, name)
 
-    def _held(self, asked: Asked, equal: list[Past], *, always: bool) -> Held | None:
+    def _held(self, asked: Asked, equal: list[PastCall], *, always: bool) -> Held | None:
         """All records with these arguments are taken, one of them by a call with others. `always`: it would be made."""
         if any(past.address not in self.asked for past in equal):
             return None
@@ -483,7 +481,7 @@ class Matcher:
             return self._new_effect(asked, declared=True, equal=self._holdings.is_equal)
         return self._as_recorded(asked, own)
 
-    def _likest(self, pasts: list[Past], asked: Asked) -> Past | None:
+    def _likest(self, pasts: list[PastCall], asked: Asked) -> PastCall | None:
         """One that was made with these arguments: all of them, or else all that are compared."""
         whole = (past for past in pasts if asked.noted and self._holdings.is_equal(past, asked))
         return next(whole, None) or next((past for past in pasts if self.same(past, asked)), None)
@@ -493,7 +491,7 @@ class Matcher:
         recorded = self._recorded(past) if is_child(past) else None
         return recorded is not None and recorded.get("workflow") == values.again(asked.args).get("workflow")
 
-    def _displaced(self, asked: Asked) -> Past | None:
+    def _displaced(self, asked: Asked) -> PastCall | None:
         """A person said that a call in front of this one is new: so the record with these arguments is this one's."""
         direct = self._calls.get(asked.address)
         own = direct is not None and direct.address not in self.asked and self.same(direct, asked)
@@ -505,7 +503,7 @@ class Matcher:
             return None
         return self._left_with(asked)
 
-    def _left_with(self, asked: Asked) -> Past | None:
+    def _left_with(self, asked: Asked) -> PastCall | None:
         """A record of that name with these arguments that nobody has asked for, and that is nobody else's."""
         group = sorted(self._group(asked.kind, asked.path, asked.name).items())
         left = [past for _, past in group if past.address not in self.asked and not self._given_to(past.address)]
@@ -537,7 +535,7 @@ class Matcher:
 
     def _as_recorded(self, asked: Asked, past: Past) -> Answer:
         past = self._today(past)
-        if past.kind != asked.kind:
+        if not isinstance(past, PastCall) or past.kind != asked.kind:
             return Changed(past)
         if not past.digest or self.same(past, asked) or past.kept == asked.digest:
             return Kept(past, NOTED) if self._differs_as_noted(past, asked) else Same(past)
@@ -557,16 +555,17 @@ class Matcher:
             return found
         return self._with_others(asked, past)
 
-    def _with_others(self, asked: Asked, past: Past) -> Answer:
+    def _with_others(self, asked: Asked, past: PastCall) -> Answer:
         person = self._manner(asked, past)
         how = asked.on_change if person is None else person.how
         if how == KEEP and (past.state in (PastState.DONE, PastState.FAILED) or self._is_same_workflow(past, asked)):
             return Kept(past, "on_change" if person is None else f"said by {person.by}")
         return Changed(past)
 
-    def _today(self, past: Past) -> Past:
+    def _today(self, past: _P) -> _P:
         """Somebody may have settled it since the replay began."""
-        return self._live.get(past.address, past)
+        live = self._live.get(past.address)
+        return live if isinstance(live, type(past)) else past
 
     def _differs_as_noted(self, past: Past, asked: Asked) -> bool:
         """Whether an effect that was done stands for one with other noted values: it is not made, which has to be told."""
@@ -587,7 +586,7 @@ class Matcher:
         """The record that its number leads to: in the scope as it was called before, here, or under an old name. What was
         counted together with others comes last.
         """
-        around: list[Past] = []
+        around: list[PastCall] = []
         numbered: list[Past] = []
         for path, name, counted in self._elsewhere(asked):
             if not counted:
@@ -613,10 +612,12 @@ class Matcher:
         places = self._places.get((path, name))
         if places is None:
             group = sorted(self._group("step", path, name).items(), key=lambda one: one[1].first)
-            places = self._places[path, name] = {past.asked_as or number: past for number, past in group}
+            places = self._places[path, name] = {
+                past.asked_as or number: past for number, past in group if isinstance(past, PastStep)
+            }
         return places.get(asked.number)
 
-    def _first_of(self, around: list[Past], asked: Asked) -> Past | None:
+    def _first_of(self, around: list[PastCall], asked: Asked) -> PastCall | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
         left = sorted((past for past in around if past.address not in self.asked), key=lambda past: past.first)
         return self._likest(left, asked) or (left[0] if left else None)
@@ -628,12 +629,12 @@ class Matcher:
             for name in (asked.name, *asked.names):
                 yield path, name, counted
 
-    def _equal(self, asked: Asked, here: Past | None) -> Past | None:
+    def _equal(self, asked: Asked, here: PastCall | None) -> PastCall | None:
         """A record with these arguments, wherever it is numbered: at its own number first."""
         if here is not None and here.address not in self.asked and self.same(here, asked):
             return here
         places = [(asked.path, asked.name), *((path, name) for path, name, _ in self._elsewhere(asked))]
-        found: Past | None = None
+        found: PastCall | None = None
         for path, name in places:
             for past in self._index(asked, path, name).get(asked.digest, ()):
                 if past.address not in self.asked:
@@ -642,7 +643,7 @@ class Matcher:
                     found = found or past
         return found
 
-    def _index(self, asked: Asked, path: str, name: str) -> dict[str, list[Past]]:
+    def _index(self, asked: Asked, path: str, name: str) -> dict[str, list[PastCall]]:
         key = (path, name, asked.noted)
         index = self._by_digest.get(key)
         if index is None:
@@ -653,14 +654,14 @@ class Matcher:
                     index.setdefault(digest, []).append(past)
         return index
 
-    def _group(self, kind: str, path: str, name: str) -> dict[int, Past]:
+    def _group(self, kind: str, path: str, name: str) -> dict[int, PastCall]:
         return self._all_groups().get((kind, path, name), {})
 
-    def _all_groups(self) -> dict[Group, dict[int, Past]]:
+    def _all_groups(self) -> dict[Group, dict[int, PastCall]]:
         if self._groups is None:
             self._groups = {}
             for past in self._calls.values():
-                if past.kind in ("step", "effect"):
+                if isinstance(past, PastCall):
                     where, called, number = split(past.address)
                     self._groups.setdefault((past.kind, where, called), {})[number] = past
         return self._groups
@@ -683,7 +684,7 @@ class Matcher:
 
     def same(self, past: Past, asked: Asked) -> bool:
         """Whether it was recorded with these arguments, as today's classes read them."""
-        if past.digest in (asked.digest, ""):
+        if not isinstance(past, PastCall) or past.digest in (asked.digest, ""):
             return True
         if not asked.fenced and self._means_another(past, asked.noted):
             return False  # Of an effect this decides what becomes of its record, not which one it is: `_as_meant`.
@@ -693,16 +694,17 @@ class Matcher:
         renamed = recorded is not None and self._is_renamed(recorded, asked, asked.noted)
         return renamed or (asked.name.endswith(".undo") and self._has_more(past, asked))
 
-    def same_values(self, past: Past, asked: Asked) -> bool:
+    def same_values(self, past: PastCall, asked: Asked) -> bool:
         """Whether a call of another name was made with the same values, in the same order; or with the same once what
         each of them left out is put in, or what says no more than a default is left out.
         """
-        if asked.digest in (past.digest, past.executed_with):
+        effect = past if isinstance(past, PastEffect) else None
+        if asked.digest in (past.digest, effect.executed_with if effect is not None else ""):
             return True
         recorded, now = self._recorded(past), values.again(asked.args)
         if recorded is None or _values(recorded) == _values(now):
             return recorded is not None
-        theirs = [recorded, {**self._decoded(past.defaults), **recorded}]
+        theirs = [recorded, {**self._decoded(effect.defaults if effect is not None else None), **recorded}]
         defaults = values.again(asked.defaults) or {}
         spoken = {name: value for name, value in now.items() if not _is_default(name, value, defaults)}
         ours = [now, spoken, {**defaults, **now}]
@@ -795,7 +797,7 @@ class Matcher:
         """Whether an effect or a child on its line was recorded after it."""
         return any(True for _ in self._acting(past))
 
-    def _acting(self, past: Past) -> Iterable[Past]:
+    def _acting(self, past: Past) -> Iterable[PastCall]:
         path = split(past.address)[0]
         return (
             other for other in self._executed() if other.first > past.seq and on_one_line(path, split(other.address)[0])
@@ -827,7 +829,7 @@ class Matcher:
         """
         found = set[str]()
         for past in self._calls.values():
-            if past.asked_as and past.address not in self.asked and self.acted_on(past):
+            if isinstance(past, PastStep) and past.asked_as and past.address not in self.asked and self.acted_on(past):
                 path, name, _ = split(past.address)
                 first = self._calls.get(f"{path}{name}#{past.asked_as}")
                 if first is not None and first.address in self.asked and not self._is_used(first, past.first):
@@ -837,13 +839,13 @@ class Matcher:
     def _is_used(self, past: Past, until: int) -> bool:
         return any(other.first < until for other in self._acting(past))
 
-    def _executed(self) -> list[Past]:
+    def _executed(self) -> list[PastCall]:
         if self._executed_before is None:
-            calls = self._calls.values()
+            calls = (past for past in self._calls.values() if isinstance(past, PastCall))
             self._executed_before = [past for past in calls if may_have_happened(past) and not _belongs(past)]
         return self._executed_before
 
-    def unasked(self) -> list[Past]:
+    def unasked(self) -> list[PastCall]:
         """Effects on record that the code has not asked for, and that no rehearsal has heard it ask for."""
         if self._all_asked:
             return []
@@ -852,11 +854,11 @@ class Matcher:
         self._all_asked = not left  # Whatever is asked for stays so.
         return [past for past in map(self._today, left) if may_have_happened(past)]
 
-    def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[Past]:
+    def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[PastCall]:
         """Recorded effects that a new one may be. `may_still`: a scope whose code may still ask for its own."""
         return [past for past in self.unasked() if self._may_be(past, asked, may_still)]
 
-    def moved(self, asked: Asked) -> list[Past]:
+    def moved(self, asked: Asked) -> list[PastCall]:
         """Recorded effects of other scopes with the same arguments that were not asked for here, whatever a rehearsal heard:
         which task asks for what may be a matter of timing.
         """
@@ -874,13 +876,13 @@ class Matcher:
         # Said of one call and of no arguments, it is about the record, whatever the code asks for.
         return any(UNASKED in match.shown or not (match.shown or "*" in match.address) for match in about_it)
 
-    def is_alike(self, past: Past, asked: Asked) -> bool:
+    def is_alike(self, past: PastCall, asked: Asked) -> bool:
         """Whether a new effect may be this one by its arguments alone."""
         return self.same_values(past, asked) or self._says_more(past, asked)
 
-    def _may_be(self, past: Past, asked: Asked, may_still: Callable[[str], bool]) -> bool:
+    def _may_be(self, past: PastCall, asked: Asked, may_still: Callable[[str], bool]) -> bool:
         path = split(past.address)[0]
-        if past.rewound:  # Whoever sent the run back may want another way.
+        if is_rewound(past):  # Whoever rewound the run may want another way.
             return self.is_alike(past, asked)
         if on_one_line(path, asked.path):
             return True

@@ -10,9 +10,8 @@ from typing import Any
 
 from surefoot.core.address import escape, is_address
 from surefoot.core.cure import ANY_RUN, command
-from surefoot.core.history import Past
+from surefoot.core.history import DOUBTFUL, Past, PastEffect
 from surefoot.core.matching import split
-from surefoot.core.state import DOUBTFUL
 from surefoot.errors import UsageError
 
 _removed: set[str] = set()
@@ -39,7 +38,6 @@ def is_removed(past: Past) -> bool:
     return split(past.address)[1].removesuffix(".undo") in _removed
 
 
-def is_open(past: Past) -> bool:
+def is_open(past: PastEffect) -> bool:
     """Whether nobody knows what became of an effect that the code no longer has: a person has to say first."""
-    unknown = past.kind == "effect" and past.state in DOUBTFUL and not past.rewound
-    return unknown and is_removed(past)
+    return past.state in DOUBTFUL and not past.rewound and is_removed(past)

@@ -23,7 +23,7 @@ from surefoot.core.address import approval_of
 from surefoot.core.code_changes import names_of
 from surefoot.core.cure import Advice, Cures, command
 from surefoot.core.entry import CallCancelled, QuestionExpired, Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastEffect, PastQuestion, PastState
 from surefoot.core.timer import after
 from surefoot.engine.declare.current import Place, session_of
 from surefoot.engine.declare.signals import PlanSignal
@@ -54,7 +54,7 @@ def cut_off(place: Place, address: str) -> None:
 def _expire(session: Any, address: str) -> None:
     """Nobody waits for the answer any more: one that comes later is refused."""
     for past in (session.state.calls.get(address), session.state.calls.get(approval_of(address))):
-        if past is not None and past.kind == "question" and past.state is PastState.OPEN:
+        if isinstance(past, PastQuestion) and past.state is PastState.OPEN:
             session.journal.lazily(QuestionExpired(past.address))
 
 
@@ -131,7 +131,8 @@ async def again(place: Place, address: str, cut: CallCancelled) -> None:
     past = session.replay.matcher.past(address)
     if past is not None:
         session.replay.matcher.asked.add(address)
-        session.losses.asked_keys.add(past.key)
+        if isinstance(past, PastEffect):
+            session.losses.asked_keys.add(past.key)
     try:
         await _awaited(place, cut, "was cancelled here")
     finally:

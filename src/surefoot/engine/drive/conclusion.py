@@ -30,7 +30,7 @@ from surefoot.core.entry import (
     RunSuspended,
     Stop,
 )
-from surefoot.core.history import Past
+from surefoot.core.history import Past, PastCall, PastEffect, is_rewound
 from surefoot.core.matching import is_child, may_have_happened
 from surefoot.core.parking import unavailable
 from surefoot.core.readiness import HANDED_BACK
@@ -124,7 +124,7 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
     session.stops.found += session.fence.open_removed() or _unsettled(session, unasked, given_up)
     if session.stops.found:
         return (yield from _stop(session))
-    if unclaimed := tuple(past.address for past in unasked if past.kind in ("step", "effect")):
+    if unclaimed := tuple(past.address for past in unasked if isinstance(past, PastCall)):
         if not session.dry:
             _warn_unclaimed(session, unclaimed, given_up)
         yield Append(CallsUnclaimed(unclaimed))
@@ -151,8 +151,8 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
 
 def _given_up(session: Session, unasked: list[Past]) -> set[str]:
     """Executed effects and children without which the run may end. An undo goes with its effect."""
-    calls = [past for past in unasked if past.kind == "effect" or is_child(past)]
-    given_up = {past.address for past in calls if past.rewound or session.replay.lets_go(past)}
+    calls = [past for past in unasked if isinstance(past, PastEffect) or is_child(past)]
+    given_up = {past.address for past in calls if is_rewound(past) or session.replay.lets_go(past)}
     given_up |= {one.undo.address for one in session.replay.undos if is_over(one, session.replay.matcher.asked)}
     return given_up - {one.undo.address for one in session.replay.taken_back()}
 
@@ -240,8 +240,7 @@ def _release(session: Session, error: BaseException) -> Generator[Append, Any, N
 
 def what_is_left(session: Session) -> tuple[str, ...]:
     """Of a cancelled run: effects that failed in doubt, or that its sagas could not undo."""
-    failed = (past for past in list(session.state.calls.values()) if past.kind == "effect" and past.gave_up)
-    for past in failed:
+    for past in [past for past in session.state.effects() if past.gave_up]:
         session.notices.left_behind.setdefault(past.address, False)
     return tuple(session.notices.left_behind)
 

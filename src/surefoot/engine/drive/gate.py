@@ -24,8 +24,8 @@ from surefoot.core.code_changes import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.guard import is_raised_by_code
-from surefoot.core.history import Past, PastState
-from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
+from surefoot.core.history import PastEffect, PastState, PastStep
+from surefoot.core.matching import CHILD, Learned, is_child, split
 from surefoot.core.state import RunState
 from surefoot.engine.declare import code, origins
 from surefoot.engine.declare.call_spec import decorated_as, is_effect, is_noted, is_old_name
@@ -136,9 +136,9 @@ def is_needed(state: RunState) -> bool:
     """Whether something may be done twice, or much may be paid for twice, if the code has changed."""
     steps = 0
     for past in state.calls.values() if settings.rehearses else ():
-        if past.kind == "effect":
+        if isinstance(past, PastEffect):
             return True
-        if past.kind == "step":
+        if isinstance(past, PastStep):
             steps += past.state in (PastState.DONE, PastState.FAILED)
             # What is noted is not compared: only who asks later tells whether a call was put in front.
             if steps > MANY_STEPS or is_child(past) or is_noted(split(past.address)[1]):
@@ -150,9 +150,9 @@ def plain_functions(state: RunState, fn: Any) -> Stop | None:
     """A recorded effect that is a plain function now, where it was defined or in the workflow's module: to replay would
     execute it.
     """
-    names: dict[str, list[Past]] = {}
-    for past in state.calls.values():
-        if past.kind == "effect" and past.origin != origins.BY_HAND and may_have_happened(past):
+    names: dict[str, list[PastEffect]] = {}
+    for past in state.effects():
+        if past.origin != origins.BY_HAND and past.may_have_happened:
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
     workflows = "" if state.created is None else state.created.module.partition(":")[0]

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from surefoot.core.command import Done, Ending, Failed, Returned
 from surefoot.core.entry import NOTHING, Stop, Value
-from surefoot.core.history import Past
+from surefoot.core.history import PastCall
 from surefoot.core.matching import CHILD, Learned
 from surefoot.core.state import RunState
 from surefoot.engine.declare import placeholder
@@ -66,7 +66,7 @@ class Lookahead(gate.Rehearsal):
 
     def _begin(
         self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs,
-        raw_args: bytes, digest: str, past: Past | None,
+        raw_args: bytes, digest: str, past: PastCall | None,
     ) -> Ending | Attempt:  # fmt: skip
         known = past is not None and recorded_ending(past) is not None
         if not known and self._may_pass() and (_is_step(spec) or self._is_passed(spec, address)):

@@ -221,9 +221,7 @@ def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str 
     why = f"forked from {run.id} before {address} by {by or whoami()}" + (f": {note}" if note else "")
     sealed, state = _sealed(run, new_id, taken, _created(run.id, records[0], taken, address), why)
     would_execute = [
-        past.address
-        for past in parent.calls.values()
-        if past.kind == "effect" and past.address not in kept and not _PART_OF.fullmatch(past.address)
+        past.address for past in parent.effects() if past.address not in kept and not _PART_OF.fullmatch(past.address)
     ]
     reused = [past.address for past in state.calls.values() if past.kind != "note"]
     return Draft(address, sealed, state, reused, would_execute)
@@ -248,7 +246,7 @@ def existing(run: Run, new_id: str, *, at: str) -> Fork | None:
             break
     reused = [past.address for past in then.calls.values() if past.kind != "note"]
     parent = journal.load(store, run.id)
-    effects = [past for past in parent[0].calls.values() if past.kind == "effect"] if parent is not None else []
+    effects = parent[0].effects() if parent is not None else []
     again = [past.address for past in effects if past.address not in reused and not _PART_OF.fullmatch(past.address)]
     return Fork(Run(run.runtime, new_id), run.id, address, reused, again)
 

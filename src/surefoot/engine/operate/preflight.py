@@ -27,7 +27,7 @@ from surefoot.core.code_changes import cures, not_asked_yet, not_known_yet
 from surefoot.core.command import Done, Failed, Returned
 from surefoot.core.cure import Advice, Command
 from surefoot.core.entry import CallsUnclaimed, RunCreated, Stop
-from surefoot.core.history import Past
+from surefoot.core.history import PastCall
 from surefoot.core.matching import Learned, split
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.stops import located, revive
@@ -234,7 +234,7 @@ class Rehearsal(Lookahead):
 
     # -- how it ends --------------------------------------------------------------------------------
 
-    def unasked(self) -> list[Past]:
+    def unasked(self) -> list[PastCall]:
         """Executed effects that no branch has asked for, although each has come to what it would do next."""
         heard = bool(self.stops.planned or self.passed or self.stops.found) and all(
             stop.reason in _OF_PEOPLE for stop in self.stops.found

@@ -36,11 +36,10 @@ from surefoot.core.command import (
 )
 from surefoot.core.doubt import Question
 from surefoot.core.entry import NOTHING, Drift, EffectIntended, Sight, StepStarted, Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import DOUBTFUL, Past, PastCall, PastEffect, PastState
 from surefoot.core.matching import CHILD
 from surefoot.core.programs.calls import Call, called_off, effect
 from surefoot.core.programs.landing import GONE, Fate
-from surefoot.core.state import DOUBTFUL
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.context import Args, Kwargs
@@ -77,7 +76,7 @@ class Attempt(Frame):
 
     def __init__(
         self, session: Session, place: Place, spec: CallSpec, call: Call, args: Args, kwargs: Kwargs,
-        past: Past | None, program: Program, *, supervised: bool = False,
+        past: PastCall | None, program: Program, *, supervised: bool = False,
     ) -> None:  # fmt: skip
         self.supervised = supervised
         """Whether a person has to agree first."""
@@ -90,7 +89,7 @@ class Attempt(Frame):
         self.kwargs = kwargs
         self.past = past
         self.program = program
-        self._visited = 0 if past is None else past.visited
+        self._visited = past.visited if isinstance(past, PastEffect) else 0
         self._touched: tuple[Any, ...] | None = None
         self._untouched = True
         self._version = 0
@@ -101,7 +100,7 @@ class Attempt(Frame):
 
     def overtaken(self) -> Program | None:
         """While we claimed the run or waited, somebody may have settled the very effect that is in doubt here."""
-        past = self.session.state.calls.get(self.call.address)
+        past = self.session.state.effect(self.call.address)
         if past is None or past.visited == self._visited:
             return None
         self.past, self._visited = past, past.visited
@@ -113,7 +112,7 @@ class Attempt(Frame):
 
     def is_settled(self) -> bool:
         """Whether somebody has settled what was in doubt when this began."""
-        past = self.session.state.calls.get(self.call.address)
+        past = self.session.state.effect(self.call.address)
         return past is not None and past.visited != self._visited
 
     def own(self) -> tuple[Args, Kwargs]:
@@ -230,8 +229,7 @@ class Attempt(Frame):
 
     def trace(self) -> Fate:
         """Whether the process that began the last attempt may still be in it."""
-        past = self.past
-        return GONE if past is None else traced(self.session, past)
+        return traced(self.session, self.past) if isinstance(self.past, PastEffect) else GONE
 
     def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
         """What the effect touches, as it is now; and what of it could not be observed."""
@@ -296,8 +294,8 @@ class Attempt(Frame):
         elif isinstance(self.ending, Halted):
             session.stops.stopped(place, self.ending.stop)
         elif self.ending is None and not session.stops.is_given_up():
-            past = session.state.calls.get(address)
-            if past is not None and past.kind == "effect" and past.state in DOUBTFUL:
+            past = session.state.effect(address)
+            if past is not None and past.state in DOUBTFUL:
                 question = Question(session.run, address, "it may have happened", self.call.args)
                 session.stops.stopped(place, question.stop("its caller was cancelled before that was found out"))
 

@@ -14,7 +14,7 @@ from surefoot.core import matching
 from surefoot.core.code_changes import new_effect, taken_for_done
 from surefoot.core.doubt import open_question
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past
+from surefoot.core.history import Past, PastCall, PastEffect
 from surefoot.core.matching import Asked
 from surefoot.core.reopening import Undone
 from surefoot.engine.declare.call_spec import effect_from, is_effect, unknown
@@ -90,7 +90,7 @@ class Fence:
 
     def open_removed(self) -> list[Stop]:
         """Effects in doubt that the code no longer has: to leave them out would be to guess."""
-        pasts = [past for past in self._replay.unasked() if is_open(past)]
+        pasts = [past for past in self._replay.unasked() if isinstance(past, PastEffect) and is_open(past)]
         return [open_question(self._run, past, "the code no longer has it (sf.removed)") for past in pasts]
 
     def _undone_before(self, asked: Asked) -> list[Undone]:
@@ -104,7 +104,7 @@ class Fence:
             or not self._may_still(asked, one.undo.address)
         ]
 
-    def _is_let_go(self, past: Past, asked: Asked) -> bool:
+    def _is_let_go(self, past: PastCall, asked: Asked) -> bool:
         """Whether a new effect passes by this record: it has other arguments, and a person spoke of the record; or it has
         another name as well, and `sf.removed` names the record's.
         """

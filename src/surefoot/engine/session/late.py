@@ -20,7 +20,7 @@ from msgspec import Struct
 from surefoot.core import values
 from surefoot.core.cure import JSON, command
 from surefoot.core.entry import EffectDone, EffectDoubted, EffectLandedLate, EffectUnstorable, Entry
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastEffect, PastState
 from surefoot.core.state import RunState
 from surefoot.engine.process import journal, runtime
 from surefoot.engine.process.config import loud
@@ -172,13 +172,12 @@ def _is_news(state: RunState, landing: Landing) -> bool:
     """Whether the run does not know it: it was recorded after all, or said before."""
     if any(_is_same(known, landing) for known in state.landed_late):
         return False
-    past = state.calls.get(landing.address)
+    past = state.effect(landing.address)
     if not landing.ended_here:
         return state.epoch > landing.epoch  # Else it is in doubt, and whoever decides about that is here.
-    ours = past is not None and past.attempt == landing.attempt and past.epoch == landing.epoch
-    return not (
-        ours and past is not None and past.state is not PastState.IN_DOUBT and past.state is not PastState.CLEARED
-    )
+    if past is None or (past.attempt, past.epoch) != (landing.attempt, landing.epoch):
+        return True
+    return past.state in (PastState.IN_DOUBT, PastState.CLEARED)
 
 
 def _is_same(known: EffectLandedLate, landing: Landing) -> bool:
@@ -187,7 +186,7 @@ def _is_same(known: EffectLandedLate, landing: Landing) -> bool:
 
 
 def _what_follows(state: RunState, landing: Landing) -> str:
-    past = state.calls.get(landing.address)
+    past = state.effect(landing.address)
     if past is None or past.key != landing.key:
         return "The run goes on without it: look what became of it, and put right what is too much."
     if past.attempt > landing.attempt:
@@ -198,5 +197,5 @@ def _what_follows(state: RunState, landing: Landing) -> str:
     return f"The run knows it as {_known(past)}."
 
 
-def _known(past: Past) -> Any:
+def _known(past: PastEffect) -> Any:
     return f"{past.state.value}, {past.learned_by}" if past.learned_by else past.state.value

@@ -16,7 +16,7 @@ from surefoot.core.code_changes import held_by_another, kept_notes, other_argume
 from surefoot.core.command import Ending, Halted
 from surefoot.core.counts import Differing
 from surefoot.core.entry import NOTHING, CallKept, Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastCall, PastEffect, PastState
 from surefoot.core.matching import Asked, Changed, Held, InUse, Kept, Learned, New, Rerun, Same
 from surefoot.core.state import RunState
 from surefoot.core.stops import located
@@ -87,7 +87,7 @@ class Lookup:
             spec.binder.defaults.today() if spec.kind == "effect" else NOTHING,
         )  # fmt: skip
 
-    def find(self, place: Place, asked: Asked) -> tuple[str, Past | None] | Ending:
+    def find(self, place: Place, asked: Asked) -> tuple[str, PastCall | None] | Ending:
         """Which recorded call is meant, and where it is on record; or how the call ends, without being made."""
         try:
             with self._matching:
@@ -98,7 +98,7 @@ class Lookup:
         match found:
             case Same(past):
                 return past.address, past
-            case Kept(past, matching.ACTED_ON) | Rerun(past, True) | New(_, _, Past() as past) if fence.was_hidden(
+            case Kept(past, matching.ACTED_ON) | Rerun(past, True) | New(_, _, PastCall() as past) if fence.was_hidden(
                 past
             ):
                 raise self._hear_again(place)
@@ -118,7 +118,7 @@ class Lookup:
                 )
             case InUse(old, by):
                 raise self._stops.misused(still_in_use(self._state.run, by, old))
-            case New(free, _, Past() as past):
+            case New(free, _, PastCall() as past):
                 return self._runs_again(past, asked, counts=True) or (free, None)
             case New(free, declared):
                 if not asked.fenced:
@@ -153,7 +153,7 @@ class Lookup:
             shown = self._replay.bytes_of(past)
             _log.warning("%s", kept_notes(self._state.run, [(past, shown, asked.args, why)])[0])
 
-    def count(self, place: Place, effect: Past) -> None:
+    def count(self, place: Place, effect: PastEffect) -> None:
         """Whether verbs without arguments, which are matched by number, are as many here as they were. Noted once."""
         at: Place | None = place
         while at is not None and at.line is place.line and effect.address.startswith(at.scope.path):

@@ -23,7 +23,7 @@ from surefoot.core.code_changes import changed
 from surefoot.core.command import Append, Ending, Failed, Pause, Routine
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastEffect, PastQuestion, PastState
 from surefoot.core.masking import Mask
 from surefoot.core.programs.calls import Call, denied
 from surefoot.core.timer import Duration, after, remaining, seconds
@@ -104,7 +104,7 @@ def _schema(wanted: Any) -> str:
         ) from None
 
 
-def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Routine[Past | None]:
+def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Routine[PastQuestion | None]:
     """Put the question, and wait for its answer. None: the time is over."""
     begun = place.session.now()
     past = yield from _answer(place, address, asked, wanted)
@@ -112,21 +112,23 @@ def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> R
     return past
 
 
-def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine[Past | None]:
+def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine[PastQuestion | None]:
     session = place.session
-    past: Past | None = session.state.calls.get(address)
-    session.stops.meet_cancel(place, past)
+    known: Past | None = session.state.calls.get(address)
+    session.stops.meet_cancel(place, known)
     session.replay.matcher.asked.add(address)
-    if past is not None and past.kind != "question":
-        raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
-    if past is None or past.shown != asked.shown:
-        void_of = past.learned_by if past is not None and past.state is PastState.DONE else None
+    if known is not None and not isinstance(known, PastQuestion):
+        raise session.stops.stopped(place, changed(session.run, address, f"a {known.kind}", f"sf.{asked.form}()"))
+    if known is None or known.shown != asked.shown:
+        void_of = known.learned_by if known is not None and known.state is PastState.DONE else None
         yield from _put(session, address, asked)
         if void_of is not None:
             _tell_void(session, address, void_of)
     patience = after(session.now(), session.wait_seconds)
     while True:
-        past = session.state.calls[address]
+        past = session.state.question(address)
+        if past is None:
+            raise AssertionError(address)
         if past.state is PastState.DONE:
             why = _misfit(session, past, wanted)
             if not why:
@@ -134,7 +136,7 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
             if not session.dry:
                 log.warning("run %s, %s: the answer does not fit, it is asked again: %s", session.run, address, why)
             yield from _put(session, address, asked)
-            past = session.state.calls[address]
+            past = session.state.question(address) or past
         if past.state is PastState.FAILED:
             return None
         if past.due is not None and remaining(past.due, session.now()) <= 0:
@@ -206,7 +208,7 @@ def _misfit(session: Any, past: Past, wanted: Any) -> str:
     return ""
 
 
-def decision(session: Any, past: Past | None, on_timeout: OnTimeout, address: str) -> Decision:
+def decision(session: Any, past: PastQuestion | None, on_timeout: OnTimeout, address: str) -> Decision:
     if past is None:
         if on_timeout == "raise":
             raise TimeoutError(f"nobody answered {address} in time")
@@ -237,7 +239,7 @@ def consent(
     """
     session = place.session
     address = approval_of(call.address)
-    known: Past | None = session.state.calls.get(address)
+    known = session.state.question(address)
     details = {"effect": name, "arguments": values.decode(call.args)}
     if call.defaults != NOTHING:
         details["defaults"] = values.decode(call.defaults)
@@ -264,7 +266,7 @@ def supervises(session: Context, spec: CallSpec, address: str) -> bool:
     return spec.approve or session.approve == "every" or is_approved(session, address) is False
 
 
-def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | None) -> bool:
+def needs_approval(session: Context, spec: CallSpec, address: str, past: PastEffect | None) -> bool:
     """One that is under way was approved. Rewound to before it, the run needs a new yes to run it again."""
     if not supervises(session, spec, address):
         return False
@@ -277,13 +279,13 @@ def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | 
 
 def is_approved(session: Any, address: str) -> bool | None:
     """What a person said about running this effect; None: nobody has."""
-    known: Past | None = session.state.calls.get(f"{address}.approval")
-    if known is None or known.kind != "question" or known.state is not PastState.DONE:
+    known = session.state.question(f"{address}.approval")
+    if known is None or known.state is not PastState.DONE:
         return None
     return session.decoded(known.value) is True
 
 
-def require_fit(past: Past, answer: Any) -> None:
+def require_fit(past: PastQuestion, answer: Any) -> None:
     """Refuse an answer that is not what was asked for, with the reason."""
     if past.form == "approve":
         if not isinstance(answer, bool):
@@ -297,7 +299,7 @@ def require_fit(past: Past, answer: Any) -> None:
             raise UsageError(f"{past.address}: that is no answer to {question}: {misfit}") from None
 
 
-def plain(past: Past, answer: Any) -> Any:
+def plain(past: PastQuestion, answer: Any) -> Any:
     """An answer as it is recorded: to a question with a type, the plain data that stands for it."""
     if not past.schema:
         return answer

@@ -21,7 +21,7 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from surefoot.core.history import Past
+from surefoot.core.history import Past, is_rewound
 from surefoot.engine.declare.current import Line, Place, session_of
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class _Labelled:
 
 
 def _counts(past: Past) -> bool:
-    return past.kind in _CALLS and not past.rewound and _WHOLE.search(past.address) is not None
+    return past.kind in _CALLS and not is_rewound(past) and _WHOLE.search(past.address) is not None
 
 
 def elapsed_seconds(session: Session) -> float:

@@ -8,7 +8,7 @@ from msgspec import Raw
 from surefoot.core import code_changes, values
 from surefoot.core.code_changes import no_longer_asked
 from surefoot.core.history import PastEffect, PastState, PastStep
-from surefoot.core.matching import Asked
+from surefoot.core.matching.answers import Asked
 from surefoot.core.stops import revive
 
 

@@ -7,23 +7,13 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from surefoot.core import values
+from surefoot.core.address import on_one_line, split
 from surefoot.core.entry import CodeMatched
-from surefoot.core.history import PastCall, PastEffect, PastState, PastStep
-from surefoot.core.matching import (
-    Asked,
-    Changed,
-    InUse,
-    Kept,
-    Learned,
-    Matcher,
-    New,
-    Rerun,
-    Same,
-    fits,
-    may_have_happened,
-    on_one_line,
-    split,
-)
+from surefoot.core.history import PastCall, PastEffect, PastState, PastStep, may_have_happened
+from surefoot.core.matching.answers import Asked, Changed, InUse, Kept, New, Rerun, Same
+from surefoot.core.matching.learned import Learned
+from surefoot.core.matching.matcher import Matcher
+from surefoot.core.matching.words import fits
 
 
 class Record:
@@ -108,9 +98,9 @@ def test_a_step_that_was_put_in_front_is_found_out_and_takes_a_free_number(recor
     matcher = record.matcher()
     ask(record, matcher, "ask", kind="step", args={"q": "B"})
     ask(record, matcher, "ask", kind="step", args={"q": "A"})
-    assert matcher.found_inserted == {("", "ask", 1)}
+    assert matcher.steps.found_inserted == {("", "ask", 1)}
 
-    matcher = record.matcher(Learned(frozenset(matcher.found_inserted)))
+    matcher = record.matcher(Learned(frozenset(matcher.steps.found_inserted)))
 
     assert ask(record, matcher, "ask", kind="step", args={"q": "B"}) == New("ask#2")
     assert ask(record, matcher, "ask", kind="step", args={"q": "A"}) == Same(kept)
@@ -186,9 +176,9 @@ def test_an_effect_in_another_branch_does_not_mean_that_a_step_was_acted_on(reco
     record.effect("[b]/send#1", to="a")
     matcher = record.matcher()
 
-    assert not matcher.acted_on(step)
+    assert not matcher.records.is_acted_on(step)
     record.effect("[a]/[deep]/send#1", to="a")
-    assert record.matcher().acted_on(step)
+    assert record.matcher().records.is_acted_on(step)
 
 
 def test_an_undo_does_not_mean_that_a_step_was_acted_on(record):
@@ -196,7 +186,7 @@ def test_an_undo_does_not_mean_that_a_step_was_acted_on(record):
     record.effect("send#1.undo", to="a")
     record.effect("send#1.repair1", to="a")
 
-    assert not record.matcher().acted_on(step)
+    assert not record.matcher().records.is_acted_on(step)
 
 
 def test_what_is_only_noted_is_not_compared_also_if_it_was_when_recorded(record):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from surefoot.core import values
+from surefoot.core.address import split
 from surefoot.core.cure import Advice, Cure, Cures, Edit, command
 from surefoot.core.differences import changes, hints
 from surefoot.core.doubt import settling
 from surefoot.core.entry import Stop
-from surefoot.core.history import DOUBTFUL, Past, PastState, PastWait
-from surefoot.core.matching import CHILD, Asked, is_child, split
+from surefoot.core.history import CHILD, DOUBTFUL, Past, PastState, PastWait, is_child
+from surefoot.core.matching.answers import Asked
 from surefoot.core.reopening import Undone
 from surefoot.errors import UsageError
 
@@ -23,7 +24,7 @@ _TAKEN_OUT, _MOST_TAKEN_OUT = "taken out, this run only?", 3
 
 
 def new_effect(
-    run: str, asked: Asked, blocked: Sequence[Past], *, alike: int, in_use: frozenset[str], nothing: bool,
+    run: str, asked: Asked, blocked: Sequence[Past], *, alike: int, in_use: Container[str], nothing: bool,
     unknown: frozenset[str] = frozenset(),
 ) -> Stop:  # fmt: skip
     """A new effect, while some on record were not asked for: it may be one of them.
@@ -53,7 +54,7 @@ def new_effect(
     return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))
 
 
-def _cures_of_new(run: str, asked: Asked, blocked: Sequence[Past], alike: int, in_use: frozenset[str]) -> Cures:
+def _cures_of_new(run: str, asked: Asked, blocked: Sequence[Past], alike: int, in_use: Container[str]) -> Cures:
     path, old, _ = split(blocked[0].address)
     told: list[Cure] = []
     is_run, was_run = asked.name == CHILD, old == CHILD
@@ -326,7 +327,7 @@ def _an(kind: str) -> str:
 
 
 def no_longer_asked(
-    run: str, pasts: Sequence[Past], in_use: frozenset[str] = frozenset(), unknown: frozenset[str] = frozenset()
+    run: str, pasts: Sequence[Past], in_use: Container[str] = frozenset(), unknown: frozenset[str] = frozenset()
 ) -> Stop:
     """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it asks for; `unknown`:
     those that no loaded code has.

@@ -1,7 +1,7 @@
 """The past of each call: what the journal says about it, folded from its entries.
 
 Every kind of call has a class with the fields that such a call can have. `core/state.py` makes them, and a further
-entry makes another value (`replace`). Which recorded call the code means is decided in `core/matching.py`.
+entry makes another value (`replace`). Which recorded call the code means is decided in `core/matching`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 
 from msgspec import Raw, Struct
 
+from surefoot.core.address import split
 from surefoot.core.entry import Due, EffectLandedLate, RunAdopted, Value
 
 
@@ -28,6 +29,7 @@ class PastState(Enum):
     FAILED = "failed"
 
 
+CHILD: Final = "child"
 DOUBTFUL: Final = (PastState.IN_DOUBT, PastState.UNSTORABLE)
 
 
@@ -167,7 +169,7 @@ class PastTimer(Past, frozen=True, gc=False):
     @property
     def is_limit(self) -> bool:
         """The deadline of a block (`sf.timeout`) that has not ended."""
-        return self.state is PastState.OPEN and self.address.rpartition("/")[2].partition("#")[0] == "timeout"
+        return self.state is PastState.OPEN and split(self.address)[1] == "timeout"
 
 
 class PastWait(Past, frozen=True, gc=False):
@@ -201,6 +203,16 @@ class PastNote(Past, frozen=True, gc=False):
     """`sf.progress` and `sf.publish`, which give nothing."""
 
     kind = "note"
+
+
+def is_child(past: Past) -> bool:
+    """Whether it is a child run: on record as a step of that name."""
+    return isinstance(past, PastStep) and split(past.address)[1] == CHILD
+
+
+def may_have_happened(past: Past) -> bool:
+    """Of an effect or a child run: whether something of it may be out there."""
+    return past.may_have_happened if isinstance(past, PastEffect) else is_child(past)
 
 
 def is_rewound(past: Past) -> bool:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.core.address import escape, is_address
+from surefoot.core.address import escape, is_address, split
 from surefoot.core.cure import ANY_RUN, command
 from surefoot.core.history import DOUBTFUL, Past, PastEffect
-from surefoot.core.matching import split
 from surefoot.errors import UsageError
 
 _removed: set[str] = set()

@@ -16,9 +16,8 @@ from surefoot.core import values
 from surefoot.core.code_changes import cures
 from surefoot.core.cure import Advice
 from surefoot.core.entry import NOTHING, Stop
-from surefoot.core.history import Past, PastCall, PastEffect, PastState
+from surefoot.core.history import Past, PastCall, PastEffect, PastState, is_child
 from surefoot.core.masking import FEW, MANY, Mask, secrets_in
-from surefoot.core.matching import is_child
 from surefoot.core.members import changed_members
 from surefoot.engine.declare.context import Args, Context, Kwargs
 from surefoot.engine.declare.defaults import Gone, Unrepeatable, hides

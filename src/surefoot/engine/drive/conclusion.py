@@ -30,8 +30,7 @@ from surefoot.core.entry import (
     RunSuspended,
     Stop,
 )
-from surefoot.core.history import Past, PastCall, PastEffect, is_rewound
-from surefoot.core.matching import is_child, may_have_happened
+from surefoot.core.history import Past, PastCall, PastEffect, is_child, is_rewound, may_have_happened
 from surefoot.core.parking import unavailable
 from surefoot.core.readiness import HANDED_BACK
 from surefoot.core.reopening import is_over, is_void
@@ -185,7 +184,7 @@ def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> lis
     if undone := session.replay.taken_back():
         return [session.fence.goes_on_from(undone)]
     if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
-        return [no_longer_asked(session.run, missing, session.replay.matcher.in_use(), unknown(missing))]
+        return [no_longer_asked(session.run, missing, session.replay.matcher.effects.names, unknown(missing))]
     # Code that was cancelled, or that caught what it must not, went on without them.
     doubtful = [past for past in session.journal.in_doubt() if past.address not in given_up]
     return [open_question(session.run, past, "the code came to its end without it") for past in doubtful]

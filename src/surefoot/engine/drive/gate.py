@@ -20,12 +20,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from surefoot.core.address import split
 from surefoot.core.code_changes import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.guard import is_raised_by_code
-from surefoot.core.history import PastEffect, PastState, PastStep
-from surefoot.core.matching import CHILD, Learned, is_child, split
+from surefoot.core.history import CHILD, PastEffect, PastState, PastStep, is_child
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import RunState
 from surefoot.engine.declare import code, origins
 from surefoot.engine.declare.call_spec import decorated_as, is_effect, is_noted, is_old_name
@@ -111,17 +112,17 @@ class Rehearsal(Session):
         """What the next rehearsal, or the drive, has to know."""
         planned = [(kind, *split(address)) for kind, address in self.stops.planned]
         return Learned(
-            self.replay.matcher.learned.inserted | self.replay.matcher.found_inserted,
+            self.replay.matcher.learned.inserted | self.replay.matcher.steps.found_inserted,
             frozenset(self.replay.matcher.asked),
             frozenset(self.scopes.ended),
             frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
-            self.replay.matcher.unproven((path for _, path, _, _ in planned), self.replay.lets_go),
+            self.replay.matcher.steps.unproven((path for _, path, _, _ in planned), self.replay.lets_go),
             self.replay.matcher.learned.outdone,
         )
 
     def otherwise(self) -> Learned | None:
         """What to rehearse with instead, where this one leads to a stop: without answers that were asked anew since."""
-        known, outdone = self.replay.matcher.learned, self.replay.matcher.outdone()
+        known, outdone = self.replay.matcher.learned, self.replay.matcher.steps.outdone()
         return replace(known, outdone=known.outdone | outdone) if outdone else None
 
     def notes(self, unproven: frozenset[str]) -> list[str]:

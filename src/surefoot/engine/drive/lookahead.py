@@ -13,8 +13,8 @@ from msgspec import Raw
 
 from surefoot.core.command import Done, Ending, Failed, Returned
 from surefoot.core.entry import NOTHING, Stop, Value
-from surefoot.core.history import PastCall
-from surefoot.core.matching import CHILD, Learned
+from surefoot.core.history import CHILD, PastCall
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import RunState
 from surefoot.engine.declare import placeholder
 from surefoot.engine.declare.call_spec import CallSpec
@@ -88,7 +88,7 @@ class Lookahead(gate.Rehearsal):
     def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
         """Which recorded call it is, is told by its number alone: a step may be it, and of an effect nobody can say."""
         asked = self.lookup.asked(place, spec, place.called, _SOMETHING, "not known yet")
-        past = self.replay.matcher.at(asked)
+        past = self.replay.matcher.records.at(asked)
         if past is not None:
             self.replay.matcher.asked.add(past.address)
         passes = asked.is_new and self._may_pass() and not questions.supervises(self, spec, asked.address)

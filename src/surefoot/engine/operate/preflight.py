@@ -23,12 +23,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core import doubt, shapes
+from surefoot.core.address import split
 from surefoot.core.code_changes import cures, not_asked_yet, not_known_yet
 from surefoot.core.command import Done, Failed, Returned
 from surefoot.core.cure import Advice, Command
 from surefoot.core.entry import CallsUnclaimed, RunCreated, Stop
 from surefoot.core.history import PastCall
-from surefoot.core.matching import Learned, split
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.stops import located, revive
 from surefoot.engine.declare import placeholder
@@ -296,7 +297,7 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
         if session.stops.changed_code() is not None and (otherwise := session.otherwise()) is not None:
             found, learned = found or (session, outcome), otherwise
             continue
-        if not session.replay.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+        if not session.replay.matcher.steps.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = session.learnt()
     if found is not None and session.stops.changed_code() is not None:

@@ -14,7 +14,7 @@ from surefoot.core import doubt
 from surefoot.core.entry import Drift
 from surefoot.core.expectation import UNSEEN
 from surefoot.core.history import PastEffect, PastState
-from surefoot.core.matching import Learned
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import remaining
 from surefoot.engine.declare import drifts

@@ -36,8 +36,7 @@ from surefoot.core.command import (
 )
 from surefoot.core.doubt import Question
 from surefoot.core.entry import NOTHING, Drift, EffectIntended, Sight, StepStarted, Stop
-from surefoot.core.history import DOUBTFUL, Past, PastCall, PastEffect, PastState
-from surefoot.core.matching import CHILD
+from surefoot.core.history import CHILD, DOUBTFUL, Past, PastCall, PastEffect, PastState
 from surefoot.core.programs.calls import Call, called_off, effect
 from surefoot.core.programs.landing import GONE, Fate
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged

@@ -11,13 +11,14 @@ import threading
 
 from msgspec import Raw
 
-from surefoot.core import matching
 from surefoot.core.code_changes import held_by_another, kept_notes, other_arguments, still_in_use, too_many
 from surefoot.core.command import Ending, Halted
 from surefoot.core.counts import Differing
 from surefoot.core.entry import NOTHING, CallKept, Stop
-from surefoot.core.history import Past, PastCall, PastEffect, PastState
-from surefoot.core.matching import Asked, Changed, Held, InUse, Kept, Learned, New, Rerun, Same
+from surefoot.core.history import CHILD, Past, PastCall, PastEffect, PastState
+from surefoot.core.matching import answers
+from surefoot.core.matching.answers import AUTO, Asked, Changed, Held, InUse, Kept, New, Rerun, Same
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import RunState
 from surefoot.core.stops import located
 from surefoot.core.timer import after
@@ -98,11 +99,11 @@ class Lookup:
         match found:
             case Same(past):
                 return past.address, past
-            case Kept(past, matching.ACTED_ON) | Rerun(past, True) | New(_, _, PastCall() as past) if fence.was_hidden(
+            case Kept(past, answers.ACTED_ON) | Rerun(past, True) | New(_, _, PastCall() as past) if fence.was_hidden(
                 past
             ):
                 raise self._hear_again(place)
-            case Kept(past, matching.NOTED) if is_removed(past):
+            case Kept(past, answers.NOTED) if is_removed(past):
                 return Halted(self.other_call(past, asked))  # Not the one that is left, perhaps: somebody has to say.
             case Kept(past, why):
                 self.keep(past, asked, why)
@@ -147,7 +148,7 @@ class Lookup:
         self.kept.append((past, asked, why))
         if self._dry:
             return
-        digest = asked.whole if why == matching.NOTED else asked.digest
+        digest = asked.whole if why == answers.NOTED else asked.digest
         self._journal.lazily(CallKept(past.address, digest, Raw(asked.args), why))
         if past.address not in self._told:
             shown = self._replay.bytes_of(past)
@@ -191,4 +192,4 @@ class Lookup:
 
 def _on_change(spec: CallSpec) -> str:
     """What is configured is for steps: what an effect or a child did is never kept for other arguments unasked."""
-    return matching.AUTO if spec.kind == "effect" or spec.name == matching.CHILD else settings.on_change
+    return AUTO if spec.kind == "effect" or spec.name == CHILD else settings.on_change

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from surefoot.core.address import split
 from surefoot.core.history import Past
-from surefoot.core.matching import split
 from surefoot.engine.declare.current import Place
 from surefoot.errors import UsageError
 

@@ -14,7 +14,8 @@ from surefoot.core.counts import Counts
 from surefoot.core.entry import Value
 from surefoot.core.history import Past, PastCall, PastEffect, PastValue, is_rewound
 from surefoot.core.key import idempotency_key
-from surefoot.core.matching import Learned, Matcher
+from surefoot.core.matching.learned import Learned
+from surefoot.core.matching.matcher import Matcher
 from surefoot.core.reopening import Undone, undone
 from surefoot.core.state import Event, RunState
 from surefoot.engine.declare.removal import is_removed

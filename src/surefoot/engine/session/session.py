@@ -21,7 +21,8 @@ from surefoot.core.command import CalledOff, Done, Ending, Failed, Halted, Retur
 from surefoot.core.entry import NOTHING, EffectLandedLate, Entry, RunContinued, Value
 from surefoot.core.history import DOUBTFUL, Past, PastCall, PastEffect, PastNote, PastState, PastValue
 from surefoot.core.masking import Mask
-from surefoot.core.matching import Changed, Kept, Learned
+from surefoot.core.matching.answers import Changed, Kept
+from surefoot.core.matching.learned import Learned
 from surefoot.core.programs.calls import Call, called_off, effect, step
 from surefoot.core.reopening import undone_meanwhile
 from surefoot.core.state import RunState
@@ -183,16 +184,16 @@ class Session:
         """
         raw, digest = self._encoded(past.address, spec, args, kwargs)
         asked, matcher = self.lookup.asked(place, spec, past.address, raw, digest), self.replay.matcher
-        if asked.fenced or asked.kind != past.kind or matcher.same(past, asked):
+        if asked.fenced or asked.kind != past.kind or matcher.arguments.same(past, asked):
             return True
-        return not (matcher.has_other(asked, past) or self.backlog.is_behind(place, past.first, past.address))
+        return not (matcher.steps.has_other(asked, past) or self.backlog.is_behind(place, past.first, past.address))
 
     def require_same(self, place: Place, past: Past, spec: CallSpec, args: Args, kwargs: Kwargs) -> None:
         """An effect that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
         raw, digest = self._encoded(past.address, spec, args, kwargs)
         address = f"{place.scope.path}{spec.name}#{place.scope.count(spec.name)}"
         asked = self.lookup.asked(place, spec, address, raw, digest)
-        found = self.replay.matcher.cut_off(asked, past) if asked.fenced else None
+        found = self.replay.matcher.effects.as_recorded(asked, past) if asked.fenced else None
         if isinstance(found, Kept):
             self.lookup.keep(past, asked, found.why)
         elif isinstance(found, Changed):

@@ -326,7 +326,7 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Rout
                 place, changed(session.run, address, f"a {past.kind}", f"waiting for event {name!r}")
             )
         due = past.due
-        if past.name != name and session.replay.matcher.keeps(past, values.digest(name)):
+        if past.name != name and session.replay.matcher.words.keeps(past, values.digest(name)):
             name = past.name
         elif past.name != name:
             if past.state is not PastState.OPEN or session.state.event_for(past.name) is not None:

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from surefoot.core.address import split
 from surefoot.core.history import Past, PastCall, is_rewound
 from surefoot.core.matching.answers import KEEP, Answer, Asked, Changed, Held, InUse, Kept, New, Same
-from surefoot.core.matching.arguments import Arguments
-from surefoot.core.matching.holdings import Holdings
 from surefoot.core.matching.records import Records, elsewhere
 from surefoot.core.matching.search import ENDED, Search
 from surefoot.core.matching.words import IS, NEW, Words, filled
@@ -21,8 +19,8 @@ from surefoot.core.matching.words import IS, NEW, Words, filled
 class Effects(Search):
     """For one replay."""
 
-    def __init__(self, records: Records, arguments: Arguments, words: Words, holdings: Holdings) -> None:
-        super().__init__(records, arguments, words, holdings)
+    def __init__(self, records: Records, words: Words) -> None:
+        super().__init__(records, words)
         self.names: set[str] = set()
         """Of effects that the code has asked for."""
         self._aliased: dict[str, str] = {}

@@ -13,16 +13,15 @@ from typing import Any
 from surefoot.core import values
 from surefoot.core.history import Past, PastCall
 from surefoot.core.matching.answers import Asked
-from surefoot.core.matching.arguments import Arguments
 from surefoot.core.matching.records import Group, Records
 
 
 class Holdings:
     """For one replay: records by their arguments, and who holds them."""
 
-    def __init__(self, records: Records, arguments: Arguments) -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
-        self._arguments = arguments
+        self._arguments = records.arguments
         self._indexes: dict[Group, dict[str, list[PastCall]]] = {}
         self._holders: dict[str, Asked] = {}
         """Record -> the call that it was given to, though its arguments are others."""

@@ -17,7 +17,6 @@ from surefoot.core.history import Past, PastCall, is_rewound, may_have_happened
 from surefoot.core.matching.answers import Answer, Asked, Changed, Kept, Rerun, Same
 from surefoot.core.matching.arguments import Arguments
 from surefoot.core.matching.effects import Effects
-from surefoot.core.matching.holdings import Holdings
 from surefoot.core.matching.learned import Learned
 from surefoot.core.matching.records import Records
 from surefoot.core.matching.steps import Steps
@@ -46,9 +45,8 @@ class Matcher:
         self.records = Records(calls, self.arguments, self.learned)
         self.asked = self.records.asked
         """Recorded calls that the code has asked for."""
-        holdings = Holdings(self.records, self.arguments)
-        self.steps = Steps(self.records, self.arguments, self.words, holdings, learned, self.cuts)
-        self.effects = Effects(self.records, self.arguments, self.words, holdings)
+        self.steps = Steps(self.records, self.words, learned, self.cuts)
+        self.effects = Effects(self.records, self.words)
         self.is_blank = not calls and self.words.is_none
         """Nothing is on record: every call is new."""
         self._is_plain = self.words.is_none

@@ -30,7 +30,7 @@ class Records:
     def __init__(self, calls: Mapping[str, Past], arguments: Arguments, learned: Learned) -> None:
         self.calls = dict(calls)
         self._live = calls
-        self._arguments = arguments
+        self.arguments = arguments
         self._heard = learned.asked
         self.asked: set[str] = set(learned.outdone)
         """Recorded calls that the code has asked for."""
@@ -115,7 +115,7 @@ class Records:
     def _first_of(self, around: list[PastCall], asked: Asked) -> PastCall | None:
         """Calls that were counted together with others: the first with these arguments, else the first."""
         left = sorted((past for past in around if past.address not in self.asked), key=lambda past: past.first)
-        return self._arguments.likest(left, asked) or (left[0] if left else None)
+        return self.arguments.likest(left, asked) or (left[0] if left else None)
 
     def free(self, asked: Asked) -> str:
         """The next number that no record and no new call has."""

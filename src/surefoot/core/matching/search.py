@@ -5,7 +5,6 @@ from __future__ import annotations
 from surefoot.core import values
 from surefoot.core.history import Past, PastCall, PastState, is_child
 from surefoot.core.matching.answers import KEEP, NOTED, Answer, Asked, Changed, Kept, Same
-from surefoot.core.matching.arguments import Arguments
 from surefoot.core.matching.holdings import Holdings
 from surefoot.core.matching.records import Records
 from surefoot.core.matching.words import Words
@@ -16,11 +15,11 @@ ENDED = (PastState.DONE, PastState.FAILED)
 class Search:
     """What the search for a step (`steps.py`) and for an effect (`effects.py`) have in common."""
 
-    def __init__(self, records: Records, arguments: Arguments, words: Words, holdings: Holdings) -> None:
+    def __init__(self, records: Records, words: Words) -> None:
         self._records = records
-        self._arguments = arguments
+        self._arguments = records.arguments
         self._words = words
-        self._holdings = holdings
+        self._holdings = Holdings(records)
 
     def as_recorded(self, asked: Asked, past: Past) -> Answer:
         past = self._records.today(past)

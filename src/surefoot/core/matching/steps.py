@@ -12,8 +12,6 @@ from surefoot.core.address import on_one_line, split
 from surefoot.core.entry import CallCancelled
 from surefoot.core.history import CHILD, Past, PastCall, PastStep
 from surefoot.core.matching.answers import ACTED_ON, KEEP, RERUN, STOP, Answer, Asked, Changed, Kept, New, Rerun, Same
-from surefoot.core.matching.arguments import Arguments
-from surefoot.core.matching.holdings import Holdings
 from surefoot.core.matching.learned import Learned
 from surefoot.core.matching.records import Records
 from surefoot.core.matching.search import ENDED, Search
@@ -27,10 +25,9 @@ class Steps(Search):
     """For one replay."""
 
     def __init__(
-        self, records: Records, arguments: Arguments, words: Words, holdings: Holdings,
-        learned: Learned | None, cuts: Mapping[str, CallCancelled],
-    ) -> None:  # fmt: skip
-        super().__init__(records, arguments, words, holdings)
+        self, records: Records, words: Words, learned: Learned | None, cuts: Mapping[str, CallCancelled]
+    ) -> None:
+        super().__init__(records, words)
         self._learned = learned or Learned()
         self._is_rehearsed = learned is not None
         self._cuts = cuts

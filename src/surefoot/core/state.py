@@ -25,7 +25,6 @@ from surefoot.core.entry import (
     CallCancelled,
     CallKept,
     CallsReopened,
-    CallsUnclaimed,
     CancelRequested,
     ChildEnded,
     CodeMatched,
@@ -454,26 +453,18 @@ def _suspended(state: RunState, entry: RunSuspended, record: Record) -> None:
     state.parks += bool(entry.why)
 
 
-def _cancelled(state: RunState, entry: RunCancelled, record: Record) -> None:
-    state.claimant = None
-    state.left += entry.left
-
-
 def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
     state.claimant, state.answered = None, False
     state.stops, state.children, state.due = entry.stops, entry.children, entry.due
 
 
-def _done(state: RunState, entry: RunDone, record: Record) -> None:
+def _ended(state: RunState, entry: RunDone | RunFailed | RunCancelled, record: Record) -> None:
     state.claimant = None
-    state.value = entry.value
     state.left += entry.left
-
-
-def _failed(state: RunState, entry: RunFailed, record: Record) -> None:
-    state.claimant = None
-    state.error = entry.error
-    state.left += entry.left
+    if isinstance(entry, RunDone):
+        state.value = entry.value
+    elif isinstance(entry, RunFailed):
+        state.error = entry.error
 
 
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
@@ -903,24 +894,19 @@ def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -
         state.calls[entry.address] = replace(past, state=PastState.FAILED, ended=record.at)
 
 
-def _nothing(state: RunState, entry: Entry, record: Record) -> None:
-    """A fact for people; it changes nothing."""
-
-
 _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     RunCreated: _created,
     RunAdopted: _adopted,
     RunReleased: _released,
     RunStopped: _stopped,
-    RunDone: _done,
-    RunFailed: _failed,
+    RunDone: _ended,
+    RunFailed: _ended,
     CancelRequested: _cancel_requested,
-    RunCancelled: _cancelled,
+    RunCancelled: _ended,
     RunSuspended: _suspended,
     QuarantineLifted: _quarantine_lifted,
     ChildEnded: _child_ended,
     RunContinued: _continued,
-    CallsUnclaimed: _nothing,
     FellBack: _fell_back,
     RunRewound: _rewound,
     WorldSeen: _world_seen,
@@ -956,3 +942,4 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     EventTaken: _event_taken,
     WaitExpired: _wait_expired,
 }
+"""Entries without a handler are facts for people: they change nothing."""

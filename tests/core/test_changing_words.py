@@ -6,14 +6,16 @@ import pytest
 from msgspec import Raw
 
 from surefoot.core import code_changes, values
-from surefoot.core.history import Past, PastState, no_longer_asked
-from surefoot.core.matching import Asked
+from surefoot.core.code_changes import no_longer_asked
+from surefoot.core.history import PastEffect, PastState, PastStep
+from surefoot.core.matching.answers import Asked
 from surefoot.core.stops import revive
 
 
 def past(address, kind="effect", state=PastState.DONE, **args):
     raw, digest = values.encode_args(args)
-    return Past(address, kind, state, 0, digest, Raw(raw))
+    made = PastEffect if kind == "effect" else PastStep
+    return made(address, state, 0, Raw(raw), digest=digest)
 
 
 def asked(address, path="", name="notify", kind="effect"):

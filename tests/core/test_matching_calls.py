@@ -7,37 +7,28 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from surefoot.core import values
+from surefoot.core.address import on_one_line, split
 from surefoot.core.entry import CodeMatched
-from surefoot.core.history import Past, PastState
-from surefoot.core.matching import (
-    Asked,
-    Changed,
-    InUse,
-    Kept,
-    Learned,
-    Matcher,
-    New,
-    Rerun,
-    Same,
-    fits,
-    may_have_happened,
-    on_one_line,
-    split,
-)
+from surefoot.core.history import PastCall, PastEffect, PastState, PastStep, may_have_happened
+from surefoot.core.matching.answers import Asked, Changed, InUse, Kept, New, Rerun, Same
+from surefoot.core.matching.learned import Learned
+from surefoot.core.matching.matcher import Matcher
+from surefoot.core.matching.words import fits
 
 
 class Record:
     """What is on record, in this order."""
 
     def __init__(self):
-        self.calls: dict[str, Past] = {}
+        self.calls: dict[str, PastCall] = {}
         self.matches: list[tuple[int, CodeMatched]] = []
         self.counts: dict[tuple[str, str], int] = {}
 
     def call(self, address, kind, state=PastState.DONE, /, **args):
         raw, digest = values.encode_args(args)
         at = self._next()
-        past = self.calls[address] = Past(address, kind, state, 0, digest, Raw(raw), first=at, seq=at)
+        made = PastEffect if kind == "effect" else PastStep
+        past = self.calls[address] = made(address, state, 0, Raw(raw), digest=digest, first=at, seq=at)
         return past
 
     def changed(self, address, /, **facts):
@@ -107,9 +98,9 @@ def test_a_step_that_was_put_in_front_is_found_out_and_takes_a_free_number(recor
     matcher = record.matcher()
     ask(record, matcher, "ask", kind="step", args={"q": "B"})
     ask(record, matcher, "ask", kind="step", args={"q": "A"})
-    assert matcher.found_inserted == {("", "ask", 1)}
+    assert matcher.steps.found_inserted == {("", "ask", 1)}
 
-    matcher = record.matcher(Learned(frozenset(matcher.found_inserted)))
+    matcher = record.matcher(Learned(frozenset(matcher.steps.found_inserted)))
 
     assert ask(record, matcher, "ask", kind="step", args={"q": "B"}) == New("ask#2")
     assert ask(record, matcher, "ask", kind="step", args={"q": "A"}) == Same(kept)
@@ -185,9 +176,9 @@ def test_an_effect_in_another_branch_does_not_mean_that_a_step_was_acted_on(reco
     record.effect("[b]/send#1", to="a")
     matcher = record.matcher()
 
-    assert not matcher.acted_on(step)
+    assert not matcher.records.is_acted_on(step)
     record.effect("[a]/[deep]/send#1", to="a")
-    assert record.matcher().acted_on(step)
+    assert record.matcher().records.is_acted_on(step)
 
 
 def test_an_undo_does_not_mean_that_a_step_was_acted_on(record):
@@ -195,7 +186,7 @@ def test_an_undo_does_not_mean_that_a_step_was_acted_on(record):
     record.effect("send#1.undo", to="a")
     record.effect("send#1.repair1", to="a")
 
-    assert not record.matcher().acted_on(step)
+    assert not record.matcher().records.is_acted_on(step)
 
 
 def test_what_is_only_noted_is_not_compared_also_if_it_was_when_recorded(record):

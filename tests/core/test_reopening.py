@@ -17,7 +17,7 @@ from surefoot.core.entry import (
     StepRaised,
     ValueNoted,
 )
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastEffect, PastState, PastStep
 from surefoot.core.reopening import undone, undone_around
 from surefoot.core.seal import GENESIS, Sealer, to_body
 from surefoot.core.state import RunState
@@ -93,8 +93,8 @@ def test_what_did_not_fail_is_left_as_it_is():
     assert state.calls["e#1"].state is PastState.DONE
 
 
-def past(address, first, state=PastState.DONE, kind="effect"):
-    return Past(address, kind, state, 0, first=first)
+def past(address, first, state=PastState.DONE, kind=PastEffect):
+    return kind(address, state, 0, first=first)
 
 
 def pairs(*calls):
@@ -141,7 +141,7 @@ def test_an_undo_builds_on_nothing_that_was_undone_around_it():
     [("f#1", 2, True), ("map#1.3/f#1", 2, True), ("f#1", 4, False), ("f#1", 0, False), ("[other]/f#1", 2, True)],
 )
 def test_a_call_between_an_effect_and_its_undo_builds_on_it(address, first, concerns):
-    failed = past(address, first, PastState.FAILED, "step")
+    failed = past(address, first, PastState.FAILED, PastStep)
     state = RunState("r")
     state.calls = {one.address: one for one in (past("a#1", 1), past("a.undo#1", 3), failed)}
 

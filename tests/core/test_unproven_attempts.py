@@ -8,7 +8,7 @@ from msgspec import Raw
 from surefoot.core import values
 from surefoot.core.command import Execute
 from surefoot.core.entry import Due, EffectDoubted, EffectIntended, EffectRaised, EffectSettled, RunAdopted, RunCreated
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastEffect, PastState
 from surefoot.core.programs.calls import Call, effect
 from surefoot.core.retry import RetryPolicy
 from surefoot.core.seal import GENESIS, Sealer, to_body
@@ -18,7 +18,7 @@ FAILURE = Raw(values.encode_error(ValueError("no")))
 BEGUN = (RunCreated("wf", Raw(b"{}"), "d"), RunAdopted("w", "h", 1, "c"))
 
 
-def folded(*entries) -> Past:
+def folded(*entries) -> PastEffect:
     """The call pay#1, of which these are recorded."""
     sealer, seal, state = Sealer(b"s" * 16, "r"), GENESIS, RunState("r")
     for seq, entry in enumerate((*BEGUN, *entries), 1):

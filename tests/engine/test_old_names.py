@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import surefoot as sf
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastEffect, PastState
 from surefoot.engine.declare import removal
 
 
@@ -100,7 +100,7 @@ def test_a_removed_effect_is_known_in_every_scope_and_no_other_is(monkeypatch):
     sf.removed("book", "pay a/b")
 
     def is_removed(address):
-        return removal.is_removed(Past(address, "effect", PastState.DONE, 0))
+        return removal.is_removed(PastEffect(address, PastState.DONE, 0))
 
     assert is_removed("book#1")
     assert is_removed("[eu]/map#1[3]/book#12")

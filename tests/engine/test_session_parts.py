@@ -28,7 +28,7 @@ from surefoot.core.entry import (
 )
 from surefoot.core.evidence import Evidence, Proof
 from surefoot.core.masking import Mask
-from surefoot.core.matching import Learned
+from surefoot.core.matching.learned import Learned
 from surefoot.core.programs.calls import Call
 from surefoot.core.retry import RetryPolicy
 from surefoot.core.timer import after

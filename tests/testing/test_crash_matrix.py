@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.matching import Matcher
+from surefoot.core.matching.matcher import Matcher
 from surefoot.engine.session.session import Session
 from surefoot.errors import UsageError
 from surefoot.testing import NotHeld, World, crash_matrix, matrix, probe, scenarios, verdicts, worlds

@@ -12,7 +12,7 @@ from surefoot import errors
 from surefoot.core import values
 from surefoot.core.cure import JSON, command
 from surefoot.core.entry import KINDS, CancelRequested, Due, Progressed, RunAdopted, RunCreated, Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastEffect, PastNote, PastState, PastStep
 from surefoot.core.readiness import Standing
 from surefoot.core.state import RunState
 from surefoot.view import facts, listing, page, standing, timeline, trouble
@@ -31,8 +31,11 @@ def run_state(status="running", *pasts, **fields):
     return state
 
 
+PASTS = {"step": PastStep, "effect": PastEffect, "note": PastNote}
+
+
 def past(address="charge#1", kind="effect", state=PastState.IN_DOUBT, **fields):
-    return Past(address, kind, state, **{"at": 1_000_000, **fields})
+    return PASTS[kind](address, state, **{"at": 1_000_000, **fields})
 
 
 # --- how it stands ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.core import values
 from surefoot.core.entry import NOTHING
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastState
 
 if TYPE_CHECKING:
     from surefoot.engine.operate.handle import Run
@@ -39,13 +39,10 @@ def unlike(run: Run, address: str, value: Any) -> str:
 
 def _given_before(run: Run, address: str) -> Iterable[tuple[str, Any]]:
     """What other calls of the same name returned by themselves: the word of a person proves nothing about it."""
-    for past in run.state().calls.values():
-        if past.address != address and _name(past.address) == _name(address) and _returned(past):
+    for past in run.state().effects():
+        returned = past.state is PastState.DONE and not past.learned_by
+        if returned and past.address != address and _name(past.address) == _name(address):
             yield past.address, json.loads(bytes(run.whole(past.value or NOTHING)))
-
-
-def _returned(past: Past) -> bool:
-    return past.kind == "effect" and past.state is PastState.DONE and not past.learned_by
 
 
 def _name(address: str) -> str:

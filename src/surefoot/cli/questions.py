@@ -8,7 +8,7 @@ import click
 
 from surefoot.cli import operators
 from surefoot.cli.options import F, Settings, operator, told_app_option
-from surefoot.core.history import PastState
+from surefoot.core.history import PastQuestion, PastState
 from surefoot.errors import UsageError
 from surefoot.view import facts, text
 
@@ -45,14 +45,15 @@ def give(
     run = operators.open_run(settings, run_id)
     address = as_recorded(name) if name is not None else _the_only_one(run)
     run.answer(address, value, by=by, note=note, shown=shown)
-    question = run.state().calls[address].question
+    asked = run.state().question(address)
+    question = asked.question if asked is not None else ""
     sentence = f"recorded: run {run_id}, {address} ({text.shorten(question, 100)}) {word} by {by}"
     operators.report(settings, run, facts.answer(address, question, value), sentence, by=by, note=note, app=app)
 
 
 def _the_only_one(run: Run) -> str:
     state = run.state()
-    questions = [past for past in state.calls.values() if past.kind == "question"]
+    questions = [past for past in state.calls.values() if isinstance(past, PastQuestion)]
     open_ = [past for past in questions if past.state is PastState.OPEN]
     if len(open_) == 1:
         return open_[0].address

@@ -42,6 +42,18 @@ def approval_of(address: str) -> str:
     return f"{address}.approval"
 
 
+def split(address: str) -> tuple[str, str, int]:
+    """Scope, name and number of an address; the number is 0 for what belongs to another call."""
+    path, slash, last = address.rpartition("/")
+    name, _, number = last.rpartition("#")
+    return path + slash, name, int(number) if number.isdigit() else 0
+
+
+def on_one_line(path: str, other: str) -> bool:
+    """Whether two scopes are the same, or one is inside the other: then one call follows the other."""
+    return path.startswith(other) or other.startswith(path)
+
+
 Elsewhere = tuple[tuple[str, bool], ...]
 
 

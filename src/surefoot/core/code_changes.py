@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Container, Iterable, Sequence
+from typing import Final
 
 from surefoot.core import values
+from surefoot.core.address import split
 from surefoot.core.cure import Advice, Cure, Cures, Edit, command
 from surefoot.core.differences import changes, hints
+from surefoot.core.doubt import settling
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, changed, cures, names_of, perhaps_plain, run_again, settling, shown, taken_out
-from surefoot.core.matching import CHILD, Asked, is_child, split
+from surefoot.core.history import CHILD, DOUBTFUL, Past, PastState, PastWait, is_child
+from surefoot.core.matching.answers import Asked
 from surefoot.core.reopening import Undone
 from surefoot.errors import UsageError
 
-_MOST_UNDONE = 5
+_MOST_UNDONE: Final = 5
+_MOST_NAMES: Final = 5
+_TAKEN_OUT, _MOST_TAKEN_OUT = "taken out, this run only?", 3
 
 
 def new_effect(
-    run: str, asked: Asked, blocked: list[Past], *, alike: int, in_use: frozenset[str], nothing: bool,
+    run: str, asked: Asked, blocked: Sequence[Past], *, alike: int, in_use: Container[str], nothing: bool,
     unknown: frozenset[str] = frozenset(),
 ) -> Stop:  # fmt: skip
     """A new effect, while some on record were not asked for: it may be one of them.
@@ -32,7 +38,7 @@ def new_effect(
     were = f"{'were' if many else 'was'} executed{' with the same arguments' if alike == len(blocked) else ''}"
     if 0 < alike < len(blocked):
         were += f", {names_of(blocked[:alike])} with the same arguments"
-    doubtful = [past for past in blocked if past.state.value == "in doubt"]
+    doubtful = [past for past in blocked if past.state is PastState.IN_DOUBT]
     if doubtful:
         were += f"; {names_of(doubtful)} {'are' if len(doubtful) > 1 else 'is'} in doubt"
     what = "child run" if asked.name == CHILD else "effect"
@@ -48,7 +54,7 @@ def new_effect(
     return Stop("CodeChanged", message, blocked[0].address, facts, _cures_of_new(run, asked, blocked, alike, in_use))
 
 
-def _cures_of_new(run: str, asked: Asked, blocked: list[Past], alike: int, in_use: frozenset[str]) -> Cures:
+def _cures_of_new(run: str, asked: Asked, blocked: Sequence[Past], alike: int, in_use: Container[str]) -> Cures:
     path, old, _ = split(blocked[0].address)
     told: list[Cure] = []
     is_run, was_run = asked.name == CHILD, old == CHILD
@@ -90,7 +96,7 @@ def taken_for_done(run: str, asked: Asked | None, found: list[Undone], *, gone: 
 
 
 def _undone(one: Undone) -> str:
-    if one.undo.state.value == "done":
+    if one.undo.state is PastState.DONE:
         return f"{one.effect.address} was undone ({one.undo.address})"
     return f"{one.effect.address} may have been undone ({one.undo.address} is in doubt)"
 
@@ -98,7 +104,7 @@ def _undone(one: Undone) -> str:
 def _cures_of_undone(run: str, asked: Asked | None, found: list[Undone], gone: Sequence[str]) -> Cures:
     told = [run_again("by mistake?", f"put the undo of {name} back,", run) for name in gone]
     for one in found:
-        if one.undo.state.value != "done":
+        if one.undo.state is not PastState.DONE:
             when = f"{one.effect.address} was not undone?"
             told.append(command("settle", run, one.undo.address, not_happened=True, when=when))
     told.append(run_again("old code:", "put it back", run))
@@ -146,7 +152,7 @@ def other_arguments(
     lines += [f"  {hint}" for hint in hints(recorded, asked)]
     message = "\n".join([f"run {run}, {where}: asked for with other arguments than it was {done} with:", *lines])
     message += f"\n  {executed}"
-    facts = {"recorded": shown(recorded), "asked": shown(asked), "call": address, "digest": digest}
+    facts = {"recorded": _shown(recorded), "asked": _shown(asked), "call": address, "digest": digest}
     if is_child(past):
         told = _cures_of_child(run, past, address, recorded, asked)
     else:
@@ -187,7 +193,7 @@ def held_by_another(
             command("match", run, call, new=True, when=f"{call} is new?"),
             command("match", run, call, keep=True, when=f"{call} is what was done?"),
         )
-    facts = {"recorded": past.address, "asked": shown(asked.args), "call": call, "digest": digest}
+    facts = {"recorded": past.address, "asked": _shown(asked.args), "call": call, "digest": digest}
     return Stop("CodeChanged", message, past.address, facts, (*told, *cures(run)))
 
 
@@ -200,7 +206,7 @@ def _cures_of_other(
     run: str, past: Past, address: str, name: str, parameters: tuple[str, ...], *, is_cut_off: bool
 ) -> Cures:
     told: list[Cure] = []
-    if past.state.value in ("in doubt", "unstorable"):
+    if past.state in DOUBTFUL:
         told += settling(run, past.address, "in doubt; it happened?", "it did not?")
     else:
         stands = "what was done stands?" if past.kind == "effect" else "what it gave stands?"
@@ -224,12 +230,12 @@ def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: 
     told: list[Cure] = []
     if old != new:
         told.append(Edit("the same workflow, renamed?", f'@sf.workflow(was="{old}")', f"on {new}"))
-    if old == new or past.state.value in ("done", "failed"):
+    if old == new or past.state in (PastState.DONE, PastState.FAILED):
         told.append(command("match", run, address, keep=True, when="the child run on record stands?"))
     return (*told, command("match", run, address, new=True, when="another child run, new?"), *cures(run))
 
 
-def other_event(run: str, past: Past, name: str) -> Stop:
+def other_event(run: str, past: PastWait, name: str) -> Stop:
     """A wait that has an outcome on record, or whose event has come, and that waits for an event of another name now."""
     stop = changed(run, past.address, f"waiting for event {past.name!r}", f"waiting for event {name!r}")
     stands = {"done": "what was received stands?", "failed": "that it did not come in time stands?"}
@@ -258,10 +264,10 @@ def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, ask
         ),
         *cures(run),
     )
-    return Stop("CodeChanged", message, first.address, {"recorded": shown(recorded), "asked": shown(asked)}, told)
+    return Stop("CodeChanged", message, first.address, {"recorded": _shown(recorded), "asked": _shown(asked)}, told)
 
 
-def undecorated(run: str, name: str, module: str, pasts: list[Past], *, qualname: str = "") -> Stop:
+def undecorated(run: str, name: str, module: str, pasts: Sequence[Past], *, qualname: str = "") -> Stop:
     """`qualname`: what the function is called in its module, if that is not the effect's name."""
     function = qualname or name
     message = (
@@ -318,3 +324,95 @@ def _span(addresses: list[str]) -> str:
 
 def _an(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def no_longer_asked(
+    run: str, pasts: Sequence[Past], in_use: Container[str] = frozenset(), unknown: frozenset[str] = frozenset()
+) -> Stop:
+    """Recorded effects which the code, now at its end, did not ask for. `in_use`: effects that it asks for; `unknown`:
+    those that no loaded code has.
+    """
+    names = names_of(pasts)
+    message = (
+        f"run {run}: the code came to its end without asking for {names}, "
+        f"but {'these effects were' if len(pasts) > 1 else 'this effect was'} executed before."
+    ) + perhaps_plain(name for past in pasts if (name := split(past.address)[1].removesuffix(".undo")) in unknown)
+    called = dict.fromkeys(split(past.address)[1].removesuffix(".undo") for past in pasts if past.kind == "effect")
+    gone = ", ".join(f'"{name}"' for name in called if name not in in_use)
+    told: Cures = (Edit("gone for good?", f"sf.removed({gone})", "in the module"),) if gone else ()
+    facts = {"recorded": names, "asked": "nothing", "unasked": "\n".join(past.address for past in pasts)}
+    told = (*_settle(run, pasts), *taken_out(run, pasts), *told, *cures(run))
+    return Stop("CodeChanged", message, pasts[0].address, facts, told)
+
+
+def _settle(run: str, pasts: Sequence[Past]) -> Cures:
+    """Whether it happened has to be said first."""
+    doubtful = next((past.address for past in pasts if past.state in DOUBTFUL), "")
+    return settling(run, doubtful, f"{doubtful} happened?", "it did not?") if doubtful else ()
+
+
+def taken_out(run: str, pasts: Sequence[Past]) -> Cures:
+    """What a person may say of recorded effects that the code goes on without. Doubt is settled first."""
+    known = [past.address for past in pasts if past.state in (PastState.DONE, PastState.FAILED)]
+    return tuple(command("match", run, address, keep=True, when=_TAKEN_OUT) for address in known[:_MOST_TAKEN_OUT])
+
+
+def perhaps_plain(names: Iterable[str]) -> str:
+    """What nobody can rule out of effects that no loaded code has: as plain functions they would be called in a replay."""
+    listed = " or ".join(dict.fromkeys(names))
+    return f" If {listed} has lost its decorator, the replay has called it as a plain function: look." if listed else ""
+
+
+def not_asked_yet(run: str, pasts: Sequence[Past], at: str) -> Stop:
+    """Recorded effects which the code has not asked for where the replay ends. It may ask for them later on."""
+    names = names_of(pasts)
+    were, have, them = ("were", "have", "them") if len(pasts) > 1 else ("was", "has", "it")
+    message = (
+        f"run {run}: {names} {were} executed before and {have} not been asked for when {at}. "
+        f"If the code no longer asks for {them}, the run stops before its next new effect, or else at its end."
+    )
+    later = Advice("comes later?", f"then all is well: calls were put in front of {them}")
+    return Stop("CodeChanged", message, pasts[0].address, {"recorded": names, "asked": at}, (later, *cures(run)))
+
+
+def not_known_yet(run: str, addresses: list[str], step: str) -> Stop:
+    """Recorded effects which the code asks for with something that a step gives which has not run."""
+    names = _first_few(addresses)
+    message = (
+        f"run {run}: {names} {'are' if len(addresses) > 1 else 'is'} on record, and asked for with what {step} gives, which "
+        "would run first. If that is not what was passed before, the run stops there, before anything else is executed."
+    )
+    same = Advice("gives the same?", "then all is well")
+    return Stop("CodeChanged", message, addresses[0], {"recorded": names, "asked": step}, (same, *cures(run)))
+
+
+def names_of(pasts: Sequence[Past]) -> str:
+    return _first_few([past.address for past in pasts])
+
+
+def _first_few(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def changed(run: str, address: str, recorded: str, asked: str) -> Stop:
+    message = (
+        f"run {run}, {address}: the code no longer matches the journal.\n  recorded: {recorded}\n  asked now: {asked}"
+    )
+    return Stop("CodeChanged", message, address, {"recorded": recorded, "asked": asked}, cures(run))
+
+
+def cures(run: str) -> Cures:
+    return (
+        run_again("old code:", "put it back", run),
+        Advice("new code:", 'keep the old way for runs in flight: if sf.patched("what-changed"): … else: …'),
+    )
+
+
+def run_again(when: str, first: str, run: str) -> Cure:
+    return Advice(when, f"{first} and run {shlex.quote(run)} again")
+
+
+def _shown(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    return text if len(text) <= 400 else text[:400] + f" … ({len(text)} characters)"

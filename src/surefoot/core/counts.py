@@ -14,10 +14,9 @@ from typing import Final
 from msgspec import Struct
 
 from surefoot.core.address import Scope
-from surefoot.core.history import Past
+from surefoot.core.history import Past, PastTimer, PastValue
 
 VERBS: Final = frozenset({"now", "random", "uuid4", "sleep"})
-_KINDS: Final = frozenset({"value", "timer"})
 
 
 class Differing(Struct, frozen=True):
@@ -57,7 +56,7 @@ class Counts:
     def __init__(self, calls: Iterable[Past]) -> None:
         self._seqs: dict[str, dict[str, list[int]]] = {}
         for past in calls:
-            if past.kind in _KINDS:
+            if isinstance(past, PastValue | PastTimer):
                 path, _, last = past.address.rpartition("/")
                 verb = last.partition("#")[0]
                 if verb in VERBS:

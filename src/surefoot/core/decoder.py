@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -163,14 +164,6 @@ def _revive_complex(payload: Any) -> complex:
     return complex(real, imaginary)
 
 
-def _revive_datetime(payload: Any) -> Any:
-    return _moment(datetime, payload)
-
-
-def _revive_time(payload: Any) -> Any:
-    return _moment(time, payload)
-
-
 def _moment(cls: Any, payload: Any) -> Any:
     if type(payload) is str:
         value = cls.fromisoformat(payload)
@@ -215,25 +208,15 @@ def _zone_by_key(key: str) -> tzinfo:
         ) from error
 
 
-def _revive_date(payload: Any) -> date:
-    value = date.fromisoformat(_text(payload))
-    return _exactly(value, value.isoformat(), payload)
+def _revive_text(read: Callable[[str], T], write: Callable[[T], str], payload: Any) -> T:
+    value = read(_text(payload))
+    return _exactly(value, write(value), payload)
 
 
 def _revive_timedelta(payload: Any) -> timedelta:
     days, seconds, micros = _items(payload)
     value = timedelta(days, seconds, micros)
     return _exactly(value, [value.days, value.seconds, value.microseconds], [days, seconds, micros])
-
-
-def _revive_decimal(payload: Any) -> Decimal:
-    value = Decimal(_text(payload))
-    return _exactly(value, decimal_text(value), payload)
-
-
-def _revive_uuid(payload: Any) -> UUID:
-    value = UUID(_text(payload))
-    return _exactly(value, str(value), payload)
 
 
 def _revive_secret(payload: Any) -> Secret[Any]:
@@ -252,22 +235,10 @@ def _revive_fraction(payload: Any) -> Any:
     return _exactly(value, (value.numerator, value.denominator), (numerator, denominator))
 
 
-def _revive_path(payload: Any) -> Any:
+def _revive_path(name: str, payload: Any) -> Any:
     import pathlib  # not cheap, and plain data does without
 
-    return pathlib.Path(_text(revive(payload)))
-
-
-def _revive_posixpath(payload: Any) -> Any:
-    import pathlib  # as above
-
-    return pathlib.PurePosixPath(_text(revive(payload)))
-
-
-def _revive_windowspath(payload: Any) -> Any:
-    import pathlib  # as above
-
-    return pathlib.PureWindowsPath(_text(revive(payload)))
+    return getattr(pathlib, name)(_text(revive(payload)))
 
 
 def _revive_type(payload: Any) -> Any:
@@ -338,17 +309,17 @@ _REVIVERS: Final[dict[str, Callable[[Any], Any]]] = {
     "$dict": _revive_dict,
     "$set": _revive_set,
     "$frozenset": _revive_frozenset,
-    "$datetime": _revive_datetime,
-    "$time": _revive_time,
-    "$date": _revive_date,
+    "$datetime": partial(_moment, datetime),
+    "$time": partial(_moment, time),
+    "$date": partial(_revive_text, date.fromisoformat, date.isoformat),
     "$timedelta": _revive_timedelta,
     "$timezone": _revive_zone,
-    "$decimal": _revive_decimal,
+    "$decimal": partial(_revive_text, Decimal, decimal_text),
     "$fraction": _revive_fraction,
-    "$uuid": _revive_uuid,
-    "$path": _revive_path,
-    "$posixpath": _revive_posixpath,
-    "$windowspath": _revive_windowspath,
+    "$uuid": partial(_revive_text, UUID, str),
+    "$path": partial(_revive_path, "Path"),
+    "$posixpath": partial(_revive_path, "PurePosixPath"),
+    "$windowspath": partial(_revive_path, "PureWindowsPath"),
     "$secret": _revive_secret,
     "$type": _revive_type,
     "$error": _revive_error,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -38,12 +39,7 @@ class Change(Struct, frozen=True):
 
 def changes(recorded: bytes, asked: bytes) -> list[Change]:
     """The first places at which two stored values differ."""
-    found: list[Change] = []
-    for change in _walk("", _loaded(recorded), _loaded(asked)):
-        found.append(change)
-        if len(found) == MOST_PLACES:
-            break
-    return found
+    return list(islice(_walk("", _loaded(recorded), _loaded(asked)), MOST_PLACES))
 
 
 def hints(recorded: bytes, asked: bytes) -> list[str]:

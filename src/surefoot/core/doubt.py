@@ -10,9 +10,9 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from surefoot.core import values
-from surefoot.core.cure import JSON, NEW_ID, Advice, Ask, Cures, command
+from surefoot.core.cure import JSON, NEW_ID, Advice, Ask, Command, Cures, command
 from surefoot.core.entry import NOTHING, Kept, Stop, Value
-from surefoot.core.history import Past, PastState, settling
+from surefoot.core.history import PastEffect, PastQuestion, PastState
 from surefoot.core.state import CANCELLED, ENDED, RunState
 from surefoot.core.visible import shorten, visible
 from surefoot.errors import StepFailed
@@ -55,7 +55,7 @@ class Question(Struct, frozen=True):
         return Raw(values.encode_error(StepFailed("InDoubt", f"{self.address}: {self.known}")))
 
 
-def recorded(run: str, past: Past) -> Question:
+def recorded(run: str, past: PastEffect) -> Question:
     """An earlier process left it so."""
     args = called_with(past.args, past.defaults)
     if past.suspected:
@@ -114,13 +114,13 @@ def open_doubts(state: RunState) -> tuple[Stop, ...]:
     )
 
 
-def open_question(run: str, past: Past, why_now: str) -> Stop:
+def open_question(run: str, past: PastEffect, why_now: str) -> Stop:
     if past.state is PastState.UNSTORABLE:
         return unstorable(run, past.address, past.why, called_with(past.args, past.defaults))
     return recorded(run, past).stop(why_now)
 
 
-def left_behind(run: str, past: Past) -> Stop:
+def left_behind(run: str, past: PastEffect) -> Stop:
     """An effect of a cancelled run that nothing undid, since nobody knows whether, or with which result, it happened."""
     if past.state is PastState.UNSTORABLE:
         why = f"{past.why.rstrip('.')}, and the run was cancelled. It is not undone"
@@ -131,7 +131,7 @@ def left_behind(run: str, past: Past) -> Stop:
     return replace(stop, cures=(look, *(replace(cure, when=f"then note it, {cure.when}") for cure in stop.cures)))
 
 
-def unanswered(run: str, past: Past) -> Stop:
+def unanswered(run: str, past: PastQuestion) -> Stop:
     """A question that is open. Whoever wrote it, its text cannot act on the terminal it is shown on."""
     who = f" (for {visible(', '.join(past.answerers))})" if past.answerers else ""
     by = _as_whom(past.answerers)
@@ -207,6 +207,14 @@ def _answers(run: str, address: str, raised: str, *, nameable: bool) -> Cures:
     name = address.rpartition("/")[2].partition("#")[0]
     declare = f"@sf.effect(not_done={raised}) on {name}, or raise sf.NotDone"
     return (*answers, Advice("such an exception proves it?", declare))
+
+
+def settling(run: str, address: str, happened: str, did_not: str) -> tuple[Command, Command]:
+    """The two things that a person can say of an effect in doubt."""
+    return (
+        command("settle", run, address, happened=JSON, when=happened),
+        command("settle", run, address, not_happened=True, when=did_not),
+    )
 
 
 _PROVES_NOTHING: Final = "which does not tell whether it happened"

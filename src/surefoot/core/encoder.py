@@ -149,12 +149,9 @@ def _tag_float(walk: Walk, value: float, room: int) -> Any:
     return {"$float": "nan" if value != value else "inf" if value > 0 else "-inf"}  # noqa: PLR0124 - NaN alone differs from itself
 
 
-def _tag_bytes(walk: Walk, value: bytes, room: int) -> Any:
-    return {"$bytes": _base64(value)}
-
-
-def _tag_bytearray(walk: Walk, value: bytearray, room: int) -> Any:
-    return {"$bytearray": _base64(value)}
+def _leaf(tag: str, written: Callable[[Any], object]) -> Tagger:
+    """Of a type whose values hold no others."""
+    return lambda _walk, value, _room: {tag: written(value)}
 
 
 def _base64(data: Any) -> str:
@@ -253,10 +250,6 @@ def _tag_moment(walk: Walk, value: datetime | time, room: int) -> Any:
     return {tag: [value.replace(tzinfo=None).isoformat(), zone, value.fold]}
 
 
-def _tag_zone(walk: Walk, value: tzinfo, room: int) -> Any:
-    return {"$timezone": _zone(value)}
-
-
 def _zone(zone: tzinfo) -> str | list[str]:
     """A fixed offset, a fixed offset with a name, or the key of a zone."""
     if type(zone) is timezone:
@@ -270,22 +263,6 @@ def _zone(zone: tzinfo) -> str | list[str]:
         f"a time zone of type {registry.full_name(type(zone))}; only fixed offsets (datetime.timezone) "
         "and zoneinfo.ZoneInfo(key) come back as they are."
     )
-
-
-def _tag_date(walk: Walk, value: date, room: int) -> Any:
-    return {"$date": value.isoformat()}
-
-
-def _tag_timedelta(walk: Walk, value: timedelta, room: int) -> Any:
-    return {"$timedelta": [value.days, value.seconds, value.microseconds]}
-
-
-def _tag_decimal(walk: Walk, value: Decimal, room: int) -> Any:
-    return {"$decimal": decimal_text(value)}
-
-
-def _tag_uuid(walk: Walk, value: UUID, room: int) -> Any:
-    return {"$uuid": str(value)}
 
 
 def _tag_secret(walk: Walk, value: Secret[Any], room: int) -> Any:
@@ -356,8 +333,8 @@ _TAGGERS: Final[dict[type, Tagger]] = {
     int: _tag_int,
     float: _tag_float,
     complex: _tag_complex,
-    bytes: _tag_bytes,
-    bytearray: _tag_bytearray,
+    bytes: _leaf("$bytes", _base64),
+    bytearray: _leaf("$bytearray", _base64),
     list: _tag_list,
     tuple: _tag_tuple,
     dict: _tag_dict,
@@ -365,11 +342,11 @@ _TAGGERS: Final[dict[type, Tagger]] = {
     frozenset: _tag_frozenset,
     datetime: _tag_moment,
     time: _tag_moment,
-    date: _tag_date,
-    timedelta: _tag_timedelta,
-    timezone: _tag_zone,
-    Decimal: _tag_decimal,
-    UUID: _tag_uuid,
+    date: _leaf("$date", date.isoformat),
+    timedelta: _leaf("$timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
+    timezone: _leaf("$timezone", _zone),
+    Decimal: _leaf("$decimal", decimal_text),
+    UUID: _leaf("$uuid", str),
     Secret: _tag_secret,
 }
 
@@ -378,7 +355,7 @@ _LATE: Final[dict[tuple[str, str], Tagger]] = {
     ("pathlib", "PurePosixPath"): _path_tagger("$posixpath"),
     ("pathlib", "PureWindowsPath"): _path_tagger("$windowspath"),
     ("fractions", "Fraction"): _tag_fraction,
-    ("zoneinfo", "ZoneInfo"): _tag_zone,
+    ("zoneinfo", "ZoneInfo"): _leaf("$timezone", _zone),
     ("numpy", "ndarray"): _tag_array,
 }
 """Types of modules that surefoot does not load by itself: whoever has such a value has loaded them."""

@@ -77,14 +77,14 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
         match entry:
             case None | RunContinued():
                 intents.clear()  # what follows may belong to another segment, where the same address is another call
-            case RunRewound():
-                # A person has sent the run back: what was done is known, what it is worth is not; nor is it cancelled.
-                intents.clear()
-                evidence.proven.clear()
+            case RunRewound() | CallsReopened():
+                # Neither is cancelled any more.
                 evidence.messages = [sent for sent in evidence.messages if sent.kind != KIND_OF[CancelRequested]]
-            case CallsReopened():
-                # What succeeded stands as it did; what failed has no outcome here to prove anything.
-                evidence.messages = [sent for sent in evidence.messages if sent.kind != KIND_OF[CancelRequested]]
+                if isinstance(entry, RunRewound):
+                    # A person has rewound the run: what was done is known, what it is worth is not. In a run that was
+                    # reopened, what succeeded stands as it did; what failed has no outcome here to prove anything.
+                    intents.clear()
+                    evidence.proven.clear()
             case EffectIntended() | EffectSuspected():
                 intents[entry.address] = entry
                 evidence.begun[entry.key] = entry.address

@@ -8,6 +8,7 @@ happened they must be as they were before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 
 from msgspec import Struct
 
@@ -69,10 +70,7 @@ class Expectation:
     def copy(self) -> Expectation:
         """As it is now; what is learned later does not change it."""
         twin = Expectation()
-        twin.sights, twin.parts, twin.fresh = dict(self.sights), dict(self.parts), set(self.fresh)
-        twin.fresh_witnesses, twin.version, twin._open = set(self.fresh_witnesses), self.version, dict(self._open)
-        twin._seen_by, twin._begun_at, twin._learned = dict(self._seen_by), dict(self._begun_at), dict(self._learned)
-        twin.folder, twin.unwatched, twin._begun = self.folder, set(self.unwatched), dict(self._begun)
+        twin.__dict__.update({name: copy(value) for name, value in vars(self).items()})
         return twin
 
     def left(self, address: str, after: Iterable[Sight], seq: int) -> None:

@@ -68,17 +68,9 @@ class _Recorded:
     def __notes__(self, notes: Any) -> None:
         self.__dict__["__notes__"] = notes
 
-    @property
-    def type(self) -> Any:
-        return self.__dict__["type"]
-
-    @property
-    def message(self) -> Any:
-        return self.__dict__["message"]
-
-    @property
-    def module(self) -> Any:
-        return self.__dict__["module"]
+    type = property(lambda self: self.__dict__["type"])
+    message = property(lambda self: self.__dict__["message"])
+    module = property(lambda self: self.__dict__["module"])
 
 
 def is_likeness(error: BaseException) -> bool:

@@ -34,7 +34,7 @@ class Blindness:
 
 def _highest(state: RunState, evidence: Evidence, at: int) -> dict[str, int]:
     """Scope and name -> the highest number that is known to have begun before the run fell back there."""
-    known = [past.address for past in state.calls.values() if past.kind == "effect" and past.first < at]
+    known = [past.address for past in state.effects() if past.first < at]
     highest: dict[str, int] = {}
     for address in (*known, *evidence.named):
         name, _, digits = address.rpartition("#")

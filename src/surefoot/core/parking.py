@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from surefoot.core import values
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastCall, PastState
 from surefoot.core.state import RunState
 from surefoot.core.timer import seconds
 from surefoot.errors import Unavailable, UsageError
@@ -41,7 +41,7 @@ def told(address: str, why: object) -> str:
     return f"{address} is parked: {why}"
 
 
-def recorded(past: Past) -> str:
+def recorded(past: PastCall) -> str:
     """Why a call waits, where that is because something is away."""
     if not past.parked or past.error is None:
         return ""
@@ -52,6 +52,6 @@ def why_parked(state: RunState) -> str:
     """What is away, in words; empty: the run is not parked."""
     if state.parked and state.due is not None:
         return state.parked
-    parked = (past for past in state.calls.values() if past.parked and past.state is PastState.RETRYING)
-    first = next(parked, None)
+    calls = (past for past in state.calls.values() if isinstance(past, PastCall) and past.parked)
+    first = next((past for past in calls if past.state is PastState.RETRYING), None)
     return "" if first is None or first.error is None else values.error_summary(first.error)[1]

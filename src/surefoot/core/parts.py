@@ -222,20 +222,29 @@ def damaged_parts(reference: Reference, fetch: Fetch) -> dict[bytes, str]:
     What is below a damaged node cannot be found; mend the node and look again.
     """
     bad: dict[bytes, str] = {}
+
+    def below(link: _Link, part: Part | None) -> list[_Item]:
+        try:
+            return _below(link, part)
+        except Damaged as error:
+            bad[link.id] = error.facts["why"]
+            return []
+
+    _visit(reference, fetch, below)
+    return bad
+
+
+def _visit(reference: Reference, fetch: Fetch, below: Callable[[_Link, Part | None], list[_Item]]) -> None:
+    """Every part of a value, level by level, each once. `below` looks at a part, and gives the items of a node."""
     seen: set[_Link] = set()
     level = [_items(reference.root)]
     for _ in range(MAX_DEPTH + 2):
         links = [link for link in _links(level) if link not in seen]
-        seen.update(links)
         if not links:
-            return bad
+            return
+        seen.update(links)
         found = fetch([link.id for link in links])
-        level = []
-        for link in links:
-            try:
-                level.append(_below(link, found.get(link.id)))
-            except Damaged as error:
-                bad[link.id] = error.facts["why"]
+        level = [below(link, found.get(link.id)) for link in links]
     raise _too_deep()
 
 
@@ -249,16 +258,7 @@ class Whole:
 
     def check(self, reference: Reference, fetch: Fetch) -> None:
         """Raised if a part of this value is missing, or not what its name says."""
-        seen: set[_Link] = set()
-        level = [_items(reference.root)]
-        for _ in range(MAX_DEPTH + 2):
-            links = [link for link in _links(level) if link not in seen]
-            if not links:
-                return
-            seen.update(links)
-            found = fetch([link.id for link in links])
-            level = [items for link in links if (items := self._below(link, found.get(link.id)))]
-        raise _too_deep()
+        _visit(reference, fetch, self._below)
 
     def _below(self, link: _Link, part: Part | None) -> list[_Item]:
         if part is None or type(part.body) is not bytes or part.kind != link.kind:

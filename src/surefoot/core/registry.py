@@ -16,7 +16,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -95,26 +95,18 @@ _upcasters: Final[dict[tuple[str, int], Callable[[Any], Any]]] = {}
 # --- registering ---------------------------------------------------------------------------------
 
 
+class _Options(TypedDict, total=False):
+    name: str | None
+    version: int
+    encode: Callable[[Any], object] | None
+    decode: Callable[[Any], Any] | None
+    added: Mapping[str, Any] | None
+
+
 @overload
-def register(
-    cls: C,
-    *,
-    name: str | None = None,
-    version: int = 1,
-    encode: Callable[[Any], object] | None = None,
-    decode: Callable[[Any], Any] | None = None,
-    added: Mapping[str, Any] | None = None,
-) -> C: ...
+def register(cls: C, **options: Unpack[_Options]) -> C: ...
 @overload
-def register(
-    cls: None = None,
-    *,
-    name: str | None = None,
-    version: int = 1,
-    encode: Callable[[Any], object] | None = None,
-    decode: Callable[[Any], Any] | None = None,
-    added: Mapping[str, Any] | None = None,
-) -> Callable[[C], C]: ...
+def register(cls: None = None, **options: Unpack[_Options]) -> Callable[[C], C]: ...
 def register(
     cls: type | None = None,
     *,
@@ -166,7 +158,7 @@ def upcast(name: str, from_version: int) -> Callable[[F], F]:
 def register_annotations(fn: Callable[..., Any]) -> None:
     """Register the storable classes that a function's annotations mention, and those in their fields."""
     seen: set[type] = set()
-    pending = [cls for hint in _hints_of_function(fn) for cls in _classes_in(hint)]
+    pending = [cls for _, hint in _hints_of_function(fn) for cls in _classes_in(hint)]
     while pending:
         cls = pending.pop()
         if cls in seen:
@@ -178,19 +170,17 @@ def register_annotations(fn: Callable[..., Any]) -> None:
         if cls not in BY_CLASS:
             name = default_name(cls)
             _enter(Registered(cls, name, version=1, take=how[0], make=how[1], automatic=True))
-        pending.extend(found for hint in _hints_of_class(cls) for found in _classes_in(hint))
+        pending.extend(found for _, hint in _declared(cls) for found in _classes_in(hint))
 
 
 def mentions(fn: Callable[..., Any], cls: type) -> bool:
     """Whether a function's annotations of its parameters name this class."""
-    hints = zip(_annotations(inspect.unwrap(fn)), _hints_of_function(fn), strict=True)
-    return any(cls in _classes_in(hint) for name, hint in hints if name != "return")
+    return any(cls in _classes_in(hint) for name, hint in _hints_of_function(fn) if name != "return")
 
 
 def returned_by(fn: Callable[..., Any]) -> Any:
     """What a function's annotation says that it returns; None if it does not say, or nobody can read it."""
-    hints = zip(_annotations(inspect.unwrap(fn)), _hints_of_function(fn), strict=True)
-    return dict(hints).get("return")
+    return dict(_hints_of_function(fn)).get("return")
 
 
 def fields_of(cls: type) -> tuple[str, ...]:
@@ -434,19 +424,31 @@ def _is_model(cls: type) -> bool:
     return isinstance(base, type) and issubclass(cls, base) and hasattr(base, "model_fields")
 
 
-def _fields_shape(cls: type, names: tuple[str, ...]) -> Shape:
-    known = frozenset(names)
-    allowed = known | _passing_attributes(cls)
-    caches_hash = "_attrs_cached_hash" in getattr(getattr(cls.__hash__, "__code__", None), "co_names", ())
-
-    simple = _Simple(cls)
+def _shape(
+    cls: type,
+    names: tuple[str, ...],
+    build: Callable[[dict[str, Any]], Any],
+    *,
+    read: Callable[[Any], dict[str, object]] | None = None,
+) -> Shape:
+    """Of a class with fields. `build` makes a value of them; `read` takes them from one that has no attributes."""
+    fields = _Fields(cls, names)
+    allowed = _passing_attributes(cls) | (fields.known if read is None else frozenset())
 
     def take(value: Any) -> Parts:
         _refuse_extra(value, allowed)
-        return simple.noted(_read_fields(value, names))
+        return fields.noted(_read_fields(value, names) if read is None else read(value))
 
     def make(parts: Any, about: Mapping[str, Any]) -> Any:
-        parts = simple.fitted(known, parts, about)
+        return build(fields.fitted(parts, about))
+
+    return take, make
+
+
+def _fields_shape(cls: type, names: tuple[str, ...]) -> Shape:
+    caches_hash = "_attrs_cached_hash" in getattr(getattr(cls.__hash__, "__code__", None), "co_names", ())
+
+    def build(parts: dict[str, Any]) -> Any:
         made: Any = object.__new__(cls)
         for name in names:
             object.__setattr__(made, name, parts[name])
@@ -454,49 +456,33 @@ def _fields_shape(cls: type, names: tuple[str, ...]) -> Shape:
             object.__setattr__(made, "_attrs_cached_hash", None)
         return made
 
-    return take, make
+    return _shape(cls, names, build)
 
 
 def _struct_shape(cls: Any) -> Shape:
     names: tuple[str, ...] = cls.__struct_fields__
-    known = frozenset(names)
     slots = {name: getattr(cls, name) for name in names}
-    allowed = known | _passing_attributes(cls)
-    simple = _Simple(cls)
 
-    def take(value: Any) -> Parts:
-        _refuse_extra(value, allowed)
-        return simple.noted(_read_fields(value, names))
-
-    def make(parts: Any, about: Mapping[str, Any]) -> Any:
-        parts = simple.fitted(known, parts, about)
+    def build(parts: dict[str, Any]) -> Any:
         # A struct cannot be made past its constructor, so what __post_init__ changed is set right after it.
         made = _call_user(lambda fields: cls(**fields), parts, f"__post_init__ of {full_name(cls)}")
         for name, slot in slots.items():
             slot.__set__(made, parts[name])
         return made
 
-    return take, make
+    return _shape(cls, names, build)
 
 
 def _named_tuple_shape(cls: Any) -> Shape:
     names: tuple[str, ...] = cls._fields
-    known = frozenset(names)
-    allowed = _passing_attributes(cls)
-    simple = _Simple(cls)
 
-    def take(value: Any) -> Parts:
-        _refuse_extra(value, allowed)
+    def read(value: Any) -> dict[str, object]:
         items = tuple(tuple.__iter__(value))
         if len(items) != len(names):
             raise Unstorable(f"it has {len(items)} items for {len(names)} fields")
-        return simple.noted(dict(zip(names, items, strict=True)))
+        return dict(zip(names, items, strict=True))
 
-    def make(parts: Any, about: Mapping[str, Any]) -> Any:
-        parts = simple.fitted(known, parts, about)
-        return tuple.__new__(cls, [parts[name] for name in names])
-
-    return take, make
+    return _shape(cls, names, lambda parts: tuple.__new__(cls, [parts[name] for name in names]), read=read)
 
 
 def _enum_shape(cls: type[enum.Enum]) -> Shape:
@@ -526,18 +512,17 @@ def _enum_shape(cls: type[enum.Enum]) -> Shape:
 
 def _model_shape(cls: Any) -> Shape:
     names = tuple(cls.model_fields)
-    known = frozenset(names)
-    allowed = known | _passing_attributes(cls)
+    simple = _Fields(cls, names)
+    allowed = simple.known | _passing_attributes(cls)
     base = sys.modules["pydantic"].BaseModel
     open_ended = cls.model_config.get("extra") == "allow"
-    simple = _Simple(cls)
 
     def take(value: Any) -> Parts:
         _refuse_extra(value, allowed)
         fields = _read_fields(value, names)
         extra, private = value.__pydantic_extra__ or {}, value.__pydantic_private__ or {}
         about: dict[str, object] = {}
-        if set(value.__pydantic_fields_set__) != known | set(extra):
+        if set(value.__pydantic_fields_set__) != simple.known | set(extra):
             about["set"] = sorted(value.__pydantic_fields_set__)
         if extra:
             about["extra"] = dict(extra)
@@ -557,11 +542,11 @@ def _model_shape(cls: Any) -> Shape:
             shapes.told_of_dropped(cls, sorted({*extra, *gone} if not open_ended else gone))
             private = {name: item for name, item in private.items() if name not in gone}
             extra = extra if open_ended else {}
-        parts = simple.fitted(known, parts, about, extra=extra if open_ended else None)
+        parts = simple.fitted(parts, about, extra=extra if open_ended else None)
         state = {
             "__dict__": {name: parts[name] for name in names},
             "__pydantic_extra__": extra if open_ended else None,
-            "__pydantic_fields_set__": was_set & (known | extra.keys()),
+            "__pydantic_fields_set__": was_set & (simple.known | extra.keys()),
             "__pydantic_private__": private if cls.__private_attributes__ else None,
         }
         made = cls.__new__(cls)
@@ -571,32 +556,26 @@ def _model_shape(cls: Any) -> Shape:
     return take, make
 
 
-class _Simple:
-    """What is declared of the fields of a class, read when it is first needed: annotations may name classes below."""
+class _Fields:
+    """The fields of a class. What is declared of them is read when it is first needed: annotations may name classes below."""
 
-    __slots__ = ("_cls", "_found")
-
-    def __init__(self, cls: type) -> None:
+    def __init__(self, cls: type, names: tuple[str, ...]) -> None:
         self._cls = cls
-        self._found: dict[str, str] | None = None
+        self.known = frozenset(names)
 
-    @property
+    @functools.cached_property
     def found(self) -> dict[str, str]:
-        if self._found is None:
-            self._found = shapes.simple_fields(_field_hints(self._cls), fields_of(self._cls))
-        return self._found
+        return shapes.simple_fields(dict(_declared(self._cls)), fields_of(self._cls))
 
     def noted(self, fields: dict[str, object]) -> Parts:
         """The fields, and which of them are not what is declared."""
         loose = shapes.loose(self.found, fields)
         return fields, {"loose": loose} if loose else {}
 
-    def fitted(
-        self, known: frozenset[str], parts: Any, about: Mapping[str, Any], *, extra: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def fitted(self, parts: Any, about: Mapping[str, Any], *, extra: dict[str, Any] | None = None) -> dict[str, Any]:
         fields = parts
-        if type(parts) is not dict or parts.keys() != known:
-            fields = shapes.fitted(self._cls, known, parts, extra=extra, **self._as_registered())
+        if type(parts) is not dict or parts.keys() != self.known:
+            fields = shapes.fitted(self._cls, self.known, parts, extra=extra, **self._as_registered())
         if "older" in about:
             return fields  # type: ignore[no-any-return] # what an upcaster gives is what the user wants
         odd = [name for name in shapes.loose(self.found, fields) if name not in about.get("loose", ())]
@@ -608,17 +587,6 @@ class _Simple:
         now = BY_CLASS.get(self._cls)
         called, version = (default_name(self._cls), 1) if now is None else (now.name, now.version)
         return {"called": called, "version": version}
-
-
-def _field_hints(cls: Any) -> dict[str, Any]:
-    if _is_model(cls):
-        return {name: field.annotation for name, field in cls.model_fields.items()}
-    hints: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        space = vars(sys.modules[base.__module__]) if base.__module__ in sys.modules else {}
-        annotations = _annotations(base)
-        hints |= zip(annotations, _resolved(annotations, space, {base.__name__: base}), strict=True)
-    return hints
 
 
 def _custom_take(encode: Callable[[Any], object]) -> Callable[[Any], Parts]:
@@ -723,7 +691,7 @@ def _held_outside(cls: type) -> list[str]:
 # --- annotations ---------------------------------------------------------------------------------
 
 
-def _hints_of_function(fn: Callable[..., Any]) -> Iterator[Any]:
+def _hints_of_function(fn: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     function = inspect.unwrap(fn)
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     cells = getattr(function, "__closure__", None) or ()
@@ -733,14 +701,15 @@ def _hints_of_function(fn: Callable[..., Any]) -> Iterator[Any]:
             local[name] = cell.cell_contents
         except ValueError:
             continue  # not bound yet: a class defined further down
-    yield from _resolved(_annotations(function), getattr(function, "__globals__", {}), local)
+    return _resolved(_annotations(function), getattr(function, "__globals__", {}), local)
 
 
-def _hints_of_class(cls: Any) -> Iterator[Any]:
+def _declared(cls: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a class and their hints, those of its bases first."""
     if _is_model(cls):
-        yield from (field.annotation for field in cls.model_fields.values())
+        yield from ((name, field.annotation) for name, field in cls.model_fields.items())
         return
-    for base in cls.__mro__:
+    for base in reversed(cls.__mro__):
         space = vars(sys.modules[base.__module__]) if base.__module__ in sys.modules else {}
         yield from _resolved(_annotations(base), space, {base.__name__: base})
 
@@ -753,7 +722,7 @@ def _annotations(thing: Any) -> dict[str, Any]:
     return dict(found) if isinstance(found, dict) else {}
 
 
-def _resolved(annotations: dict[str, Any], space: dict[str, Any], local: dict[str, Any]) -> Iterator[Any]:
+def _resolved(annotations: dict[str, Any], space: dict[str, Any], local: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Each by itself, so that one name known only to type checkers does not spoil the others."""
     for name, annotation in annotations.items():
         single = types.SimpleNamespace(__annotations__={name: annotation})
@@ -761,7 +730,7 @@ def _resolved(annotations: dict[str, Any], space: dict[str, Any], local: dict[st
         # Annotations may hold anything; what cannot be read registers nothing.
         with contextlib.suppress(Exception):
             hint = typing.get_type_hints(single, space, local)[name]
-        yield hint
+        yield name, hint
 
 
 def _classes_in(hint: Any) -> Iterator[type]:

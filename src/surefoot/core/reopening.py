@@ -8,63 +8,62 @@ builds on nothing but the effect that it takes back, whatever else was undone be
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from surefoot.core.cure import NEW_ID, Command, command
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastCall, PastEffect, PastQuestion, PastState, PastWait
 from surefoot.core.state import RunState
 
 _UNDO: Final = ".undo"
 _CALL: Final = re.compile(r"((?:.*/)?)([^/]*)#\d+")
 """Scope and name of a call; not what is part of a call (`pay#1.repair1`)."""
 _HAPPENED: Final = (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
-_CALLS: Final = ("step", "effect")
-_WAITS: Final = ("question", "wait")
 
 
 class Undone(Struct, frozen=True):
     """An effect that was done, and what took it back."""
 
-    effect: Past
-    undo: Past
+    effect: PastEffect
+    undo: PastEffect
     scope: str
     """Where it was undone."""
 
 
-def failed_calls(state: RunState) -> list[Past]:
+def failed_calls(state: RunState) -> list[PastCall]:
     """Steps and effects that failed, also those whose failure the code has caught, in the order they began."""
-    found = [past for past in state.calls.values() if past.kind in _CALLS and past.state is PastState.FAILED]
-    return sorted(found, key=lambda past: past.first)
+    found = (past for past in state.calls.values() if isinstance(past, PastCall))
+    return sorted((past for past in found if past.state is PastState.FAILED), key=lambda past: past.first)
 
 
-def failed_undos(state: RunState) -> list[Past]:
+def failed_undos(state: RunState) -> list[PastCall]:
     """Undos that failed for good: what they were to take back stays done."""
     return [past for past in failed_calls(state) if is_undo(past.address)]
 
 
-def expired(state: RunState) -> list[Past]:
+def expired(state: RunState) -> list[PastQuestion | PastWait]:
     """Questions and waits whose time was over. They may be named; by themselves they are no failure."""
-    return [past for past in state.calls.values() if past.kind in _WAITS and past.state is PastState.FAILED]
+    waits = (past for past in state.calls.values() if isinstance(past, PastQuestion | PastWait))
+    return [past for past in waits if past.state is PastState.FAILED]
 
 
 def is_void(past: Past) -> bool:
     """An effect that did nothing, and that was to be tried again: nobody misses it if the code no longer asks."""
-    return past.reopened and past.state is PastState.CLEARED
+    return isinstance(past, PastEffect) and past.reopened and past.state is PastState.CLEARED
 
 
 def undone(calls: Iterable[Past]) -> list[Undone]:
     """Which effects were undone, and by which calls. An undo takes back the newest of its name that still stands; one
     that failed leaves it as it is, and the next one takes back an earlier one.
     """
-    standing: dict[str, list[Past]] = {}
+    standing: dict[str, list[PastEffect]] = {}
     found: list[Undone] = []
     for past in sorted(calls, key=lambda past: past.first):
-        call = _CALL.fullmatch(past.address) if past.kind == "effect" else None
-        if call is None:
+        call = _CALL.fullmatch(past.address)
+        if call is None or not isinstance(past, PastEffect):
             continue
         scope, name = call.groups()
         if not name.endswith(_UNDO):
@@ -86,7 +85,7 @@ def is_over(one: Undone, asked: Container[str]) -> bool:
     return one.effect.address not in asked and one.undo.state is PastState.DONE
 
 
-def undone_around(state: RunState, failed: list[Past]) -> Undone | None:
+def undone_around(state: RunState, failed: Sequence[Past]) -> Undone | None:
     """An effect that was done before one of these calls, on its line of control, and undone after it."""
     building = [past for past in failed if not is_undo(past.address)]
     for one in undone(state.calls.values()):
@@ -103,7 +102,7 @@ def undone_across(state: RunState, seq: int) -> Undone | None:
 
 def undone_at_last(state: RunState) -> Undone | None:
     """The last thing that the run did was to take something back: so it ended, and how is not on record."""
-    calls = [past for past in state.calls.values() if past.kind in _CALLS]
+    calls = [past for past in state.calls.values() if isinstance(past, PastCall)]
     last = max(calls, key=lambda past: past.first, default=None)
     return next((one for one in undone(calls) if one.undo is last), None)
 

@@ -45,8 +45,9 @@ def _fit(value: Any, schema: Schema, root: Schema, path: str) -> None:
         return
     if kind not in _KINDS:
         raise Misfit(f"{path}: the question asks for a {kind}, which cannot be checked here")
-    if not _KINDS[kind](value):
-        raise Misfit(f"{path}: must be {_WORDS[kind]}, not {_word(value)}")
+    word, is_kind = _KINDS[kind]
+    if not is_kind(value):
+        raise Misfit(f"{path}: must be {word}, not {_word(value)}")
     if isinstance(value, str):
         _fit_text(value, schema, path)
     elif isinstance(value, list):
@@ -82,10 +83,11 @@ def _fit_text(value: str, schema: Schema, path: str) -> None:
         raise Misfit(f"{path}: must have {shortest} to {longest} characters, not {len(value)}")
     wanted = schema.get("format", schema.get("contentEncoding"))
     if wanted in _FORMATS:
+        word, kind = _FORMATS[wanted]
         try:
-            msgspec.convert(value, _FORMATS[wanted])
+            msgspec.convert(value, kind)
         except msgspec.ValidationError:
-            raise Misfit(f"{path}: must be {_FORMAT_WORDS[wanted]}") from None
+            raise Misfit(f"{path}: must be {word}") from None
     if "pattern" in schema and len(value) <= 10_000 and not re.search(schema["pattern"], value):
         raise Misfit(f"{path}: must match {schema['pattern']}")
 
@@ -129,45 +131,29 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _word(value: Any) -> str:
-    return next((word for kind, word in _WORDS.items() if _KINDS[kind](value)), type(value).__name__)
+    return next((word for word, is_kind in _KINDS.values() if is_kind(value)), type(value).__name__)
 
 
-_KINDS: Final[dict[str, Callable[[Any], bool]]] = {
-    "null": lambda value: value is None,
-    "boolean": lambda value: isinstance(value, bool),
-    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "string": lambda value: isinstance(value, str),
-    "array": lambda value: isinstance(value, list),
-    "object": lambda value: isinstance(value, dict),
+_KINDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
+    "null": ("null", lambda value: value is None),
+    "boolean": ("true or false", lambda value: isinstance(value, bool)),
+    "integer": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "number": ("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)),
+    "string": ("a text", lambda value: isinstance(value, str)),
+    "array": ("a list", lambda value: isinstance(value, list)),
+    "object": ("an object", lambda value: isinstance(value, dict)),
 }
-_WORDS: Final = {
-    "null": "null",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a text",
-    "array": "a list",
-    "object": "an object",
+"""Type -> what people call it, and whether a value is of it."""
+_FORMATS: Final[dict[str, tuple[str, Any]]] = {
+    "date-time": ("a date and time, 2026-01-31T09:30:00Z", dt.datetime),
+    "date": ("a date, 2026-01-31", dt.date),
+    "time": ("a time of day, 09:30:00", dt.time),
+    "duration": ("a duration, PT1H30M", dt.timedelta),
+    "uuid": ("a UUID", uuid.UUID),
+    "decimal": ("a decimal number, as a text", decimal.Decimal),
+    "base64": ("bytes in base64", bytes),
 }
-_FORMATS: Final[dict[str, Any]] = {
-    "date-time": dt.datetime,
-    "date": dt.date,
-    "time": dt.time,
-    "duration": dt.timedelta,
-    "uuid": uuid.UUID,
-    "decimal": decimal.Decimal,
-    "base64": bytes,
-}
-_FORMAT_WORDS: Final = {
-    "date-time": "a date and time, 2026-01-31T09:30:00Z",
-    "date": "a date, 2026-01-31",
-    "time": "a time of day, 09:30:00",
-    "duration": "a duration, PT1H30M",
-    "uuid": "a UUID",
-    "decimal": "a decimal number, as a text",
-    "base64": "bytes in base64",
-}
+"""Format of a text -> what people call it, and the type that reads it."""
 _BOUNDS: Final[dict[str, Callable[[float, float], bool]]] = {
     "minimum": lambda value, bound: value >= bound,
     "maximum": lambda value, bound: value <= bound,

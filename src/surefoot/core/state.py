@@ -25,7 +25,6 @@ from surefoot.core.entry import (
     CallCancelled,
     CallKept,
     CallsReopened,
-    CallsUnclaimed,
     CancelRequested,
     ChildEnded,
     CodeMatched,
@@ -73,7 +72,20 @@ from surefoot.core.entry import (
     WorldSeen,
 )
 from surefoot.core.expectation import ACCEPTED, Expectation
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import (
+    DOUBTFUL,
+    Past,
+    PastEffect,
+    PastNote,
+    PastQuestion,
+    PastSaga,
+    PastSight,
+    PastState,
+    PastStep,
+    PastTimer,
+    PastValue,
+    PastWait,
+)
 from surefoot.core.need import of_stops
 from surefoot.core.readiness import HANDED_BACK, NOBODY, Standing, moved, ready
 from surefoot.core.seal import Record, from_record
@@ -139,9 +151,6 @@ def status_after(entry: Entry, status: str) -> str:
     if isinstance(entry, RunPruned):
         return entry.status
     return TRANSITIONS[type(entry)][1]
-
-
-DOUBTFUL: Final = (PastState.IN_DOUBT, PastState.UNSTORABLE)
 
 
 class Event:
@@ -271,13 +280,25 @@ class RunState:
         """Whether a resume would meet the same open questions and nothing else."""
         if self.status not in (STOPPED, WAITING) or not self.stops or self.cancel is not None or self.answered:
             return False
-        if any(past.is_limit and past.due is not None and now_due(past.due) for past in self.calls.values()):
+        limits = (past.due for past in self.calls.values() if isinstance(past, PastTimer) and past.is_limit)
+        if any(due is not None and now_due(due) for due in limits):
             return False
         return all(self._unanswered(stop, now_due) for stop in self.stops)
 
-    def in_doubt(self) -> list[Past]:
-        effects = [past for past in self.calls.values() if past.kind == "effect" and past.state in DOUBTFUL]
-        return [past for past in effects if not self._is_overtaken(past)]
+    def effect(self, address: str) -> PastEffect | None:
+        past = self.calls.get(address)
+        return past if isinstance(past, PastEffect) else None
+
+    def question(self, address: str) -> PastQuestion | None:
+        past = self.calls.get(address)
+        return past if isinstance(past, PastQuestion) else None
+
+    def effects(self) -> list[PastEffect]:
+        """Those of the segment. Of a copy: another thread may fold meanwhile."""
+        return [past for past in list(self.calls.values()) if isinstance(past, PastEffect)]
+
+    def in_doubt(self) -> list[PastEffect]:
+        return [past for past in self.effects() if past.state in DOUBTFUL and not self._is_overtaken(past)]
 
     def _is_overtaken(self, past: Past) -> bool:
         """Whether it undid a part of an effect whose check has looked since: what is there now is known."""
@@ -285,7 +306,7 @@ class RunState:
         effect = self.calls.get(whole) if found else None
         return effect is not None and effect.seq > past.seq and effect.state not in DOUBTFUL
 
-    def left_in(self, past: Past) -> RunAdopted | None:
+    def left_in(self, past: PastEffect) -> RunAdopted | None:
         """The claimant in whose hands this effect was cut off without a word: it may be in the call still."""
         if past.error is not None or past.state is not PastState.IN_DOUBT or past.suspected or past.landed is not None:
             return None  # The call had ended. (One that went on after its time is known by `runs_in`.)
@@ -293,14 +314,14 @@ class RunState:
             return self.claimant
         return past.taken_from
 
-    def executed_since(self, seq: int) -> list[Past]:
+    def executed_since(self, seq: int) -> list[PastEffect]:
         """Effects recorded from that entry on which happened, or may have: what a rewind puts in doubt."""
-        effects = (past for past in self.calls.values() if past.kind == "effect" and past.first >= seq)
-        return [past for past in effects if _may_have_happened(past)]
+        return [past for past in self.effects() if past.first >= seq and past.may_have_happened]
 
-    def questions(self) -> list[Past]:
+    def questions(self) -> list[PastQuestion]:
         """The open ones."""
-        return [past for past in self.calls.values() if past.kind == "question" and past.state is PastState.OPEN]
+        questions = (past for past in self.calls.values() if isinstance(past, PastQuestion))
+        return [past for past in questions if past.state is PastState.OPEN]
 
     @property
     def last_claimant(self) -> str:
@@ -333,15 +354,13 @@ class RunState:
         if stop.reason in ("Quarantined", "WorkflowFailed"):
             return True
         past = self.calls.get(stop.address)
-        if past is None:
-            return False
-        if stop.reason == "InDoubt":
+        if stop.reason == "InDoubt" and isinstance(past, PastEffect):
             asks = past.policy not in ("retry", "fail", "check") or past.state is PastState.UNSTORABLE
             return asks and past.state in DOUBTFUL
-        if stop.reason == "WaitingForAnswer":
+        if stop.reason == "WaitingForAnswer" and isinstance(past, PastWait | PastQuestion):
             expired = past.due is not None and now_due(past.due)
             # Also one of another name: the code may wait for that by now.
-            came = past.kind == "wait" and any(not event.taken for event in self.events)
+            came = isinstance(past, PastWait) and any(not event.taken for event in self.events)
             return past.state is PastState.OPEN and not expired and not came
         return False
 
@@ -374,18 +393,18 @@ class RunState:
             run_id=self.run,
         )
 
-    def _note(self, address: str, kind: str, state: PastState, record: Record, **facts: Any) -> None:
+    def _note(self, kind: type[Past], address: str, state: PastState, record: Record, **facts: Any) -> None:
         """A further entry about this call; or the first."""
         known = self.calls.get(address)
-        if known is None:
-            facts.setdefault("at", record.at)
-            past = Past(
-                address, kind, state, epoch=record.epoch, seq=record.seq, first=record.seq, claimant=self._who, **facts
-            )
-        else:
+        if type(known) is kind:
             # Of an effect, whoever made an attempt is asked about it; others only tell what became of it.
-            claimant = known.claimant if kind == "effect" else self._who
+            claimant = known.claimant if kind is PastEffect else self._who
             past = replace(known, state=state, epoch=record.epoch, seq=record.seq, claimant=claimant, **facts)
+        else:
+            facts.setdefault("at", record.at)
+            past = kind(
+                address, state, epoch=record.epoch, seq=record.seq, first=record.seq, claimant=self._who, **facts
+            )
         self.calls[address] = past
 
 
@@ -434,26 +453,18 @@ def _suspended(state: RunState, entry: RunSuspended, record: Record) -> None:
     state.parks += bool(entry.why)
 
 
-def _cancelled(state: RunState, entry: RunCancelled, record: Record) -> None:
-    state.claimant = None
-    state.left += entry.left
-
-
 def _stopped(state: RunState, entry: RunStopped, record: Record) -> None:
     state.claimant, state.answered = None, False
     state.stops, state.children, state.due = entry.stops, entry.children, entry.due
 
 
-def _done(state: RunState, entry: RunDone, record: Record) -> None:
+def _ended(state: RunState, entry: RunDone | RunFailed | RunCancelled, record: Record) -> None:
     state.claimant = None
-    state.value = entry.value
     state.left += entry.left
-
-
-def _failed(state: RunState, entry: RunFailed, record: Record) -> None:
-    state.claimant = None
-    state.error = entry.error
-    state.left += entry.left
+    if isinstance(entry, RunDone):
+        state.value = entry.value
+    elif isinstance(entry, RunFailed):
+        state.error = entry.error
 
 
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
@@ -489,30 +500,30 @@ def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
 def _step_started(state: RunState, entry: StepStarted, record: Record) -> None:
     # The attempt that was cut off does not count: a crash must not use up retries.
     facts = {"digest": entry.digest, "args": entry.args, "attempt": entry.attempt - 1}
-    state._note(entry.address, "step", PastState.STARTED, record, **facts)
+    state._note(PastStep, entry.address, PastState.STARTED, record, **facts)
 
 
 def _step_done(state: RunState, entry: StepDone, record: Record) -> None:
     known = state.calls.get(entry.address)
-    first, parks = (record.seq, 0) if known is None else (known.first, known.parks)
-    state.calls[entry.address] = Past(  # By far the most common: made in one go.
-        entry.address, "step", PastState.DONE, entry.started, entry.digest, entry.args, value=entry.value,
-        attempt=entry.attempt, parks=parks, ended=record.at, claimant=state._who, epoch=record.epoch, seq=record.seq,
-        first=first, asked_as=entry.asked_as,
+    first, parks = (known.first, known.parks) if isinstance(known, PastStep) else (record.seq, 0)
+    state.calls[entry.address] = PastStep(  # By far the most common: made in one go.
+        entry.address, PastState.DONE, entry.started, entry.args, entry.value, None, state._who, record.epoch,
+        record.seq, first, record.at, digest=entry.digest, attempt=entry.attempt, parks=parks, asked_as=entry.asked_as,
     )  # fmt: skip
 
 
 def _step_raised(state: RunState, entry: StepRaised, record: Record) -> None:
     known = state.calls.get(entry.address)
+    parks = known.parks if isinstance(known, PastStep) else 0
     state._note(
-        entry.address, "step", PastState.FAILED if entry.due is None else PastState.RETRYING, record,
+        PastStep, entry.address, PastState.FAILED if entry.due is None else PastState.RETRYING, record,
         digest=entry.digest, args=entry.args, attempt=entry.attempt, error=entry.error, due=entry.due, ended=record.at,
-        parked=entry.parked, parks=(0 if known is None else known.parks) + entry.parked, asked_as=entry.asked_as,
+        parked=entry.parked, parks=parks + entry.parked, asked_as=entry.asked_as,
     )  # fmt: skip
 
 
 def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> None:
-    known = state.calls.get(entry.address)
+    known = state.effect(entry.address)
     first, cleared_by, expires, unproven, marked = record.seq, "", entry.expires, False, entry.marked
     failures = parks = visited = 0
     executed_with = ""
@@ -527,8 +538,8 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
             first = known.first
     # What has a time-out may run in a thread of its own, which goes on when its caller is interrupted.
     runs_in = "" if entry.deadline is None or state.claimant is None else state.claimant.worker
-    state.calls[entry.address] = Past(
-        entry.address, "effect", PastState.IN_DOUBT, record.at, entry.digest, entry.args, entry.defaults,
+    state.calls[entry.address] = PastEffect(
+        entry.address, PastState.IN_DOUBT, record.at, entry.args, digest=entry.digest, defaults=entry.defaults,
         attempt=entry.attempt, failures=failures, parks=parks, deadline=entry.deadline, lands=entry.lands,
         runs_in=runs_in, key=entry.key, expires=expires, policy=entry.policy, cleared_by=cleared_by,
         claimant=state._who, epoch=record.epoch, seq=record.seq, first=first, executed_with=executed_with,
@@ -539,13 +550,13 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
 
 
 def _effect_done(state: RunState, entry: EffectDone, record: Record) -> None:
-    state._note(entry.address, "effect", PastState.DONE, record, value=entry.value, ended=record.at, error=None)
+    state._note(PastEffect, entry.address, PastState.DONE, record, value=entry.value, ended=record.at, error=None)
     state.world.left(entry.address, entry.after, record.seq)
 
 
 def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None:
     final = entry.due is None
-    known = state.calls.get(entry.address)
+    known = state.effect(entry.address)
     # It was in doubt, and a check found that it did not happen.
     counted = known is not None and known.state is PastState.CLEARED and known.error is not None
     failures, parks, policy = (0, 0, "") if known is None else (known.failures, known.parks, known.policy)
@@ -555,7 +566,7 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
         gave_up = known is not None and (known.unproven or known.state is PastState.IN_DOUBT)
         denied = {"digest": entry.digest, "args": entry.args, "defaults": entry.defaults}
     state._note(
-        entry.address, "effect", PastState.FAILED if final else PastState.RETRYING, record, error=entry.error,
+        PastEffect, entry.address, PastState.FAILED if final else PastState.RETRYING, record, error=entry.error,
         due=entry.due, ended=record.at, failures=failures + (not counted and not entry.parked), parked=entry.parked,
         parks=parks + entry.parked, gave_up=gave_up, **denied,
     )  # fmt: skip
@@ -563,24 +574,24 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
 
 
 def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> None:
-    known = state.calls.get(entry.address)
+    known = state.effect(entry.address)
     counted = known is not None and known.state is PastState.RETRYING  # It failed, and then its key grew too old.
     failures = (0 if known is None else known.failures) + (not counted)
     state._note(
-        entry.address, "effect", PastState.IN_DOUBT, record, error=entry.error, failures=failures,
+        PastEffect, entry.address, PastState.IN_DOUBT, record, error=entry.error, failures=failures,
         runs_in=entry.runs_in, due=entry.due,
     )  # fmt: skip
 
 
 def _effect_unstorable(state: RunState, entry: EffectUnstorable, record: Record) -> None:
-    state._note(entry.address, "effect", PastState.UNSTORABLE, record, why=entry.why)
+    state._note(PastEffect, entry.address, PastState.UNSTORABLE, record, why=entry.why)
 
 
 def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> None:
-    past = state.calls.get(entry.address)
+    past = state.effect(entry.address)
     if past is None or past.attempt != entry.attempt:
         return  # It answers an attempt that is no longer the open one: used up, or never asked.
-    if past.state not in (PastState.IN_DOUBT, PastState.UNSTORABLE):
+    if past.state not in DOUBTFUL:
         return
     facts: dict[str, Any] = {}
     if entry.happened:
@@ -617,8 +628,8 @@ def _answered(state: RunState, record: Record, *addresses: str) -> None:
 def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> None:
     """If it was not begun again, the run must not take it for not happened; its check may find it now."""
     state.landed_late.append(entry)
-    past = state.calls.get(entry.address)
-    if past is None or past.kind != "effect" or (past.key, past.attempt) != (entry.key, entry.attempt):
+    past = state.effect(entry.address)
+    if past is None or (past.key, past.attempt) != (entry.key, entry.attempt):
         return
     if past.state is PastState.CLEARED:
         past = replace(past, state=PastState.IN_DOUBT, learned_by="", cleared_by="", visited=record.seq)
@@ -631,12 +642,12 @@ def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> No
 
 def _is_looked_for(past: Past) -> bool:
     """Whether it has landed late, and its policy finds out by itself what that means."""
-    return past.landed is not None and past.policy in ("check", "retry")
+    return isinstance(past, PastEffect) and past.landed is not None and past.policy in ("check", "retry")
 
 
 def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -> None:
     state._note(
-        entry.address, "effect", PastState.IN_DOUBT, record, at=record.at, digest=entry.digest, args=entry.args,
+        PastEffect, entry.address, PastState.IN_DOUBT, record, at=record.at, digest=entry.digest, args=entry.args,
         attempt=entry.attempt, key=entry.key, policy=entry.policy, suspected=True, error=None, defaults=entry.defaults,
         marked="",
     )  # fmt: skip
@@ -644,7 +655,7 @@ def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -
 
 def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -> None:
     state._note(
-        entry.address, "effect", PastState.DONE, record, digest=entry.digest, args=entry.args, attempt=entry.attempt,
+        PastEffect, entry.address, PastState.DONE, record, digest=entry.digest, args=entry.args, attempt=entry.attempt,
         key=entry.key, policy=entry.policy, value=entry.value, ended=record.at, defaults=entry.defaults,
         learned_by="an intact record that was set aside",
     )  # fmt: skip
@@ -652,7 +663,7 @@ def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -
 
 def _saga_cancelled(state: RunState, entry: SagaCancelled, record: Record) -> None:
     why = "cancelled: what was done in it is undone"
-    state._note(entry.address, "saga", PastState.DONE, record, seconds=entry.seconds, ended=record.at, why=why)
+    state._note(PastSaga, entry.address, PastState.DONE, record, seconds=entry.seconds, ended=record.at, why=why)
 
 
 def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
@@ -676,7 +687,7 @@ def _call_cancelled(state: RunState, entry: CallCancelled, record: Record) -> No
 
 
 def _value_noted(state: RunState, entry: ValueNoted, record: Record) -> None:
-    state._note(entry.address, "value", PastState.DONE, record, value=entry.value)
+    state._note(PastValue, entry.address, PastState.DONE, record, value=entry.value)
 
 
 def _progressed(state: RunState, entry: Progressed, record: Record) -> None:
@@ -685,24 +696,24 @@ def _progressed(state: RunState, entry: Progressed, record: Record) -> None:
             state.progress = entry  # What the workflow says by itself counts more.
         return
     state.progress = entry
-    state._note(entry.address, "note", PastState.DONE, record)
+    state._note(PastNote, entry.address, PastState.DONE, record)
 
 
 def _published(state: RunState, entry: Published, record: Record) -> None:
     state.published[entry.name] = entry.value
-    state._note(entry.address, "note", PastState.DONE, record)
+    state._note(PastNote, entry.address, PastState.DONE, record)
 
 
 def _timer_set(state: RunState, entry: TimerSet, record: Record) -> None:
-    state._note(entry.address, "timer", PastState.OPEN, record, due=entry.due)
+    state._note(PastTimer, entry.address, PastState.OPEN, record, due=entry.due)
 
 
 def _timer_fired(state: RunState, entry: TimerFired, record: Record) -> None:
-    state._note(entry.address, "timer", PastState.DONE, record, ended=record.at)
+    state._note(PastTimer, entry.address, PastState.DONE, record, ended=record.at)
 
 
 def _wait_started(state: RunState, entry: WaitStarted, record: Record) -> None:
-    state._note(entry.address, "wait", PastState.OPEN, record, name=entry.name, due=entry.due)
+    state._note(PastWait, entry.address, PastState.OPEN, record, name=entry.name, due=entry.due)
 
 
 def _event_sent(state: RunState, entry: EventSent, record: Record) -> None:
@@ -721,11 +732,11 @@ def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
         raise state._impossible(record, EventTaken)
     event.taken, event.taken_at = True, record.seq
     facts = {"name": event.name, "value": event.value, "ended": record.at}
-    state._note(entry.address, "wait", PastState.DONE, record, **facts)
+    state._note(PastWait, entry.address, PastState.DONE, record, **facts)
 
 
 def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
-    state._note(entry.address, "wait", PastState.FAILED, record, ended=record.at)
+    state._note(PastWait, entry.address, PastState.FAILED, record, ended=record.at)
 
 
 def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
@@ -733,15 +744,15 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
     aside = {address: past for address, past in state.calls.items() if past.first >= entry.seq}
     spent = reversed_since(aside.values())
     for address, past in aside.items():
-        if past.kind == "effect" and _may_have_happened(past):
+        if isinstance(past, PastEffect) and past.may_have_happened:
             noted = aside.get(_note_of(address)) or state.calls.get(_note_of(address))
             # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
-            again = Past(
-                address, "effect", PastState.IN_DOUBT, past.at, args=past.args, defaults=past.defaults, rewound=True,
+            again = PastEffect(
+                address, PastState.IN_DOUBT, past.at, args=past.args, defaults=past.defaults, rewound=True,
                 attempt=past.attempt, key=past.key, policy=past.policy, claimant=past.claimant, first=past.first,
                 seq=record.seq, expires=past.expires, spent=spent.get(address, ""), marked=past.marked,
-                before=noted.value if noted is not None and noted.kind == "value" else past.before,
-                executed_with=past.digest or past.executed_with, origin=past.origin,
+                before=noted.value if isinstance(noted, PastValue) else past.before,
+                executed_with=past.made_with, origin=past.origin,
             )  # fmt: skip
             if past.state is PastState.IN_DOUBT:  # It may still be on its way.
                 again = replace(
@@ -768,7 +779,7 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
         past = state.calls.get(address)
         if past is None or past.state is not PastState.FAILED:
             continue
-        if past.kind == "effect":
+        if isinstance(past, PastEffect):
             _reopen_effect(state, past, entry.by)
         else:
             del state.calls[address]
@@ -779,7 +790,7 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
     state.ended_children.clear()  # A child that is tried again ends again, and its parent is to hear of that.
 
 
-def _reopen_effect(state: RunState, past: Past, by: str) -> None:
+def _reopen_effect(state: RunState, past: PastEffect, by: str) -> None:
     """It did nothing, and runs under its key. If nobody knew, nobody knows now: it is in doubt, and asked about.
 
     Not `past.seq`: after a fallback, an attempt that is newer than its last entry may be among those that were lost.
@@ -795,10 +806,10 @@ def _reopen_effect(state: RunState, past: Past, by: str) -> None:
     # same request.
     state.calls[past.address] = replace(
         again, state=PastState.CLEARED, unproven=False, deadline=None, runs_in="", digest="",
-        executed_with=past.digest or past.executed_with,
+        executed_with=past.made_with,
     )  # fmt: skip
     noted = state.calls.get(_note_of(past.address))
-    if noted is not None and noted.kind == "value":
+    if isinstance(noted, PastValue):
         del state.calls[noted.address]  # What is there before it is to be noted when it runs.
 
 
@@ -823,8 +834,8 @@ def _by_name(calls: Iterable[Past]) -> tuple[dict[str, list[Past]], dict[str, li
     effects: dict[str, list[Past]] = {}
     undos: dict[str, list[Past]] = {}
     for past in sorted(calls, key=lambda past: past.first):
-        numbered = _NUMBERED.fullmatch(past.address) if past.kind == "effect" and _may_have_happened(past) else None
-        if numbered is not None:
+        is_done = isinstance(past, PastEffect) and past.may_have_happened
+        if is_done and (numbered := _NUMBERED.fullmatch(past.address)) is not None:
             kind = undos if numbered[1].endswith(_UNDO) else effects
             kind.setdefault(numbered[1].removesuffix(_UNDO), []).append(past)
     return effects, undos
@@ -842,17 +853,10 @@ def was_in_doubt(error: Raw) -> bool:
     return kind == "StepFailed" and message.startswith("InDoubt: ")
 
 
-def _may_have_happened(past: Past) -> bool:
-    """Also one that failed only because nobody knew (`on_crash="fail"`)."""
-    if past.state is PastState.FAILED:
-        return past.gave_up
-    return past.state in (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
-
-
 def _world_seen(state: RunState, entry: WorldSeen, record: Record) -> None:
     state.world.found(entry, record.seq)
     if entry.address:
-        state._note(entry.address, "sight", PastState.DONE, record, value=entry.value)
+        state._note(PastSight, entry.address, PastState.DONE, record, value=entry.value)
 
 
 def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> None:
@@ -863,19 +867,19 @@ def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> No
 
 
 def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> None:
-    known = state.calls.get(entry.address)
-    at, first = (record.at, record.seq) if known is None or known.kind != "question" else (known.at, known.first)
+    known = state.question(entry.address)
+    at, first = (record.at, record.seq) if known is None else (known.at, known.first)
     # It is open, whatever was answered under this address before.
-    state.calls[entry.address] = Past(
-        entry.address, "question", PastState.OPEN, at, args=entry.details, due=entry.due, form=entry.form,
+    state.calls[entry.address] = PastQuestion(
+        entry.address, PastState.OPEN, at, args=entry.details, due=entry.due, form=entry.form,
         shown=entry.shown, answerers=entry.by, schema=entry.schema, question=entry.question, claimant=state._who,
         epoch=record.epoch, seq=record.seq, first=first,
     )  # fmt: skip
 
 
 def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
-    past = state.calls.get(entry.address)
-    if past is None or past.kind != "question" or past.state is not PastState.OPEN or past.shown != entry.shown:
+    past = state.question(entry.address)
+    if past is None or past.state is not PastState.OPEN or past.shown != entry.shown:
         return  # Nobody asks that any more.
     state.calls[entry.address] = replace(
         past, state=PastState.DONE, value=entry.value, ended=record.at, seq=record.seq, learned_by=entry.by,
@@ -890,24 +894,19 @@ def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -
         state.calls[entry.address] = replace(past, state=PastState.FAILED, ended=record.at)
 
 
-def _nothing(state: RunState, entry: Entry, record: Record) -> None:
-    """A fact for people; it changes nothing."""
-
-
 _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     RunCreated: _created,
     RunAdopted: _adopted,
     RunReleased: _released,
     RunStopped: _stopped,
-    RunDone: _done,
-    RunFailed: _failed,
+    RunDone: _ended,
+    RunFailed: _ended,
     CancelRequested: _cancel_requested,
-    RunCancelled: _cancelled,
+    RunCancelled: _ended,
     RunSuspended: _suspended,
     QuarantineLifted: _quarantine_lifted,
     ChildEnded: _child_ended,
     RunContinued: _continued,
-    CallsUnclaimed: _nothing,
     FellBack: _fell_back,
     RunRewound: _rewound,
     WorldSeen: _world_seen,
@@ -943,3 +942,4 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     EventTaken: _event_taken,
     WaitExpired: _wait_expired,
 }
+"""Entries without a handler are facts for people: they change nothing."""

@@ -18,3 +18,11 @@ def _revived(stop: Stop, run: str, store: str) -> Stopped:
     error = kind(str(stop), run_id=run, address=stop.address, facts=stop.facts, cures=stop.cures, drift=stop.drift)
     error.store = store
     return error
+
+
+def located(error: Stopped, run: str, where: str) -> Stopped:
+    """The same stop, with the run and the call it belongs to. One that names its run stays as it is."""
+    if error.run_id:
+        return error
+    told = f"run {run}, {where}: {error.summary}" if where else f"run {run}: {error.summary}"
+    return type(error)(told, run_id=run, address=where if "#" in where else "", facts=error.facts, cures=error.remedies)

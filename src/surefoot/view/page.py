@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from surefoot.core import values
 from surefoot.core.doubt import called_with
 from surefoot.core.entry import NOTHING, CallsReopened, EffectLandedLate, Kept, RunRewound, Value
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastCall, PastEffect, PastNote, PastQuestion, PastState
 from surefoot.core.state import CANCELLED, DONE, ENDED, QUEUED, STOPPED, WAITING, RunState
 from surefoot.view import standing, text
 from surefoot.view.standing import Asked, Reason, Stands
@@ -106,7 +106,9 @@ def page(
     processes: list[str] = []
     let_go = state.claimant is None and bool(state.due or state.children)
     calls = tuple(
-        _call(past, processes, driven=driven, let_go=let_go) for past in state.calls.values() if past.kind != "note"
+        _call(past, processes, driven=driven, let_go=let_go)
+        for past in state.calls.values()
+        if not isinstance(past, PastNote)
     )
     return Page(
         run=state.run,
@@ -190,7 +192,7 @@ def _rewind(entry: RunRewound) -> str:
 
 def _late(state: RunState, entry: EffectLandedLate) -> str:
     who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
-    past = state.calls.get(entry.address)
+    past = state.effect(entry.address)
     is_again = past is not None and past.key == entry.key and past.attempt > entry.attempt
     twice = "; it was begun again, so that it may have been done TWICE" if is_again else ""
     return text.visible(f"{entry.address} (attempt {entry.attempt}) by {who}: {entry.outcome}{twice}")
@@ -220,36 +222,39 @@ def progress_text(state: RunState) -> str:
 def calls_done(state: RunState) -> int:
     """How many steps and effects of the current segment are on record with an outcome."""
     ended = (PastState.DONE, PastState.FAILED)
-    return sum(past.kind in ("step", "effect") and past.state in ended for past in state.calls.values())
+    return sum(isinstance(past, PastCall) and past.state in ended for past in state.calls.values())
 
 
 def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> CallLine:
     status = _status(past, driven=driven, let_go=let_go)
+    effect = past if isinstance(past, PastEffect) else None
+    defaults = effect.defaults if effect else None
+    landing = _landing(effect, status) if effect else ""
     error = "" if past.error is None or past.state is PastState.DONE else _error(past.error)
     return CallLine(
         address=text.visible(past.address),
         kind=past.kind,
         status=status,
         in_doubt=status in ("in doubt", "value missing"),
-        attempts=max(past.attempt, 1),
+        attempts=max(past.attempt, 1) if isinstance(past, PastCall) else 1,
         started=past.at,
         ended=past.ended,
         took=text.took(past.ended - past.at) if past.ended else "",
         process=_numbered(past.claimant, processes),
-        args=text.shorten(_json(called_with(past.args, past.defaults)), CALL_WIDTH),
-        result=text.shorten("; ".join(filter(None, [error, _landing(past, status)])) or _outcome(past), CALL_WIDTH),
-        learned_by=text.visible(past.learned_by),
-        cleared_by=text.visible(past.cleared_by),
+        args=text.shorten(_json(called_with(past.args, defaults)), CALL_WIDTH),
+        result=text.shorten("; ".join(filter(None, [error, landing])) or _outcome(past), CALL_WIDTH),
+        learned_by=text.visible(past.learned_by if isinstance(past, PastEffect | PastQuestion) else ""),
+        cleared_by=text.visible(effect.cleared_by if effect else ""),
         raw_args=_json(past.args),
-        raw_defaults=_defaults(past.defaults),
+        raw_defaults=_defaults(defaults),
         raw_result=_json(past.value) if past.state is PastState.DONE else "",
         error=error,
-        key=past.key,
-        on_crash=past.policy,
+        key=effect.key if effect else "",
+        on_crash=effect.policy if effect else "",
     )
 
 
-def _landing(past: Past, status: str) -> str:
+def _landing(past: PastEffect, status: str) -> str:
     """Until when a check that does not find it is not believed."""
     until = past.lands or past.deadline
     if status != "in doubt" or past.policy != "check" or until is None:
@@ -263,7 +268,7 @@ def _defaults(value: Value | None, whole: Whole | None = None) -> str:
 
 def _outcome(past: Past) -> str:
     """An answer with its note: the note alone does not say whether it was a yes."""
-    if past.kind != "question" or past.state is not PastState.DONE:
+    if not isinstance(past, PastQuestion) or past.state is not PastState.DONE:
         return past.why or _json(past.value)
     value = _json(past.value)
     said = {"true": "approved", "false": "denied"}.get(value, value) if past.form == "approve" else value

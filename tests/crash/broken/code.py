@@ -7,7 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from surefoot.core.matching import Changed, Kept, Matcher, New, Same, split
+from surefoot.core.address import split
+from surefoot.core.matching.answers import Changed, Kept, New, Same
+from surefoot.core.matching.matcher import Matcher
+from surefoot.core.matching.records import Records
+from surefoot.core.matching.search import Search
+from surefoot.core.matching.steps import Steps
 from surefoot.engine.declare import call_spec
 from surefoot.engine.drive import conclusion, gate
 from surefoot.engine.process.config import settings
@@ -49,24 +54,24 @@ def number_before_arguments() -> None:
     """A step is the how-manieth it is, whatever it is asked with."""
 
     def equal(self: Any, asked: Any, here: Any) -> Any:
-        own = here is not None and here.address not in self.asked and self.same(here, asked)
+        own = here is not None and here.address not in self._records.asked and self._arguments.same(here, asked)
         return here if own else None
 
-    Matcher._equal = equal
+    Steps._equal = equal
 
 
 @engine
 def renamed_gets_a_new_key() -> None:
     """What was recorded under the old name and is in doubt begins anew under the new one."""
-    real = Matcher._as_recorded
+    real = Search.as_recorded
 
     def as_recorded(self: Any, asked: Any, past: Any) -> Any:
         if split(past.address)[1] != asked.name and past.value is None:
-            self.asked.add(past.address)
+            self._records.asked.add(past.address)
             return New(asked.address, declared=True)
         return real(self, asked, past)
 
-    Matcher._as_recorded = as_recorded
+    Search.as_recorded = as_recorded
 
 
 @engine
@@ -75,7 +80,7 @@ def removed_is_ignored() -> None:
 
 
 def _instead_of_a_changed_step(answer: Callable[[Any, Any, Any], Any]) -> None:
-    Matcher._changed_step = answer
+    Steps._changed_step = answer
 
 
 @engine
@@ -86,19 +91,19 @@ def changed_step_always_kept() -> None:
 @engine
 def changed_step_never_kept() -> None:
     """It takes the next number, whether or not something was done because of what it gave."""
-    _instead_of_a_changed_step(lambda self, asked, here: New(self._free(asked)))
+    _instead_of_a_changed_step(lambda self, asked, here: New(self._records.free(asked)))
 
 
 @engine
 def changed_effect_accepted() -> None:
     """What is on record is the answer, whatever is asked."""
-    real = Matcher._as_recorded
+    real = Search.as_recorded
 
     def as_recorded(self: Any, asked: Any, past: Any) -> Any:
         found = real(self, asked, past)
         return Same(past) if isinstance(found, Changed) else found
 
-    Matcher._as_recorded = as_recorded
+    Search.as_recorded = as_recorded
 
 
 @engine
@@ -119,7 +124,7 @@ def enum_value_ignored() -> None:
 @engine
 def step_behind_its_effects_kept() -> None:
     """A call that comes behind what was done because of the recorded one is taken for it."""
-    Matcher._is_passed = lambda self, past: False
+    Records.is_passed = lambda self, past: False
 
 
 @engine
@@ -131,13 +136,13 @@ def hidden_step_not_heard_again() -> None:
 @engine
 def unproven_answer_kept() -> None:
     """Kept, though the effects that would prove it lie behind something new."""
-    Matcher.unproven = lambda *_: frozenset()
+    Steps.unproven = lambda *_: frozenset()
 
 
 @engine
 def effect_becomes_a_step() -> None:
     """Only an effect at the very same place is missed."""
-    Matcher._was_effect = lambda self, asked: None
+    Steps._was_effect = lambda self, asked: None
     conclusion._unsettled = lambda *_: ()
 
 

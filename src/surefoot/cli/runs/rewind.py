@@ -14,7 +14,7 @@ from surefoot.core.state import reversed_since
 from surefoot.view import facts, text
 
 if TYPE_CHECKING:
-    from surefoot.core.history import Past
+    from surefoot.core.history import Past, PastEffect
 
 
 @click.command()
@@ -40,7 +40,7 @@ def rewind(settings: Settings, run_id: str, address: str, yes: bool, app: str | 
     return 0
 
 
-def _outlook(run_id: str, address: str, aside: list[Past], executed: list[Past]) -> list[str]:
+def _outlook(run_id: str, address: str, aside: list[Past], executed: list[PastEffect]) -> list[str]:
     steps = sum(past.kind == "step" for past in aside)
     are = "1 recorded call is" if len(aside) == 1 else f"{len(aside)} recorded calls are"
     run = "1 of them a step that runs" if steps == 1 else f"{steps} of them steps that run"

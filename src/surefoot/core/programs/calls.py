@@ -52,7 +52,7 @@ from surefoot.core.entry import (
     Value,
     WorldSeen,
 )
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastCall, PastEffect, PastState
 from surefoot.core.programs.landing import Landing
 from surefoot.core.proof import NotDoneTypes, is_secondhand, proves_not_done
 from surefoot.core.retry import RetryPolicy, after_doubt, next_try
@@ -107,7 +107,7 @@ class Call(Struct, frozen=True):
         return doubt.called_with(self.args, self.defaults)
 
 
-def step(call: Call, past: Past | None) -> Program:
+def step(call: Call, past: PastCall | None) -> Program:
     """Run until it returns, or until no further attempt is due."""
     attempt = parks = 0
     if past is not None:
@@ -138,7 +138,7 @@ def step(call: Call, past: Past | None) -> Program:
         yield Pause(due)
 
 
-def effect(call: Call, past: Past | None) -> Program:
+def effect(call: Call, past: PastEffect | None) -> Program:
     """Run at most once by our own decision, unless a retry is declared harmless."""
     attempt, failures, expires = (0, 0, None) if past is None else (past.attempt, past.failures, past.expires)
     parks = 0 if past is None else past.parks
@@ -276,7 +276,7 @@ class _Unproven(Struct, frozen=True):
     """The last one is on record as having done nothing; an earlier one may have."""
 
     @classmethod
-    def by(cls, call: Call, past: Past) -> _Unproven | None:
+    def by(cls, call: Call, past: PastEffect) -> _Unproven | None:
         """What earlier processes left behind, once the policy has let it pass."""
         if past.state is PastState.IN_DOUBT:
             return cls(doubt.recorded(call.run, past), _landing(call, past)) if _retries(call) else None
@@ -341,11 +341,11 @@ def suspected(call: Call, attempt: int) -> Program:
     yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt, call.defaults))
     seconds = (_flight(call) or call.in_flight) if call.checkable else 0.0
     lands = (yield After(seconds)) if seconds else None
-    past = Past(call.address, "effect", PastState.IN_DOUBT, 0, attempt=attempt, suspected=True, lands=lands)
+    past = PastEffect(call.address, PastState.IN_DOUBT, 0, attempt=attempt, suspected=True, lands=lands)
     return (yield from effect(call, past))
 
 
-def called_off(call: Call, past: Past) -> Program:
+def called_off(call: Call, past: PastEffect) -> Program:
     """The run was cancelled while this was in doubt. It does not run again; but if it happened, it can be undone."""
     if past.state is PastState.IN_DOUBT and call.checkable:
         verdict = yield from _landing(call, past).looked(patient=False)
@@ -355,7 +355,7 @@ def called_off(call: Call, past: Past) -> Program:
     return CalledOff()
 
 
-def _take_up(call: Call, past: Past) -> Part:
+def _take_up(call: Call, past: PastEffect) -> Part:
     """Go on with an effect that was begun before. None: run it (again)."""
     match past.state:
         case PastState.RETRYING if past.unproven and not _retries(call) and past.error is not None:
@@ -388,7 +388,7 @@ def _take_up(call: Call, past: Past) -> Part:
     return None
 
 
-def _is_same(call: Call, past: Past) -> bool:
+def _is_same(call: Call, past: PastEffect) -> bool:
     """Whether running it again repeats what was done: same arguments, same key. In a fork the key is the parent's."""
     return past.executed_with in ("", call.digest) and past.key in ("", call.key)
 
@@ -400,13 +400,13 @@ def _flight(call: Call) -> float:
     return call.in_flight + (call.timeout or 0.0)
 
 
-def _landing(call: Call, past: Past) -> Landing:
+def _landing(call: Call, past: PastEffect) -> Landing:
     if call.marks:
         return Landing(call.address, past.deadline, unmarked=_unmarked(call, past))
     return Landing.of(past, call.in_flight, lingers=call.lingers)
 
 
-def _unmarked(call: Call, past: Past) -> str:
+def _unmarked(call: Call, past: PastEffect) -> str:
     """Why it may have happened although its marker is missing; empty: then it did not."""
     if not past.marked:
         return f"{call.marks} has no marker of it, but it is not on record that it ran as a transaction"
@@ -444,7 +444,7 @@ def _in_doubt(
             return Halted(question.stop("it has no check"))
 
 
-def _spent(call: Call, question: doubt.Question, past: Past) -> Part:
+def _spent(call: Call, question: doubt.Question, past: PastEffect) -> Part:
     """Its key was used, and what it did was reversed. The other side would answer as it did then, and do nothing."""
     if call.checkable:
         verdict = yield from _landing(call, past).looked()

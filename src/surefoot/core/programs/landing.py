@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from surefoot.core.command import After, Look, Pause, Trace, Wish
 from surefoot.core.entry import Due
-from surefoot.core.history import Past
+from surefoot.core.history import PastEffect
 from surefoot.core.timer import MICROS, Moment, later, remaining
 from surefoot.core.verdict import NotHappened, Partial, Unknown, Verdict
 
@@ -50,7 +50,7 @@ class Landing(Struct, frozen=True):
     """Of a transaction: why it may have happened although its marker is missing."""
 
     @classmethod
-    def of(cls, past: Past, in_flight: float, *, lingers: bool = False) -> Landing:
+    def of(cls, past: PastEffect, in_flight: float, *, lingers: bool = False) -> Landing:
         """Of what an earlier process left behind. What says by now that nothing can be on its way is believed."""
         due = past.deadline
         if in_flight > 0:

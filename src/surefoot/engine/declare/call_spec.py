@@ -14,11 +14,10 @@ import msgspec
 from msgspec import Raw
 
 from surefoot.core import values
-from surefoot.core.address import escape
+from surefoot.core.address import escape, split
 from surefoot.core.choice import OnChange, OnCrash, one_of, yes_or_no
 from surefoot.core.entry import NOTHING
 from surefoot.core.history import Past
-from surefoot.core.matching import split
 from surefoot.core.retry import Backoff, RetryPolicy
 from surefoot.core.timer import Duration, seconds
 from surefoot.engine.declare import current, rehearsal

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from surefoot.core import values
 from surefoot.core.choice import OnDriftWord, one_of
+from surefoot.core.code_changes import changed
 from surefoot.core.command import Append, Do, Routine, Verify
 from surefoot.core.cure import APP, Command, command
 from surefoot.core.entry import Drift, Sight, Stop, WorldSeen
 from surefoot.core.expectation import UNSEEN, Expectation, Unseen
-from surefoot.core.history import changed
 from surefoot.core.timer import Moment, after, remaining
 from surefoot.engine.declare.current import Place
 from surefoot.errors import UsageError, ValueRejected

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw, Struct
 
 from surefoot.core import values
+from surefoot.core.code_changes import cures
 from surefoot.core.entry import NOTHING, Kept, RunCreated, Stop, Value
-from surefoot.core.history import cures, located
 from surefoot.core.state import RunState
-from surefoot.core.stops import revive
+from surefoot.core.stops import located, revive
 from surefoot.engine.declare.defaults import Unplaced
 from surefoot.engine.declare.identity import Identity, moved
 from surefoot.engine.declare.request import Request

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.core.address import escape, is_address
+from surefoot.core.address import escape, is_address, split
 from surefoot.core.cure import ANY_RUN, command
-from surefoot.core.history import Past
-from surefoot.core.matching import split
-from surefoot.core.state import DOUBTFUL
+from surefoot.core.history import DOUBTFUL, Past, PastEffect
 from surefoot.errors import UsageError
 
 _removed: set[str] = set()
@@ -39,7 +37,6 @@ def is_removed(past: Past) -> bool:
     return split(past.address)[1].removesuffix(".undo") in _removed
 
 
-def is_open(past: Past) -> bool:
+def is_open(past: PastEffect) -> bool:
     """Whether an effect that the code no longer has is in doubt: a person has to settle it first."""
-    unknown = past.kind == "effect" and past.state in DOUBTFUL and not past.rewound
-    return unknown and is_removed(past)
+    return past.state in DOUBTFUL and not past.rewound and is_removed(past)

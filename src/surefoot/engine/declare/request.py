@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from msgspec import Raw, Struct
 
 from surefoot.core import values
+from surefoot.core.code_changes import cures
 from surefoot.core.cure import Advice
 from surefoot.core.entry import NOTHING, Stop
-from surefoot.core.history import Past, PastState, cures
+from surefoot.core.history import Past, PastCall, PastEffect, PastState, is_child
 from surefoot.core.masking import FEW, MANY, Mask, secrets_in
-from surefoot.core.matching import is_child
 from surefoot.core.members import changed_members
 from surefoot.engine.declare.context import Args, Context, Kwargs
 from surefoot.engine.declare.defaults import Gone, Unrepeatable, hides
@@ -39,17 +39,18 @@ def as_asked(spec: CallSpec, args: Args, kwargs: Kwargs, raw: bytes, digest: str
     return Request(Raw(raw), digest, spec.binder.left_out(args, kwargs) if spec.kind == "effect" else NOTHING)
 
 
-def repeated(session: Context, past: Past, request: Request) -> Request:
+def repeated(session: Context, past: PastCall, request: Request) -> Request:
     """The one on record, if this call goes on with it; else the one the code asks for now."""
-    if past.args is None or not (_goes_on(past, request.digest) if past.kind == "effect" else is_child(past)):
+    goes_on = _goes_on(past, request.digest) if isinstance(past, PastEffect) else is_child(past)
+    if past.args is None or not goes_on:
         return request
     defaults = recorded_defaults(session, past)
     if past.state is PastState.CLEARED and changed_members(defaults):
         return request  # It did not happen, and a default is an enum's member with another value now.
-    return Request(session.whole(past.args), past.digest or past.executed_with, defaults)
+    return Request(session.whole(past.args), past.made_with, defaults)
 
 
-def _goes_on(past: Past, digest: str) -> bool:
+def _goes_on(past: PastEffect, digest: str) -> bool:
     """What is settled as not happened may be asked for with other arguments, and is a request of its own then.
 
     So is a rewound one, unless it is in doubt and asked for again with the same arguments.
@@ -61,7 +62,8 @@ def _goes_on(past: Past, digest: str) -> bool:
 
 
 def recorded_defaults(session: Context, past: Past) -> Raw:
-    return NOTHING if past.defaults is None else session.whole(past.defaults)
+    defaults = past.defaults if isinstance(past, PastEffect) else None
+    return NOTHING if defaults is None else session.whole(defaults)
 
 
 def cannot_be_repeated(run: str, address: str, why: Unrepeatable) -> Stop:

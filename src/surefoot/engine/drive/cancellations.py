@@ -19,9 +19,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from surefoot.core.address import approval_of
+from surefoot.core.code_changes import names_of
 from surefoot.core.cure import Advice, Cures, command
 from surefoot.core.entry import CallCancelled, QuestionExpired, Stop
-from surefoot.core.history import Past, PastState, names_of
+from surefoot.core.history import Past, PastEffect, PastState
 from surefoot.core.timer import after
 from surefoot.engine.declare.current import Place, session_of
 from surefoot.engine.declare.signals import PlanSignal, StopSignal
@@ -131,7 +132,8 @@ async def again(place: Place, address: str, cut: CallCancelled) -> None:
     past = session.replay.matcher.past(address)
     if past is not None:
         session.replay.matcher.asked.add(address)
-        session.losses.asked_keys.add(past.key)
+        if isinstance(past, PastEffect):
+            session.losses.asked_keys.add(past.key)
     try:
         await _awaited(place, cut, "was cancelled here")
     finally:

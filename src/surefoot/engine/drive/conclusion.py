@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from surefoot.core import failures, values
+from surefoot.core.code_changes import no_longer_asked
 from surefoot.core.command import Append, Done, Failed, Halted, Returned
 from surefoot.core.cure import command
 from surefoot.core.doubt import left_behind, open_question
@@ -29,8 +30,7 @@ from surefoot.core.entry import (
     RunSuspended,
     Stop,
 )
-from surefoot.core.history import Past, no_longer_asked
-from surefoot.core.matching import is_child, may_have_happened
+from surefoot.core.history import Past, PastCall, PastEffect, is_child, is_rewound, may_have_happened
 from surefoot.core.parking import unavailable
 from surefoot.core.readiness import HANDED_BACK
 from surefoot.core.reopening import is_over, is_void
@@ -122,7 +122,7 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
     session.stops.found += session.fence.open_removed() or _unsettled(session, unasked, given_up)
     if session.stops.found:
         return (yield from _stop(session))
-    if unclaimed := tuple(past.address for past in unasked if past.kind in ("step", "effect")):
+    if unclaimed := tuple(past.address for past in unasked if isinstance(past, PastCall)):
         if not session.dry:
             _warn_unclaimed(session, unclaimed, given_up)
         yield Append(CallsUnclaimed(unclaimed))
@@ -149,8 +149,8 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
 
 def _given_up(session: Session, unasked: list[Past]) -> set[str]:
     """Executed effects and children without which the run may end. An undo goes with its effect."""
-    calls = [past for past in unasked if past.kind == "effect" or is_child(past)]
-    given_up = {past.address for past in calls if past.rewound or session.replay.lets_go(past)}
+    calls = [past for past in unasked if isinstance(past, PastEffect) or is_child(past)]
+    given_up = {past.address for past in calls if is_rewound(past) or session.replay.lets_go(past)}
     given_up |= {one.undo.address for one in session.replay.undos if is_over(one, session.replay.matcher.asked)}
     return given_up - {one.undo.address for one in session.replay.taken_back()}
 
@@ -183,7 +183,7 @@ def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> lis
     if undone := session.replay.taken_back():
         return [session.fence.goes_on_from(undone)]
     if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
-        return [no_longer_asked(session.run, missing, session.replay.matcher.in_use(), unknown(missing))]
+        return [no_longer_asked(session.run, missing, session.replay.matcher.effects.names, unknown(missing))]
     # Code that was cancelled, or that caught what it must not, went on without them.
     doubtful = [past for past in session.journal.in_doubt() if past.address not in given_up]
     return [open_question(session.run, past, "the code came to its end without it") for past in doubtful]
@@ -238,8 +238,7 @@ def _release(session: Session, error: BaseException) -> Generator[Append, Any, N
 
 def what_is_left(session: Session) -> tuple[str, ...]:
     """Of a cancelled run: effects that failed in doubt, or that its sagas could not undo."""
-    failed = (past for past in list(session.state.calls.values()) if past.kind == "effect" and past.gave_up)
-    for past in failed:
+    for past in [past for past in session.state.effects() if past.gave_up]:
         session.notices.left_behind.setdefault(past.address, False)
     return tuple(session.notices.left_behind)
 

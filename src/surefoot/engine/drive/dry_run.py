@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from surefoot.core.command import Invoke, Returned, Routine
 from surefoot.core.entry import Stop
-from surefoot.core.matching import Learned
+from surefoot.core.matching.learned import Learned
 from surefoot.engine.declare.plan import Plan, recorded_arguments
 from surefoot.engine.drive import deploys, gate
 from surefoot.engine.drive.lookahead import MOST_PASSED, Lookahead
@@ -107,9 +107,9 @@ def _look_ahead(session: Session, plan: Plan, learned: Learned) -> Routine[tuple
                 outcome = yield from _performed(ahead, plan)
                 stops = [] if ahead.stops.trouble is not None else ahead.judged(outcome)
             passed |= {address for kind, address in ahead.passed if kind == "effect"}
-            if not ahead.replay.matcher.found_inserted - learned.inserted:
+            if not ahead.replay.matcher.steps.found_inserted - learned.inserted:
                 break
-            learned = replace(learned, inserted=learned.inserted | ahead.replay.matcher.found_inserted)
+            learned = replace(learned, inserted=learned.inserted | ahead.replay.matcher.steps.found_inserted)
         if not stops:
             return [], passed
     return stops, passed

@@ -20,12 +20,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from surefoot.core.address import split
 from surefoot.core.code_changes import kept_notes, undecorated
 from surefoot.core.command import Returned
 from surefoot.core.entry import Stop
 from surefoot.core.guard import is_raised_by_code
-from surefoot.core.history import Past, PastState
-from surefoot.core.matching import CHILD, Learned, is_child, may_have_happened, split
+from surefoot.core.history import CHILD, PastEffect, PastState, PastStep, is_child
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import RunState
 from surefoot.engine.declare import code, origins
 from surefoot.engine.declare.call_spec import decorated_as, is_effect, is_noted, is_old_name
@@ -113,17 +114,17 @@ class Rehearsal(Session):
         """What the next rehearsal, or the drive, has to know."""
         planned = [(kind, *split(address)) for kind, address in self.stops.planned]
         return Learned(
-            self.replay.matcher.learned.inserted | self.replay.matcher.found_inserted,
+            self.replay.matcher.learned.inserted | self.replay.matcher.steps.found_inserted,
             frozenset(self.replay.matcher.asked),
             frozenset(self.scopes.ended),
             frozenset(path for kind, path, name, _ in planned if kind in ("step", "effect") and name != CHILD),
-            self.replay.matcher.unproven((path for _, path, _, _ in planned), self.replay.lets_go),
+            self.replay.matcher.steps.unproven((path for _, path, _, _ in planned), self.replay.lets_go),
             self.replay.matcher.learned.outdone,
         )
 
     def otherwise(self) -> Learned | None:
         """What to rehearse with instead, where this one leads to a stop: without answers that were asked anew since."""
-        known, outdone = self.replay.matcher.learned, self.replay.matcher.outdone()
+        known, outdone = self.replay.matcher.learned, self.replay.matcher.steps.outdone()
         return replace(known, outdone=known.outdone | outdone) if outdone else None
 
     def notes(self, unproven: frozenset[str]) -> list[str]:
@@ -138,9 +139,9 @@ def is_needed(state: RunState) -> bool:
     """Whether something may be done twice, or much may be paid for twice, if the code has changed."""
     steps = 0
     for past in state.calls.values() if settings.rehearses else ():
-        if past.kind == "effect":
+        if isinstance(past, PastEffect):
             return True
-        if past.kind == "step":
+        if isinstance(past, PastStep):
             steps += past.state in (PastState.DONE, PastState.FAILED)
             # What is noted is not compared: only who asks later tells whether a call was put in front.
             if steps > MANY_STEPS or is_child(past) or is_noted(split(past.address)[1]):
@@ -152,9 +153,9 @@ def plain_functions(state: RunState, fn: Any) -> Stop | None:
     """A recorded effect that is a plain function now, where it was defined or in the workflow's module: to replay would
     execute it.
     """
-    names: dict[str, list[Past]] = {}
-    for past in state.calls.values():
-        if past.kind == "effect" and past.origin != origins.BY_HAND and may_have_happened(past):
+    names: dict[str, list[PastEffect]] = {}
+    for past in state.effects():
+        if past.origin != origins.BY_HAND and past.may_have_happened:
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
     workflows = "" if state.created is None else state.created.module.partition(":")[0]

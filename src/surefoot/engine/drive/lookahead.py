@@ -13,8 +13,8 @@ from msgspec import Raw
 
 from surefoot.core.command import Done, Ending, Failed, Returned
 from surefoot.core.entry import NOTHING, Stop, Value
-from surefoot.core.history import Past
-from surefoot.core.matching import CHILD, Learned
+from surefoot.core.history import CHILD, PastCall
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import RunState
 from surefoot.engine.declare import placeholder
 from surefoot.engine.declare.call_spec import CallSpec
@@ -66,7 +66,7 @@ class Lookahead(gate.Rehearsal):
 
     def _begin(
         self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs,
-        raw_args: bytes, digest: str, past: Past | None,
+        raw_args: bytes, digest: str, past: PastCall | None,
     ) -> Ending | Attempt:  # fmt: skip
         is_known = past is not None and recorded_ending(past) is not None
         is_step = spec.kind == "step" and spec.name != CHILD
@@ -87,7 +87,7 @@ class Lookahead(gate.Rehearsal):
     def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
         """Only its number says which recorded call it is: a step is taken for it, and of an effect that is not known."""
         asked = self.lookup.asked(place, spec, place.called, _SOMETHING, "not known yet")
-        past = self.replay.matcher.at(asked)
+        past = self.replay.matcher.records.at(asked)
         if past is not None:
             self.replay.matcher.asked.add(past.address)
         passes = asked.is_new and self._may_pass() and not questions.supervises(self, spec, asked.address)

@@ -8,9 +8,8 @@ from typing import Any
 from surefoot.core import values
 from surefoot.core.command import Done, Failed, Halted
 from surefoot.core.cure import command
-from surefoot.core.history import located
 from surefoot.core.state import DONE, ENDED, FAILED, RunState
-from surefoot.core.stops import revive
+from surefoot.core.stops import located, revive
 from surefoot.engine.process import journal
 from surefoot.engine.session.session import Session
 from surefoot.errors import Cancelled, NotFound, Stopped, UsageError

@@ -13,6 +13,7 @@ from typing import Any
 from surefoot.core import command
 from surefoot.core.command import After, Append, Ending, Execute, Looking, Pause, Routine, T
 from surefoot.core.entry import CallCancelled
+from surefoot.core.history import PastCall
 from surefoot.engine.declare import current
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place, session_of
@@ -109,7 +110,7 @@ async def _again(
     """A call that was cut off before. If it was done all the same, a saga has to know."""
     session = session_of(place)
     past = session.state.calls.get(cut.address)
-    if past is not None and past.digest and past.kind == spec.kind:
+    if isinstance(past, PastCall) and past.digest and past.kind == spec.kind:
         session.require_same(place, past, spec, args, kwargs)
     if past is not None and (ending := recorded_ending(past)) is not None:
         note(place, spec, args, kwargs, ending, None)

@@ -15,8 +15,9 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import approval_of
+from surefoot.core.code_changes import changed
 from surefoot.core.entry import Due, TimerFired, TimerSet, ValueNoted
-from surefoot.core.history import Past, PastState, changed
+from surefoot.core.history import Past, PastState, PastTimer
 from surefoot.core.timer import Duration, after, remaining, seconds
 from surefoot.engine.declare import current
 from surefoot.engine.declare.current import Place, session_of
@@ -81,7 +82,7 @@ class Timeout:
         address, past = session.recall(place, "timeout")
         self._address = address
         if past is not None:
-            if past.kind != "timer":
+            if not isinstance(past, PastTimer):
                 raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.timeout()"))
             self.due = past.due if past.state is PastState.OPEN else None
             self._is_known = past.state is PastState.DONE

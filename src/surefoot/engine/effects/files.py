@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from surefoot.core import values
 from surefoot.core.entry import ABSENT, ValueNoted
-from surefoot.core.history import Past
+from surefoot.core.history import PastEffect
 from surefoot.core.verdict import Verdict, happened, not_happened
 from surefoot.engine.declare import current
 from surefoot.engine.declare.context import Context
@@ -211,15 +211,15 @@ def _before_this_run(session: Context, path: Path, target: str) -> Before:
     return found
 
 
-_changes: WeakKeyDictionary[Any, dict[str, list[tuple[Past, str]]]] = WeakKeyDictionary()
+_changes: WeakKeyDictionary[Any, dict[str, list[tuple[PastEffect, str]]]] = WeakKeyDictionary()
 
 
-def _own_changes(session: Any) -> dict[str, list[tuple[Past, str]]]:
+def _own_changes(session: Any) -> dict[str, list[tuple[PastEffect, str]]]:
     """Path -> effects of ours that were executed before the run was rewound, newest first, and what each has left."""
     found = _changes.get(session)
     if found is None:
         found = _changes[session] = {}
-        rewound = [past for past in list(session.state.calls.values()) if past.rewound]
+        rewound = [past for past in session.state.effects() if past.rewound]
         for past in sorted(rewound, key=lambda past: past.first, reverse=True):
             name = past.address.rpartition("#")[0].rpartition("/")[2]
             args = session.decoded(past.args) if name in ("write_file", "delete_file") else None

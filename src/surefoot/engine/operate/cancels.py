@@ -28,7 +28,7 @@ def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
     definition = registry.known_for(state.created)
     if definition is None or engines.bell().drives or claimant.is_driven(runtime, state):
         return None
-    effects = [past for past in state.calls.values() if past.kind == "effect"]
+    effects = state.effects()
     undoes = state.in_doubt() or any(is_undoable(past.address) for past in effects)
     return definition if undoes else None
 
@@ -56,7 +56,7 @@ def carry_out(runtime: Runtime, found: tuple[RunState, Head], resume: Callable[[
 def _left_done(state: RunState) -> list[str]:
     if state.created is None or registry.known_for(state.created) is not None:
         return []
-    done = (past.address for past in state.calls.values() if past.kind == "effect" and past.state is PastState.DONE)
+    done = (past.address for past in state.effects() if past.state is PastState.DONE)
     return [address for address in done if not address.rpartition("#")[0].endswith(".undo")]
 
 

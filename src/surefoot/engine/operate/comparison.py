@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surefoot.core import values
 from surefoot.core.entry import Kept, Value
-from surefoot.core.history import Past
+from surefoot.core.history import Past, PastCall, PastNote, PastQuestion, PastWait
 from surefoot.core.state import RunState
 
 SAME: Final = "same"
@@ -49,7 +49,7 @@ def compare(a: RunState, b: RunState) -> Comparison:
 
 def _calls(state: RunState) -> dict[str, Past]:
     """Progress and published values are notes: they are no calls."""
-    return {past.address: past for past in state.calls.values() if past.kind != "note"}
+    return {past.address: past for past in state.calls.values() if not isinstance(past, PastNote)}
 
 
 def _merged(a: dict[str, Past], b: dict[str, Past]) -> list[str]:
@@ -86,7 +86,15 @@ def _pair(address: str, a: Past | None, b: Past | None) -> Pair:
 
 def _asked(past: Past) -> object:
     """Arguments are compared as replay compares them; what is shown to people and waited for, by its words."""
-    return past.digest or past.executed_with or (past.shown, past.name)
+    match past:
+        case PastCall():
+            return past.made_with
+        case PastQuestion():
+            return past.shown
+        case PastWait():
+            return past.name
+        case _:
+            return ""
 
 
 def _summary(failed: Past | RunState) -> tuple[str, str] | None:

@@ -20,6 +20,7 @@ from msgspec import Raw, Struct
 from surefoot.core import values
 from surefoot.core.address import as_recorded
 from surefoot.core.cure import command
+from surefoot.core.doubt import settling
 from surefoot.core.entry import (
     KIND_OF,
     CallsReopened,
@@ -35,7 +36,7 @@ from surefoot.core.entry import (
     RunRewound,
     WorldSeen,
 )
-from surefoot.core.history import Past, PastState, settling
+from surefoot.core.history import Past, PastState
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record
 from surefoot.core.state import DRIVEN, RunState
 from surefoot.engine.declare.plan import check_id

@@ -27,7 +27,7 @@ from surefoot.core.entry import (
     Value,
 )
 from surefoot.core.expectation import UNSEEN
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastCall, PastEffect, PastQuestion, PastState
 from surefoot.core.reopening import failed_undos, undo_again, undone_across, why_not
 from surefoot.core.state import ENDED, STOPPED, WAITING, RunState
 from surefoot.core.stops import revive
@@ -168,25 +168,26 @@ class Run:
 
     def steps(self) -> list[RecordedCall]:
         """The recorded calls of the current segment, in the order they were first recorded."""
-        return [self.recorded(past) for past in self.state().calls.values() if past.kind in ("step", "effect")]
+        return [self.recorded(past) for past in self.state().calls.values() if isinstance(past, PastCall)]
 
     def recorded(self, past: Past) -> RecordedCall:
         """A folded call for people and programs to read."""
         error = "" if past.error is None else ": ".join(values.error_summary(past.error))
+        effect = past if isinstance(past, PastEffect) else None
         return RecordedCall(
             address=past.address,
             kind=past.kind,
             status=past.state.value,
-            attempts=max(past.attempt, 1),
+            attempts=max(past.attempt, 1) if isinstance(past, PastCall) else 1,
             started=_when(past.at),
             ended=_when(past.ended) if past.ended else None,
             by=past.claimant,
             args=self._text(past.args),
             result=self._text(past.value),
             error=error if past.state is not PastState.DONE else "",
-            key=past.key,
-            on_crash=past.policy,
-            learned_by=past.learned_by,
+            key=effect.key if effect else "",
+            on_crash=effect.policy if effect else "",
+            learned_by=past.learned_by if isinstance(past, PastEffect | PastQuestion) else "",
         )
 
     def _text(self, value: Value | None) -> str:
@@ -276,8 +277,8 @@ class Run:
 
         self._visit(decide)
 
-    def _doubtful(self, state: RunState, address: str, *, not_happened: bool) -> Past:
-        past = state.calls.get(address)
+    def _doubtful(self, state: RunState, address: str, *, not_happened: bool) -> PastEffect:
+        past = state.effect(address)
         doubtful = ", ".join(past.address for past in state.in_doubt()) or "nothing"
         if past is None or past not in state.in_doubt():
             settled = "" if past is None else self._settled(past)
@@ -291,9 +292,9 @@ class Run:
             raise UsageError(f"run {self.id}: {address} did happen; only its value is unknown. Settle it with a value.")
         return past
 
-    def _settled(self, past: Past) -> str:
+    def _settled(self, past: PastEffect) -> str:
         """Who said what about it before, and how that is taken back."""
-        if past.kind != "effect" or not past.learned_by or past.state not in _SETTLED:
+        if not past.learned_by or past.state not in _SETTLED:
             return ""
         who = past.learned_by.removeprefix("person ")
         said = f": settled by {who} at {_when(past.ended):%Y-%m-%d %H:%M:%S} UTC as"
@@ -354,10 +355,10 @@ class Run:
 
         self._visit(decide)
 
-    def _open_question(self, state: RunState, address: str, who: str) -> Past:
-        past = state.calls.get(address)
+    def _open_question(self, state: RunState, address: str, who: str) -> PastQuestion:
+        past = state.question(address)
         names = [one.address for one in state.questions()]
-        if past is None or past.kind != "question":
+        if past is None:
             raise UsageError(f"run {self.id} has no question {address!r}. Open: {', '.join(names) or 'none'}.")
         if past.state is PastState.DONE:
             raise UsageError(
@@ -436,7 +437,7 @@ class Run:
 
         return [past.address for past in self._visit(decide).in_doubt()]
 
-    def set_aside_by_rewind(self, address: str) -> tuple[list[Past], list[Past]]:
+    def set_aside_by_rewind(self, address: str) -> tuple[list[Past], list[PastEffect]]:
         """What a rewind to before this call would set aside; and which effects of these would be in doubt."""
         state = self.state()
         first = self._way_back(state, as_recorded(address))

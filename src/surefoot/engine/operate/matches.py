@@ -7,11 +7,12 @@ recorded call that could be two, is refused: an answer to nothing would only see
 
 from __future__ import annotations
 
-from surefoot.core.address import as_recorded
+from surefoot.core.address import as_recorded, split
 from surefoot.core.cure import command
 from surefoot.core.entry import CodeMatched
-from surefoot.core.history import Past, PastState
-from surefoot.core.matching import IDENTITY, KEEP, UNASKED, fits, is_child, split
+from surefoot.core.history import Past, PastState, is_child
+from surefoot.core.matching.answers import KEEP
+from surefoot.core.matching.words import IDENTITY, UNASKED, fits
 from surefoot.core.state import RunState
 from surefoot.engine.drive.outcome import refuse_ended
 from surefoot.errors import UsageError

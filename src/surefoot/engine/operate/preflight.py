@@ -23,13 +23,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surefoot.core import doubt, shapes
+from surefoot.core.address import split
+from surefoot.core.code_changes import cures, not_asked_yet, not_known_yet
 from surefoot.core.command import Done, Failed, Returned
 from surefoot.core.cure import Advice, Command
 from surefoot.core.entry import CallsUnclaimed, RunCreated, Stop
-from surefoot.core.history import Past, cures, located, not_asked_yet, not_known_yet
-from surefoot.core.matching import Learned, split
+from surefoot.core.history import PastCall
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import ENDED
-from surefoot.core.stops import revive
+from surefoot.core.stops import located, revive
 from surefoot.engine.declare import placeholder
 from surefoot.engine.declare.plan import Plan, next_arguments, recorded_arguments
 from surefoot.engine.declare.registry import Definition, registry
@@ -225,7 +227,7 @@ class Rehearsal(Lookahead):
 
     # -- how it ends --------------------------------------------------------------------------------
 
-    def unasked(self) -> list[Past]:
+    def unasked(self) -> list[PastCall]:
         """Executed effects that no branch has asked for, although each has come to what it would do next."""
         heard = bool(self.stops.planned or self.passed or self.stops.found) and all(
             stop.reason in _OF_PEOPLE for stop in self.stops.found
@@ -287,7 +289,7 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
         if session.stops.changed_code() is not None and (otherwise := session.otherwise()) is not None:
             found, learned = found or (session, outcome), otherwise
             continue
-        if not session.replay.matcher.found_inserted - (learned.inserted if learned is not None else frozenset()):
+        if not session.replay.matcher.steps.found_inserted - (learned.inserted if learned is not None else frozenset()):
             break
         learned = session.learnt()
     if found is not None and session.stops.changed_code() is not None:

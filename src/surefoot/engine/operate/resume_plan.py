@@ -13,8 +13,8 @@ from msgspec import Struct
 from surefoot.core import doubt
 from surefoot.core.entry import Drift
 from surefoot.core.expectation import UNSEEN
-from surefoot.core.history import Past, PastState
-from surefoot.core.matching import Learned
+from surefoot.core.history import PastEffect, PastState
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import ENDED, RunState
 from surefoot.core.timer import remaining
 from surefoot.engine.declare import drifts
@@ -88,7 +88,7 @@ def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
     )  # fmt: skip
 
 
-def _would_settle(past: Past) -> str:
+def _would_settle(past: PastEffect) -> str:
     if past.state is PastState.UNSTORABLE:
         return "stop: its value must be given by a person"
     return doubt.on_resume(past.policy, past.spent)

@@ -15,7 +15,7 @@ from surefoot.core import values
 from surefoot.core.address import as_recorded
 from surefoot.core.cure import Ask, command
 from surefoot.core.entry import CallsReopened
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import Past, PastEffect, PastQuestion, PastState, PastStep, PastWait
 from surefoot.core.reopening import (
     cures,
     expired,
@@ -95,13 +95,13 @@ def _wanted(*, failed: bool | None, at: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _told(state: RunState, chosen: list[Past]) -> Reopening:
-    effects = [past for past in chosen if past.kind == "effect"]
+    effects = [past for past in chosen if isinstance(past, PastEffect)]
     return Reopening(
         run=state.run,
-        steps=[past.address for past in chosen if past.kind == "step"],
+        steps=[past.address for past in chosen if isinstance(past, PastStep)],
         effects=[past.address for past in effects if not past.gave_up],
         in_doubt=[past.address for past in effects if past.gave_up],
-        waits=[past.address for past in chosen if past.kind in ("question", "wait")],
+        waits=[past.address for past in chosen if isinstance(past, PastQuestion | PastWait)],
         expired=[past.address for past in expired(state) if past not in chosen],
     )
 
@@ -109,7 +109,7 @@ def _told(state: RunState, chosen: list[Past]) -> Reopening:
 def _chosen(run: Run, state: RunState, wanted: tuple[str, ...]) -> list[Past]:
     """The calls that a retry reopens. UsageError: nothing may be, or nothing is there to be."""
     _require_retryable(run, state)
-    chosen = [_named(run, state, address) for address in wanted] if wanted else failed_calls(state)
+    chosen: list[Past] = [_named(run, state, address) for address in wanted] if wanted else [*failed_calls(state)]
     if not chosen and not is_failed(state):
         over = "" if state.status in ENDED else f" To go on with it: {command('runs resume', run.id)}"
         raise UsageError(f"run {run.id}: nothing failed in it; it is {state.status}.{over}")

@@ -33,7 +33,7 @@ from surefoot.core.entry import (
     Value,
 )
 from surefoot.core.evidence import Evidence, weigh
-from surefoot.core.history import Past
+from surefoot.core.history import PastEffect
 from surefoot.core.parts import Cut, expand
 from surefoot.core.readiness import LEFT_BEHIND, Standing, moved
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
@@ -222,7 +222,7 @@ class Journal:
             raise ticket.error
         return ticket.refused
 
-    def in_doubt(self) -> list[Past]:
+    def in_doubt(self) -> list[PastEffect]:
         """Effects of this segment whose outcome is not known, as the journal tells it."""
         with self.folding:
             return self._state.in_doubt()

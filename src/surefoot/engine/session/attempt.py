@@ -34,11 +34,9 @@ from surefoot.core.command import (
 )
 from surefoot.core.doubt import Question
 from surefoot.core.entry import NOTHING, Drift, EffectIntended, Sight, StepStarted, Stop
-from surefoot.core.history import Past, PastState
-from surefoot.core.matching import CHILD
+from surefoot.core.history import CHILD, DOUBTFUL, Past, PastCall, PastEffect, PastState
 from surefoot.core.programs.calls import Call, called_off, effect
 from surefoot.core.programs.landing import GONE
-from surefoot.core.state import DOUBTFUL
 from surefoot.core.verdict import Happened, Partial, Unknown, Verdict, judged
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.context import Args, Kwargs
@@ -69,7 +67,7 @@ class Attempt(Struct, eq=False):
     call: Call
     args: Args
     kwargs: Kwargs
-    past: Past | None
+    past: PastCall | None
     program: Program
     supervised: bool = False
     """Whether a person has to agree first."""
@@ -86,9 +84,10 @@ class Attempt(Struct, eq=False):
 
     def overtaken(self) -> Program | None:
         """While this process claimed the run or waited, somebody may have settled the effect that is in doubt here."""
-        if not self.is_settled():
+        past = self.session.state.effect(self.call.address)
+        if past is None or not self.is_settled():
             return None
-        past = self.past = self.session.state.calls[self.call.address]
+        self.past = past
         if (ending := recorded_ending(past)) is not None:
             return _ended(ending)
         if self.session.stops.is_called_off(self.place):
@@ -97,8 +96,8 @@ class Attempt(Struct, eq=False):
 
     def is_settled(self) -> bool:
         """Whether somebody has settled what was in doubt when this began."""
-        past = self.session.state.calls.get(self.call.address)
-        return past is not None and past.visited != (0 if self.past is None else self.past.visited)
+        past = self.session.state.effect(self.call.address)
+        return past is not None and past.visited != (self.past.visited if isinstance(self.past, PastEffect) else 0)
 
     def own(self) -> tuple[Args, Kwargs]:
         """The arguments for user code, as they were recorded: earlier user code may have changed those at hand."""
@@ -206,7 +205,7 @@ class Attempt(Struct, eq=False):
     def seen(self, wish: Trace | Observe | Hold | Left) -> Any:
         """What a program asks about the world, as far as no user code of the call has to tell."""
         if isinstance(wish, Trace):  # May the process that began the last attempt still be in it?
-            return GONE if self.past is None else traced(self.session, self.past)
+            return traced(self.session, self.past) if isinstance(self.past, PastEffect) else GONE
         if isinstance(wish, Observe):
             return self.sights()
         return self.held(wish.sights) if isinstance(wish, Hold) else self.left()
@@ -273,8 +272,8 @@ class Attempt(Struct, eq=False):
         elif isinstance(self.ending, Halted):
             session.stops.stopped(place, self.ending.stop)
         elif self.ending is None and not session.stops.is_given_up():
-            past = session.state.calls.get(address)
-            if past is not None and past.kind == "effect" and past.state in DOUBTFUL:
+            past = session.state.effect(address)
+            if past is not None and past.state in DOUBTFUL:
                 question = Question(session.run, address, "it may have happened", self.call.args)
                 session.stops.stopped(place, question.stop("its caller was cancelled before that was found out"))
 

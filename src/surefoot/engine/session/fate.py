@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from surefoot.core.history import Past
+from surefoot.core.history import PastEffect
 from surefoot.core.programs.landing import GONE, Fate
 from surefoot.store.contract import Life
 from surefoot.store.liveness import is_ours, vouched
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from surefoot.engine.session.session import Session
 
 
-def traced(session: Session, past: Past) -> Fate:
+def traced(session: Session, past: PastEffect) -> Fate:
     """Of the last attempt at this effect. Those of this process are known one by one (`Attempt.busy`)."""
     store = session.runtime.store
     holder = session.state.left_in(past)

@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from surefoot.core import matching
+from surefoot.core.address import on_one_line, split
 from surefoot.core.code_changes import new_effect, taken_for_done
 from surefoot.core.doubt import open_question
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past
-from surefoot.core.matching import Asked
+from surefoot.core.history import Past, PastCall, PastEffect
+from surefoot.core.matching.answers import Asked
 from surefoot.core.reopening import Undone
 from surefoot.engine.declare.call_spec import effect_from, is_effect, unknown
 from surefoot.engine.declare.removal import is_open, is_removed
@@ -72,10 +72,10 @@ class Fence:
             blocked = [past for past in matcher.moved(asked) if not self._is_let_go(past, asked)]
         if not blocked:
             return next(iter(self.open_removed()), None)
-        alike = [past for past in blocked if matcher.same_values(past, asked)]
+        alike = [past for past in blocked if matcher.arguments.same_values(past, asked)]
         likely = [*alike, *(past for past in blocked if past not in alike)]
-        names = {matching.split(past.address)[1] for past in likely}
-        in_use = matcher.in_use() | frozenset(filter(is_effect, names))
+        names = {split(past.address)[1] for past in likely}
+        in_use = matcher.effects.names | frozenset(filter(is_effect, names))
         nothing = not self._claim.live
         return new_effect(
             self._run, asked, likely, alike=len(alike), in_use=in_use, nothing=nothing, unknown=unknown(blocked)
@@ -83,14 +83,14 @@ class Fence:
 
     def goes_on_from(self, undone: list[Undone], asked: Asked | None = None) -> Stop:
         """The code takes effects for done that were undone."""
-        names = dict.fromkeys(matching.split(one.undo.address)[1].removesuffix(".undo") for one in undone)
+        names = dict.fromkeys(split(one.undo.address)[1].removesuffix(".undo") for one in undone)
         specs = [effect_from(name, self.origins.get(name, "")) for name in names]
         gone = [spec.name for spec in specs if spec is not None and spec.undo is None]
         return taken_for_done(self._run, asked, undone, gone=gone, nothing=not self._claim.live)
 
     def open_removed(self) -> list[Stop]:
         """Effects in doubt that the code no longer has: to leave them out would be to guess."""
-        pasts = [past for past in self._replay.unasked() if is_open(past)]
+        pasts = [past for past in self._replay.unasked() if isinstance(past, PastEffect) and is_open(past)]
         return [open_question(self._run, past, "the code no longer has it (sf.removed)") for past in pasts]
 
     def _undone_before(self, asked: Asked) -> list[Undone]:
@@ -100,18 +100,17 @@ class Fence:
         return [
             one
             for one in self._replay.taken_back()
-            if matching.on_one_line(matching.split(one.undo.address)[0], asked.path)
-            or not self._may_still(asked, one.undo.address)
+            if on_one_line(split(one.undo.address)[0], asked.path) or not self._may_still(asked, one.undo.address)
         ]
 
-    def _is_let_go(self, past: Past, asked: Asked) -> bool:
+    def _is_let_go(self, past: PastCall, asked: Asked) -> bool:
         """Whether a new effect passes by this record: it has other arguments, and a person spoke of the record; or it has
         another name as well, and `sf.removed` names the record's.
         """
         matcher = self._replay.matcher
         if matcher.is_left(past):
-            return not matcher.is_alike(past, asked)
-        is_other = matching.split(past.address)[1] != asked.name and not matcher.same_values(past, asked)
+            return not matcher.arguments.is_alike(past, asked)
+        is_other = split(past.address)[1] != asked.name and not matcher.arguments.same_values(past, asked)
         return is_other and is_removed(past)
 
     def _may_still(self, asked: Asked, address: str) -> bool:

@@ -161,7 +161,7 @@ def _tell(landing: Landing, what: str) -> None:
 def _news(state: RunState, landing: Landing) -> Iterator[str]:
     """What follows for people. Nothing, if the run knows it: it was recorded after all, or said before."""
     entry = landing.entry
-    past = state.calls.get(entry.address)
+    past = state.effect(entry.address)
     is_ours = past is not None and past.attempt == entry.attempt and past.epoch == landing.epoch
     if entry in state.landed_late:
         return

@@ -11,14 +11,16 @@ import threading
 
 from msgspec import Raw
 
-from surefoot.core import matching
 from surefoot.core.code_changes import held_by_another, kept_notes, other_arguments, still_in_use, too_many
 from surefoot.core.command import Ending, Halted
 from surefoot.core.counts import Differing
 from surefoot.core.entry import NOTHING, CallKept, Stop
-from surefoot.core.history import Past, PastState, located
-from surefoot.core.matching import Asked, Changed, Held, InUse, Kept, Learned, New, Rerun, Same
+from surefoot.core.history import CHILD, Past, PastCall, PastEffect, PastState
+from surefoot.core.matching import answers
+from surefoot.core.matching.answers import AUTO, Asked, Changed, Held, InUse, Kept, New, Rerun, Same
+from surefoot.core.matching.learned import Learned
 from surefoot.core.state import RunState
+from surefoot.core.stops import located
 from surefoot.core.timer import after
 from surefoot.engine.declare.call_spec import CallSpec
 from surefoot.engine.declare.current import Place
@@ -86,7 +88,7 @@ class Lookup:
             spec.binder.defaults.today() if spec.kind == "effect" else NOTHING,
         )  # fmt: skip
 
-    def find(self, place: Place, asked: Asked) -> tuple[str, Past | None] | Ending:
+    def find(self, place: Place, asked: Asked) -> tuple[str, PastCall | None] | Ending:
         """Which recorded call is meant, and where it is on record; or how the call ends, without being made."""
         try:
             with self._matching:
@@ -97,11 +99,11 @@ class Lookup:
         match found:
             case Same(past):
                 return past.address, past
-            case Kept(past, matching.ACTED_ON) | Rerun(past, True) | New(_, _, Past() as past) if fence.was_hidden(
+            case Kept(past, answers.ACTED_ON) | Rerun(past, True) | New(_, _, PastCall() as past) if fence.was_hidden(
                 past
             ):
                 raise self._hear_again(place)
-            case Kept(past, matching.NOTED) if is_removed(past):
+            case Kept(past, answers.NOTED) if is_removed(past):
                 return Halted(self.other_call(past, asked))  # Not the one that is left, perhaps: somebody has to say.
             case Kept(past, why):
                 self.keep(past, asked, why)
@@ -117,7 +119,7 @@ class Lookup:
                 )
             case InUse(old, by):
                 raise self._stops.misused(still_in_use(self._state.run, by, old))
-            case New(free, _, Past() as past):
+            case New(free, _, PastCall() as past):
                 return self._runs_again(past, asked, counts=True) or (free, None)
             case New(free, declared):
                 if not asked.fenced:
@@ -146,13 +148,13 @@ class Lookup:
         self.kept.append((past, asked, why))
         if self._dry:
             return
-        digest = asked.whole if why == matching.NOTED else asked.digest
+        digest = asked.whole if why == answers.NOTED else asked.digest
         self._journal.lazily(CallKept(past.address, digest, Raw(asked.args), why))
         if past.address not in self._told:
             shown = self._replay.bytes_of(past)
             _log.warning("%s", kept_notes(self._state.run, [(past, shown, asked.args, why)])[0])
 
-    def count(self, place: Place, effect: Past) -> None:
+    def count(self, place: Place, effect: PastEffect) -> None:
         """Whether verbs without arguments, which are matched by number, are as many here as they were. Noted once."""
         for at in place.around():
             if at.line is not place.line or not effect.address.startswith(at.scope.path):
@@ -188,4 +190,4 @@ class Lookup:
 
 def _on_change(spec: CallSpec) -> str:
     """What is configured is for steps: what an effect or a child did is never kept for other arguments unasked."""
-    return matching.AUTO if spec.kind == "effect" or spec.name == matching.CHILD else settings.on_change
+    return AUTO if spec.kind == "effect" or spec.name == CHILD else settings.on_change

@@ -15,7 +15,7 @@ from msgspec import Raw
 from surefoot.core.command import Program
 from surefoot.core.entry import Value
 from surefoot.core.evidence import Evidence
-from surefoot.core.history import Past, PastState
+from surefoot.core.history import PastCall, PastState
 from surefoot.core.lost import Blindness
 from surefoot.core.programs.calls import Call, recovered, suspected
 from surefoot.core.state import RunState
@@ -42,7 +42,7 @@ class Losses:
     def blindness(self) -> Blindness:
         return Blindness(self._state, self.evidence)
 
-    def program(self, call: Call, past: Past | None) -> Program | None:
+    def program(self, call: Call, past: PastCall | None) -> Program | None:
         """Was this effect, or a further attempt of it, recorded in what is lost? Proven, or else suspected. None: no."""
         self.asked_keys.add(call.key)
         if not call.key or (past is not None and not self._may_be_behind(past)):
@@ -67,7 +67,7 @@ class Losses:
             return msgspec.structs.replace(call, defaults=self._whole(proof.defaults))
         return call
 
-    def _may_be_behind(self, past: Past) -> bool:
+    def _may_be_behind(self, past: PastCall) -> bool:
         """A call that was to run again when the run fell back may have done so in what is lost."""
         waiting = past.state in (PastState.CLEARED, PastState.RETRYING)
         return waiting and any(past.seq < at for at, _ in self._state.fallbacks)

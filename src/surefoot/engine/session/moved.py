@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 
+from surefoot.core.address import split
 from surefoot.core.history import Past
-from surefoot.core.matching import split
 from surefoot.engine.declare.current import Place
 
 

@@ -19,10 +19,11 @@ from surefoot.core import schema as schemas
 from surefoot.core import values
 from surefoot.core.address import approval_of
 from surefoot.core.choice import OnTimeout, one_of
+from surefoot.core.code_changes import changed
 from surefoot.core.command import Append, Ending, Failed, Pause, Routine
 from surefoot.core.doubt import unanswered
 from surefoot.core.entry import NOTHING, QuestionAsked, QuestionExpired, Sight, Stop
-from surefoot.core.history import Past, PastState, changed
+from surefoot.core.history import Past, PastEffect, PastQuestion, PastState
 from surefoot.core.masking import Mask
 from surefoot.core.programs.calls import Call, denied
 from surefoot.core.timer import Duration, after, remaining, seconds
@@ -103,7 +104,7 @@ def _schema(wanted: Any) -> str:
         ) from None
 
 
-def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Routine[Past | None]:
+def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Routine[PastQuestion | None]:
     """Put the question, and wait for its answer. None: the time is over."""
     begun = place.session.now()
     past = yield from _answer(place, address, asked, wanted)
@@ -111,15 +112,15 @@ def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> R
     return past
 
 
-def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine[Past | None]:
+def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine[PastQuestion | None]:
     session = place.session
-    past: Past | None = session.state.calls.get(address)
-    session.stops.meet_cancel(place, past)
+    known: Past | None = session.state.calls.get(address)
+    session.stops.meet_cancel(place, known)
     session.replay.matcher.asked.add(address)
-    if past is not None and past.kind != "question":
-        raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", f"sf.{asked.form}()"))
-    if past is None or past.shown != asked.shown:
-        void_of = past.learned_by if past is not None and past.state is PastState.DONE else None
+    if known is not None and not isinstance(known, PastQuestion):
+        raise session.stops.stopped(place, changed(session.run, address, f"a {known.kind}", f"sf.{asked.form}()"))
+    if known is None or known.shown != asked.shown:
+        void_of = known.learned_by if known is not None and known.state is PastState.DONE else None
         yield from _put(session, address, asked)
         if void_of is not None:  # Who gave the answer believes that the run goes on with it.
             log.warning(
@@ -128,7 +129,9 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
             )  # fmt: skip
     patience = after(session.now(), session.wait_seconds)
     while True:
-        past = session.state.calls[address]
+        past = session.state.question(address)
+        if past is None:
+            raise AssertionError(address)
         if past.state is PastState.DONE:
             why = _misfit(session, past, wanted)
             if not why:
@@ -136,7 +139,7 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
             if not session.dry:
                 log.warning("run %s, %s: the answer does not fit, it is asked again: %s", session.run, address, why)
             yield from _put(session, address, asked)
-            past = session.state.calls[address]
+            past = session.state.question(address) or past
         if past.state is PastState.FAILED:
             return None
         if past.due is not None and remaining(past.due, session.now()) <= 0:
@@ -199,7 +202,7 @@ def _misfit(session: Context, past: Past, wanted: Any) -> str:
     return ""
 
 
-def decision(session: Context, past: Past | None, on_timeout: OnTimeout, address: str) -> Decision:
+def decision(session: Context, past: PastQuestion | None, on_timeout: OnTimeout, address: str) -> Decision:
     if past is None:
         if on_timeout == "raise":
             raise TimeoutError(f"nobody answered {address} in time")
@@ -231,7 +234,7 @@ def consent(
     """
     session = place.session
     address = approval_of(call.address)
-    known: Past | None = session.state.calls.get(address)
+    known = session.state.question(address)
     details = {"effect": name, "arguments": values.decode(call.args)}
     if call.defaults != NOTHING:
         details["defaults"] = values.decode(call.defaults)
@@ -262,7 +265,7 @@ def supervises(session: Context, spec: CallSpec, address: str) -> bool:
     return is_answered and known is not None and _given(session, known) is not True
 
 
-def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | None) -> bool:
+def needs_approval(session: Context, spec: CallSpec, address: str, past: PastEffect | None) -> bool:
     """One that is under way was approved. Rewound to before it, the run needs a new yes to run it again."""
     if not supervises(session, spec, address):
         return False
@@ -273,7 +276,7 @@ def needs_approval(session: Context, spec: CallSpec, address: str, past: Past | 
     return past.state is PastState.CLEARED or (spec.on_crash == "retry" and not past.spent)
 
 
-def require_fit(past: Past, answer: Any) -> None:
+def require_fit(past: PastQuestion, answer: Any) -> None:
     """Refuse an answer that is not what was asked for, with the reason."""
     if past.form == "approve":
         if not isinstance(answer, bool):
@@ -287,7 +290,7 @@ def require_fit(past: Past, answer: Any) -> None:
             raise UsageError(f"{past.address}: that is no answer to {question}: {misfit}") from None
 
 
-def plain(past: Past, answer: Any) -> Any:
+def plain(past: PastQuestion, answer: Any) -> Any:
     """An answer as it is recorded: to a question with a type, the plain data that stands for it."""
     if not past.schema:
         return answer

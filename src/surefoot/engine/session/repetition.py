@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
+from surefoot.core.code_changes import cures, run_again
 from surefoot.core.cure import Cure, Cures
+from surefoot.core.doubt import settling
 from surefoot.core.entry import Stop
-from surefoot.core.history import Past, PastState, cures, run_again, settling
+from surefoot.core.history import PastCall, PastEffect, PastState
 from surefoot.core.members import changed_members
 
 if TYPE_CHECKING:
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
 _UNDER_ITS_KEY = frozenset({PastState.IN_DOUBT, PastState.RETRYING})
 
 
-def another_request(session: Context, past: Past, spec: CallSpec) -> Stop | None:
+def another_request(session: Context, past: PastCall, spec: CallSpec) -> Stop | None:
     """Why an effect that was begun is not tried again, nor looked for: enums in its arguments have other values now."""
-    if past.kind != "effect" or past.args is None or past.state not in _UNDER_ITS_KEY:
+    if not isinstance(past, PastEffect) or past.args is None or past.state not in _UNDER_ITS_KEY:
         return None
     if past.state is PastState.IN_DOUBT and spec.on_crash not in ("retry", "check"):
         return None  # A person is asked, or it fails: nothing is sent.

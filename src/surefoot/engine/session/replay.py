@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable
 from functools import cached_property
 
-from surefoot.core import matching
 from surefoot.core.command import Done, Ending
 from surefoot.core.counts import Counts
 from surefoot.core.entry import Value
-from surefoot.core.history import Past
+from surefoot.core.history import Past, PastCall, PastEffect, PastValue, is_rewound
 from surefoot.core.key import idempotency_key
-from surefoot.core.matching import Learned, Matcher
+from surefoot.core.matching.learned import Learned
+from surefoot.core.matching.matcher import Matcher
 from surefoot.core.reopening import Undone, undone
 from surefoot.core.state import Event, RunState
 from surefoot.engine.declare.removal import is_removed
@@ -64,9 +64,9 @@ class Replay:
         calls = self._state.calls
         return [calls[address] for address in recorded if address not in self.matcher.asked and address in calls]
 
-    def missed(self) -> list[Past]:
+    def missed(self) -> list[PastCall]:
         """Executed effects and undos that the code has not asked for so far, and that would be missed."""
-        unasked = [past for past in self.matcher.unasked() if not (past.rewound or self.lets_go(past))]
+        unasked = [past for past in self.matcher.unasked() if not (is_rewound(past) or self.lets_go(past))]
         return unasked + [one.undo for one in self.taken_back()]
 
     def may_stop(self) -> bool:
@@ -79,7 +79,7 @@ class Replay:
         """Whether the code (`sf.removed`) or a person (`surefoot match --keep`) says that the run goes on without it."""
         return is_removed(past) or self.matcher.is_left(past)
 
-    def claim_repairs(self, past: Past) -> None:
+    def claim_repairs(self, past: PastEffect) -> None:
         """What undid a part of this effect belongs to it, and is not asked for by anybody else."""
         for attempt in range(1, past.attempt + 1):
             repair = self._state.calls.get(f"{past.address}.repair{attempt}")
@@ -95,20 +95,19 @@ class Replay:
     @property
     def undos(self) -> list[Undone]:
         """What earlier processes did and took back, as it stands now."""
-        calls = self._state.calls
-        return [
-            Undone(calls.get(one.effect.address, one.effect), calls.get(one.undo.address, one.undo), one.scope)
-            for one in self._undone
-        ]
+        return [Undone(self._today(one.effect), self._today(one.undo), one.scope) for one in self._undone]
+
+    def _today(self, past: PastEffect) -> PastEffect:
+        return self._state.effect(past.address) or past
 
     def taken_back(self) -> list[Undone]:
         """Effects that the code has asked for, and that were undone: so far it goes on as if they stood."""
         asked = self.matcher.asked
         return [one for one in self.undos if one.effect.address in asked and self._is_missed(one.undo)]
 
-    def _is_missed(self, undo: Past) -> bool:
+    def _is_missed(self, undo: PastEffect) -> bool:
         is_known = undo.rewound or undo.address in self.matcher.asked or undo.address in self.matcher.learned.asked
-        return not is_known and matching.may_have_happened(undo)
+        return not is_known and undo.may_have_happened
 
     def was_undone(self, address: str) -> bool:
         """Whether an earlier process has undone this effect."""
@@ -120,7 +119,7 @@ class Replay:
         if created is None or not created.parent or not isinstance(ending, Done):
             return True
         past = next((past for past in list(self._state.calls.values()) if past.value is ending.raw), None)
-        return past is None or past.key == self.key_of(past.address)
+        return not isinstance(past, PastEffect) or past.key == self.key_of(past.address)
 
     # -- verbs that are known by their number or name -----------------------------------------------------
 
@@ -145,7 +144,7 @@ class Replay:
         if (known := self._patches.get((self._state.segment, name))) is not None:
             return known
         pasts = list(self._state.calls.values())  # a question of another branch may be added meanwhile
-        given = [past for past in pasts if past.kind == "value" and _is_call_of(name, past.address)]
+        given = [past for past in pasts if isinstance(past, PastValue) and _is_call_of(name, past.address)]
         if given and (first := min(given, key=lambda past: past.first)).value is not None:
             answer = bool(decoded(first.value))
         else:

@@ -16,15 +16,17 @@ from msgspec import Raw
 
 from surefoot.core import values
 from surefoot.core.address import Scope
-from surefoot.core.code_changes import other_arguments, two_of_one_name
+from surefoot.core.code_changes import changed, other_arguments, two_of_one_name
 from surefoot.core.command import Done, Ending, Failed, Halted, Returned
 from surefoot.core.entry import NOTHING, Entry, RunContinued, Value
-from surefoot.core.history import Past, PastState, changed, located
+from surefoot.core.history import DOUBTFUL, Past, PastCall, PastEffect, PastNote, PastState, PastValue
 from surefoot.core.masking import Mask
-from surefoot.core.matching import Changed, Kept, Learned
+from surefoot.core.matching.answers import Changed, Kept
+from surefoot.core.matching.learned import Learned
 from surefoot.core.programs.calls import Call, called_off, effect, step
 from surefoot.core.reopening import undone_meanwhile
-from surefoot.core.state import DOUBTFUL, RunState
+from surefoot.core.state import RunState
+from surefoot.core.stops import located
 from surefoot.core.timer import Moment
 from surefoot.engine.declare import origins
 from surefoot.engine.declare.call_spec import CallSpec
@@ -143,18 +145,20 @@ class Session:
         if place.scope.also or replay.labels:
             moved.claim(place, spec.name, address)
         raw_args, digest = self._encoded(address, spec, args, kwargs)
-        past: Past | None = None
+        past: PastCall | None = None
         matcher = replay.matcher
         if not matcher.is_blank:
-            past = matcher.past(address)
+            there = matcher.past(address)
             declares = spec.is_new or spec.noted or place.scope.also  # Then another record may be meant.
-            if past is None or declares or not matcher.takes(past, spec.kind, digest):
+            if isinstance(there, PastCall) and not declares and matcher.takes(there, spec.kind, digest):
+                past = there
+            else:
                 found = self.lookup.find(place, self.lookup.asked(place, spec, address, raw_args, digest))
                 if not isinstance(found, tuple):
                     return found
                 address, past = found
                 place.called = address
-            if past is not None and past.kind == "effect" and not past.rewound:
+            if isinstance(past, PastEffect) and not past.rewound:
                 self.lookup.count(place, past)
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
@@ -164,7 +168,7 @@ class Session:
         past = self.state.calls.get(address)
         if past is not None:
             self.replay.matcher.asked.add(address)
-            if (past.kind, past.digest or digest) != (spec.kind, digest):
+            if not isinstance(past, PastCall) or (past.kind, past.digest or digest) != (spec.kind, digest):
                 shown = self.replay.bytes_of(past)
                 return Halted(other_arguments(self.run, past, past.address, spec.name, shown, raw_args))
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
@@ -176,16 +180,16 @@ class Session:
         """
         raw, digest = self._encoded(past.address, spec, args, kwargs)
         asked, matcher = self.lookup.asked(place, spec, past.address, raw, digest), self.replay.matcher
-        if asked.fenced or asked.kind != past.kind or matcher.same(past, asked):
+        if asked.fenced or asked.kind != past.kind or matcher.arguments.same(past, asked):
             return True
-        return not (matcher.has_other(asked, past) or self.backlog.is_behind(place, past.first, past.address))
+        return not (matcher.steps.has_other(asked, past) or self.backlog.is_behind(place, past.first, past.address))
 
     def require_same(self, place: Place, past: Past, spec: CallSpec, args: Args, kwargs: Kwargs) -> None:
         """An effect that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
         raw, digest = self._encoded(past.address, spec, args, kwargs)
         address = f"{place.scope.path}{spec.name}#{place.scope.count(spec.name)}"
         asked = self.lookup.asked(place, spec, address, raw, digest)
-        found = self.replay.matcher.cut_off(asked, past) if asked.fenced else None
+        found = self.replay.matcher.effects.as_recorded(asked, past) if asked.fenced else None
         if isinstance(found, Kept):
             self.lookup.keep(past, asked, found.why)
         elif isinstance(found, Changed):
@@ -200,11 +204,11 @@ class Session:
 
     def _begin(
         self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs,
-        raw_args: bytes, digest: str, past: Past | None,
+        raw_args: bytes, digest: str, past: PastCall | None,
     ) -> Ending | Attempt:  # fmt: skip
         if past is not None:
-            self.losses.asked_keys.add(past.key)
-            if past.kind == "effect":
+            if isinstance(past, PastEffect):
+                self.losses.asked_keys.add(past.key)
                 self.replay.claim_repairs(past)
             answer = recorded_ending(past)
             if answer is not None:
@@ -247,11 +251,12 @@ class Session:
             call = self.losses.as_proven(call)
         if questions.supervises(self, spec, address):
             call = msgspec.structs.replace(call, consent=partial(questions.consent, place, call, spec.name))
-        if past is not None and undecided:
-            return Attempt(self, place, spec, call, args, kwargs, past, called_off(call, past))
-        program = step(call, past) if spec.kind == "step" else effect(call, past)
+        begun = past if isinstance(past, PastEffect) else None
+        if begun is not None and undecided:
+            return Attempt(self, place, spec, call, args, kwargs, begun, called_off(call, begun))
+        program = step(call, past) if spec.kind == "step" else effect(call, begun)
         lost = self.losses.program(call, past) if self.state.fallbacks else None
-        supervised = lost is None and questions.needs_approval(self, spec, address, past)
+        supervised = lost is None and questions.needs_approval(self, spec, address, begun)
         if not supervised:
             self.stops.would_do(spec.kind, address)
         return Attempt(self, place, spec, call, args, kwargs, past, lost or program, supervised=supervised)
@@ -311,7 +316,7 @@ class Session:
         self.enter_verb(place)
         address, past = self.recall(place, name)
         if past is not None:
-            if past.kind not in ("value", "note"):
+            if not isinstance(past, PastValue | PastNote):
                 raise self.stops.stopped(place, changed(self.run, address, f"a {past.kind}", f"sf.{name}()"))
             return None if past.value is None else self.decoded(past.value)
         if self.dry:

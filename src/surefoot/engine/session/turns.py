@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from surefoot.core.history import Past
+from surefoot.core.history import Past, is_rewound
 from surefoot.engine.declare.current import Line, Place, session_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Backlog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        recorded = (past for past in session.replay.matcher.recorded() if past.kind in _CALLS and not past.rewound)
+        recorded = (past for past in session.replay.matcher.recorded() if past.kind in _CALLS and not is_rewound(past))
         calls = (past for past in recorded if _WHOLE.search(past.address) and not session.replay.lets_go(past))
         self._calls = sorted(calls, key=lambda past: past.first)
         self._next = 0

@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, TypeVar, Unpack, overload
 from surefoot.core import values
 from surefoot.core.address import escape
 from surefoot.core.choice import OnError, OnTimeout
-from surefoot.core.code_changes import other_event
+from surefoot.core.code_changes import changed, other_event
 from surefoot.core.command import Append, Pause, Routine, Verify
 from surefoot.core.cure import Advice
 from surefoot.core.entry import (
@@ -28,7 +28,7 @@ from surefoot.core.entry import (
     WaitExpired,
     WaitStarted,
 )
-from surefoot.core.history import PastState, changed
+from surefoot.core.history import PastQuestion, PastState, PastTimer, PastWait
 from surefoot.core.timer import Duration, after, remaining, seconds, until
 from surefoot.engine.declare import current, drifts, lines
 from surefoot.engine.declare.context import Context
@@ -263,7 +263,7 @@ def sleeping(place: Place, called: str, make_due: Callable[[Context], Due]) -> R
     session.enter_verb(place)
     address, past = session.recall(place, called)
     if past is not None:
-        if past.kind != "timer":
+        if not isinstance(past, PastTimer):
             raise session.stops.stopped(place, changed(session.run, address, f"a {past.kind}", "sf.sleep()"))
         if past.state is PastState.DONE:
             return
@@ -281,7 +281,7 @@ def sleeping(place: Place, called: str, make_due: Callable[[Context], Due]) -> R
 def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Routine[Any]:
     session = place.session
     session.enter_verb(place)
-    address, past = session.recall(place, "wait_event", lambda past: past.name == name)
+    address, past = session.recall(place, "wait_event", lambda past: isinstance(past, PastWait) and past.name == name)
     due: Due | None
     if past is None:
         require_no_secret(session, name)
@@ -289,12 +289,12 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Rout
         due = None if timeout is None else after(session.now(), seconds(timeout))
         yield Append(WaitStarted(address, name, due))
     else:
-        if past.kind != "wait":
+        if not isinstance(past, PastWait):
             raise session.stops.stopped(
                 place, changed(session.run, address, f"a {past.kind}", f"waiting for event {name!r}")
             )
         due = past.due
-        if past.name != name and session.replay.matcher.keeps(past, values.digest(name)):
+        if past.name != name and session.replay.matcher.words.keeps(past, values.digest(name)):
             name = past.name
         elif past.name != name:
             if past.state is not PastState.OPEN or session.state.event_for(past.name) is not None:
@@ -451,7 +451,7 @@ def asked_for(
         asked = questions.question(verb, text, details, by, timeout, wanted).masked(session.mask)
     except UsageError as error:
         raise session.stops.misused(error) from None
-    address, _ = moved.recorded(place, verb, lambda past: past.shown == asked.shown)
+    address, _ = moved.recorded(place, verb, lambda past: isinstance(past, PastQuestion) and past.shown == asked.shown)
     return place, address, asked
 
 

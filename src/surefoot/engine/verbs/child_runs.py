@@ -13,8 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from surefoot.core.command import Do, Make, Routine
-from surefoot.core.history import Past
-from surefoot.core.matching import is_child
+from surefoot.core.history import Past, is_child
 from surefoot.core.state import ENDED
 from surefoot.engine.declare import current
 from surefoot.engine.declare.call_spec import CallSpec

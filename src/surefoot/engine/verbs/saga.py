@@ -18,10 +18,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from surefoot.core.code_changes import changed
 from surefoot.core.command import Append, Make, Routine
 from surefoot.core.cure import Advice, command
 from surefoot.core.entry import SagaCancelled, Stop
-from surefoot.core.history import Past, changed
+from surefoot.core.history import PastSaga
 from surefoot.core.parking import unavailable
 from surefoot.core.reopening import undo_again
 from surefoot.core.timer import after
@@ -46,7 +47,7 @@ class Saga:
         self._place: Place | None = None
         self._begin: dict[str, int] = {}
         self._address = ""
-        self._cancelled: Past | None = None
+        self._cancelled: PastSaga | None = None
         """On record: an earlier process began to undo it because it was cancelled."""
         self._outer: Any = None
 
@@ -54,13 +55,12 @@ class Saga:
         place = self._place = current.require_branch("saga")
         session = session_of(place)
         session.enter_verb(place)
-        self._address, self._cancelled = moved.recorded(place, "saga")
-        if self._cancelled is not None:
+        self._address, past = moved.recorded(place, "saga")
+        if past is not None:
             session.replay.matcher.asked.add(self._address)
-            if self._cancelled.kind != "saga":
-                raise session.stops.stopped(
-                    place, changed(session.run, self._address, f"a {self._cancelled.kind}", "sf.saga()")
-                )
+            if not isinstance(past, PastSaga):
+                raise session.stops.stopped(place, changed(session.run, self._address, f"a {past.kind}", "sf.saga()"))
+        self._cancelled = past
         self._begin = {path: len(deeds) for path, deeds in _lists(place)}
         place.line.sagas += 1
         return place
@@ -287,7 +287,7 @@ def _compensates(place: Place, error: BaseException | None) -> bool:
     return isinstance(error, Exception) and not isinstance(error, UsageError | Stopped | StoreUnavailable | Fenced)
 
 
-async def _cancelled_as_before(place: Place, address: str, past: Past) -> None:
+async def _cancelled_as_before(place: Place, address: str, past: PastSaga) -> None:
     """All is undone. What cancelled the block before, a time-out or a sibling, decides how the code goes on."""
     from surefoot.engine.drive import acts_async
     from surefoot.engine.drive.cancellations import dealt_with

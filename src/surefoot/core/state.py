@@ -687,7 +687,9 @@ def _call_cancelled(state: RunState, entry: CallCancelled, record: Record) -> No
 
 
 def _value_noted(state: RunState, entry: ValueNoted, record: Record) -> None:
-    state._note(PastValue, entry.address, PastState.DONE, record, value=entry.value)
+    known = state.calls.get(entry.address)
+    kind = PastValue if known is None else type(known)  # A time-out that did not strike notes so at its timer.
+    state._note(kind, entry.address, PastState.DONE, record, value=entry.value)
 
 
 def _progressed(state: RunState, entry: Progressed, record: Record) -> None:

@@ -562,7 +562,7 @@ def rewind_forgets_effects() -> None:
 
 @engine
 def cancel_without_undo() -> None:
-    saga._compensates = lambda error: False
+    saga._compensates = lambda place, error: False
 
 
 @engine
@@ -577,9 +577,10 @@ def adopted_without_doubt() -> None:
 
     def forgiving(store: Any, found: Any, *more: Any) -> Any:
         item = real(store, found, *more)
-        keep = found.state.seq - 1
+        keep = item.records[0].seq - 1
         entry = adoption.FellBack(keep, 0, 0, "nothing was lost", 0)
-        record = adoption._sealed(store, item.run, keep, found.records[keep - 1].seal, found.state.epoch, entry, 0)
+        after = (keep, found.records[keep - 1].seal)
+        record, _ = adoption.Sealer(store.id, item.run).entry(entry, at=0, epoch=found.state.epoch, after=after)
         return adoption.Rewrite(item.run, item.found, item.keep, [record], item.row)
 
     adoption._fallen_back = forgiving

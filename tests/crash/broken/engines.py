@@ -201,7 +201,7 @@ def lost_tail_not_noticed() -> None:
         found = real(self, run, after, limit)
         if found.records:
             last = found.records[-1]
-            self._commit(lambda: self._head_set(run, last))
+            self._commit(lambda: head_set(self, run, last))
             return Stored(found.records, Head(last.seq, last.seal))
         return found
 
@@ -209,7 +209,6 @@ def lost_tail_not_noticed() -> None:
         self._execute("UPDATE heads SET seq = ?, seal = ? WHERE run = ?", (last.seq, last.seal, run))
         return None, None, []
 
-    sqlite.SqliteStore._head_set = head_set
     sqlite.SqliteStore.read = read
 
 
@@ -557,7 +556,14 @@ def no_approval_after_a_crash() -> None:
 
 @engine
 def rewind_forgets_effects() -> None:
-    state._may_have_happened = lambda past: False
+    real = state._HANDLERS[RunRewound]
+
+    def forgetful(this: Any, entry: Any, record: Any) -> None:
+        for address in [address for address, past in this.calls.items() if past.first >= entry.seq]:
+            del this.calls[address]
+        real(this, entry, record)
+
+    state._HANDLERS[RunRewound] = forgetful
 
 
 @engine

@@ -398,6 +398,36 @@ def test_a_blocking_effect_that_outlives_its_time_is_in_doubt(ledger):
     assert ledger.lines == ["charge"]
 
 
+def test_no_check_is_believed_while_a_thread_may_still_come_to_the_effect(monkeypatch, ledger):
+    """A started thread that had no turn yet has done nothing, and still will."""
+    import threading
+
+    late = []
+    start = threading.Thread.start
+    timed = "surefoot-timed"
+    monkeypatch.setattr(
+        threading.Thread, "start", lambda this: late.append(this) if this.name == timed else start(this)
+    )
+
+    @sf.effect(timeout=0.05)
+    def charge() -> None:
+        ledger.write("charge")
+
+    @charge.check
+    def charged() -> object:
+        return sf.happened(None) if ledger.lines else sf.not_happened()
+
+    @sf.workflow
+    def wf() -> None:
+        charge()
+
+    with pytest.raises(sf.InDoubt, match="still running in this process"):
+        wf.run("r")
+    start(late[0])
+    late[0].join()
+    assert ledger.lines == ["charge"]
+
+
 def test_keys_differ_between_runs_addresses_and_namespaces():
     keys = []
 

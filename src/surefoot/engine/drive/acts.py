@@ -82,17 +82,24 @@ def in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def in_a_thread(box: Future[T], work: Callable[[], T], name: str) -> None:
-    """Run it in a daemon thread with a copied context. The box gets what it returned or raised."""
+    """Run it in a daemon thread with a copied context. The box gets what it returned or raised.
+
+    From here on it counts as running: a thread that was started may come to its work at any moment.
+    """
 
     def run() -> None:
-        box.set_running_or_notify_cancel()
         try:
             box.set_result(work())
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
             box.set_exception(error)
 
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(run,), name=name, daemon=True).start()
+    thread = threading.Thread(target=context.run, args=(run,), name=name, daemon=True)
+    box.set_running_or_notify_cancel()
+    try:
+        thread.start()
+    except RuntimeError as error:  # There is no thread: the system has no more of them.
+        box.set_exception(error)
 
 
 def append(session: Session, *entries: Any) -> None:

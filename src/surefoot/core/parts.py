@@ -60,7 +60,8 @@ _TAIL: Final = 1024
 _FEWEST: Final = 4
 _MOST: Final = 64
 _BATCH: Final = 500
-_MOST_KNOWN: Final = 100_000
+_MOST_KNOWN_BYTES: Final = 32 * 1024 * 1024
+"""So much of what is stored is kept in memory to compare with: as much as any state that is saved often."""
 
 Fetch = Callable[[Sequence[bytes]], Mapping[bytes, "Part"]]
 """The parts the store has for these ids."""
@@ -249,28 +250,30 @@ def _visit(reference: Reference, fetch: Fetch, below: Callable[[_Link, Part | No
 
 
 class Whole:
-    """Parts that were found whole, and the row that each had then. Every row is read again; one that has not changed by a
-    byte is whole without being unpacked again.
+    """Parts that were found whole, as they were stored then. Every part is read again; one that has not changed by a byte is
+    whole without being unpacked and hashed again.
     """
 
     def __init__(self) -> None:
-        self._rows: dict[bytes, tuple[int, int, int, bytes]] = {}
+        self._known: dict[bytes, tuple[Part, list[_Item]]] = {}
+        self._bytes = 0
 
     def check(self, reference: Reference, fetch: Fetch) -> None:
         """Raised if a part of this value is missing, or not what its name says."""
         _visit(reference, fetch, self._below)
 
     def _below(self, link: _Link, part: Part | None) -> list[_Item]:
-        if part is None or type(part.body) is not bytes or part.kind != link.kind:
-            return _below(link, part)
-        row = (part.kind, part.codec, part.size, sha256(part.body).digest())
-        if self._rows.get(link.id) == row:
-            return _items(part.body) if link.kind == NODE else []
-        items = _below(link, part)
-        if len(self._rows) >= _MOST_KNOWN:
-            self._rows.clear()
-        self._rows[link.id] = row
-        return items
+        known = self._known.get(link.id)
+        if known is not None and known[0] == part and part.kind == link.kind and type(part.body) is bytes:
+            return known[1]
+        links: list[_Item] = [item for item in _below(link, part) if isinstance(item, _Link)]
+        if part is not None:
+            if self._bytes > _MOST_KNOWN_BYTES:
+                self._known.clear()
+                self._bytes = 0
+            self._known[link.id] = part, links
+            self._bytes += len(part.body)
+        return links
 
 
 def fault(part: Part) -> str:

@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from surefoot.core.cure import NEWER_VERSION
-from surefoot.core.cuts import pieces
+from surefoot.core import cuts
 from surefoot.core.forms import MAX_BYTES
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt
 
@@ -120,6 +120,7 @@ class Cut(Struct, frozen=True):
     reference: Reference
     leaves: dict[bytes, bytes]
     nodes: dict[bytes, bytes]
+    rounds: list[cuts.Round] = []
 
     def part(self, name: bytes) -> Part:
         """One part, ready to be stored. Leaves are compressed here, so what is not new costs nothing."""
@@ -143,11 +144,15 @@ class Cut(Struct, frozen=True):
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def cut(canonical: bytes) -> Cut:
-    """The parts of a value. The same bytes give the same parts."""
+def cut(canonical: bytes, before: Cut | None = None) -> Cut:
+    """The parts of a value. The same bytes give the same parts. `before`: a value that is much the same. What it has, too,
+    is neither searched for cuts nor hashed again.
+    """
     leaves: dict[bytes, bytes] = {}
     nodes: dict[bytes, bytes] = {}
-    items = _listed(pieces(canonical), leaves)
+    rounds, rest = cuts.cut(canonical, before.rounds if before is not None else ())
+    known = {piece: name for name, piece in before.leaves.items()} if before is not None else {}
+    items = _listed([*(piece for one in rounds for piece in one), *rest], leaves, known)
     root: list[bytes] = []
     for _ in range(MAX_DEPTH):
         items, open_ = _folded(items, nodes)
@@ -155,7 +160,7 @@ def cut(canonical: bytes) -> Cut:
         if not items:
             break
     reference = Reference(len(canonical), sha256(canonical).digest(), b"".join([*items, *root]))
-    return Cut(reference, leaves, nodes)
+    return Cut(reference, leaves, nodes, rounds)
 
 
 def lacking(value: Cut, sound: AbstractSet[bytes], fetch: Fetch) -> list[Part]:
@@ -169,16 +174,18 @@ def lacking(value: Cut, sound: AbstractSet[bytes], fetch: Fetch) -> list[Part]:
     return value._these({name for name in unsure if name not in found or fault(found[name])})
 
 
-def _listed(found: list[bytes], leaves: dict[bytes, bytes]) -> list[bytes]:
+def _listed(found: list[bytes], leaves: dict[bytes, bytes], known: Mapping[bytes, bytes]) -> list[bytes]:
     """The items of a flat recipe."""
-    items = [_item(piece, _SHORT, leaves) for piece in found[:-1]]
-    return items + [_item(piece, _TAIL, leaves) for piece in found[-1:]]
+    items = [_item(piece, _SHORT, leaves, known) for piece in found[:-1]]
+    return items + [_item(piece, _TAIL, leaves, known) for piece in found[-1:]]
 
 
-def _item(piece: bytes, literal: int, leaves: dict[bytes, bytes]) -> bytes:
+def _item(piece: bytes, literal: int, leaves: dict[bytes, bytes], known: Mapping[bytes, bytes]) -> bytes:
     if len(piece) <= literal:
         return b"L" + len(piece).to_bytes(2, "big") + piece
-    name = sha256(_LEAF_DOMAIN + piece).digest()
+    name = known.get(piece) if known else None
+    if name is None:
+        name = sha256(_LEAF_DOMAIN + piece).digest()
     leaves[name] = piece
     return b"C" + name
 
@@ -257,6 +264,8 @@ class Whole:
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[Part, list[_Item]]] = {}
         self._bytes = 0
+        self.newest: Cut | None = None
+        """The value that was cut last: the next one is much the same. Nothing says that it was stored."""
 
     def check(self, reference: Reference, fetch: Fetch) -> None:
         """Raised if a part of this value is missing, or not what its name says."""

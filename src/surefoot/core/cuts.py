@@ -21,6 +21,8 @@ WHOLE: Final = 3072
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _WINDOW: Final = 1024
+_NEAR: Final = 16 * 1024
+"""So far ahead is looked at first, where only a little is new."""
 _CLASSES: Final = bytes(byte & 7 for byte in range(256))
 _NEEDLES: Final = (b"\1\2\3", b"\2\3", b"\3")
 """Rare first: the rarer the mark, the sooner two rows of cuts that got out of step meet again."""
@@ -40,9 +42,10 @@ def pieces(raw: bytes) -> list[bytes]:
 def cut(raw: bytes, before: Sequence[Round] = ()) -> tuple[list[Round], list[bytes]]:
     """The rounds of these bytes, and the pieces behind the last one. `before`: those of a value that is much the same."""
     found: list[Round] = []
-    masked, places = b"", dict[Round, int]()
-    start = known = 0
+    masked, places = b"", {one: number for number, one in enumerate(before)}
+    start = known = base = 0
     end = len(raw)
+    reach = _NEAR if before else end
     while start < end:
         for number in range(known, min(known + 2, len(before))):  # The next one; or behind one that is other now.
             if stop := _repeated(before[number], raw, start):
@@ -50,12 +53,11 @@ def cut(raw: bytes, before: Sequence[Round] = ()) -> tuple[list[Round], list[byt
                 start, known = stop, number + 1
                 break
         else:
-            if not masked:
-                # A quote inside a string is not its end. Where a string ends in a backslash, its closing quote is masked
-                # too: that costs a little sharing; to tell the two apart would cost half a millisecond per 400 KB.
-                masked = raw.replace(b'\\"', b"__") if _BACKSLASH in raw else raw
-                places = {one: number for number, one in enumerate(before)}
-            at, stop = _stretch(masked, start)
+            at, stop = _stretch(masked, base, start)
+            while stop == base + len(masked) < end:  # Not decided by what is masked so far.
+                base, masked = start, _masked(raw[start : start + reach])
+                at, stop = _stretch(masked, base, start)
+                reach *= 4
             cuts = _cut(raw[start:at], STRETCH, least=512) if at > start else []
             if stop > at:
                 cuts += _cut(raw[at:stop], WHOLE, least=1024)
@@ -75,17 +77,24 @@ def _repeated(one: Round, raw: bytes, start: int) -> int:
     return start if raw.startswith(b'"', start) else 0
 
 
-def _stretch(masked: bytes, start: int) -> tuple[int, int]:
-    """From where to where the next stretch is; at the end of the bytes, if there is none."""
-    at, end = start, len(masked)
+def _masked(raw: bytes) -> bytes:
+    """A quote inside a string is not its end. Where a string ends in a backslash, its closing quote is masked, too: that
+    costs a little sharing; to tell the two apart would cost half a millisecond per 400 KB.
+    """
+    return raw.replace(b'\\"', b"__") if _BACKSLASH in raw else raw
+
+
+def _stretch(masked: bytes, base: int, start: int) -> tuple[int, int]:
+    """From where to where the next stretch is; at the end of the bytes, if there is none. They begin at `base`."""
+    at, end = start - base, len(masked)
     while end - at >= STRETCH:
         last = masked.rfind(_QUOTE, at, at + STRETCH)
         if last >= 0:  # nothing that begins before this quote is long enough
             at = last + 1
             continue
         stop = masked.find(_QUOTE, at + STRETCH)
-        return at, stop if stop >= 0 else end
-    return end, end
+        return base + at, base + (stop if stop >= 0 else end)
+    return base + end, base + end
 
 
 def _cut(span: bytes, whole: int, *, least: int) -> list[bytes]:

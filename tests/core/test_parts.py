@@ -224,6 +224,38 @@ def test_the_pieces_put_together_are_the_bytes(raw):
     assert all(0 < len(piece) <= 3072 for piece in found)
 
 
+@given(BYTES, st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3000), CHUNKS), max_size=8))
+@settings(max_examples=200)
+def test_a_value_that_was_cut_before_changes_nothing_but_the_work(raw, changes):
+    """The same bytes give the same parts, whatever was cut before them."""
+    before = cut(raw)
+    for where, length, new in changes:
+        at = int(where * len(raw))
+        raw = raw[:at] + new + raw[at + length :]
+        found = cut(raw, before)
+
+        assert cut(raw) == found
+        before = found
+
+
+def test_of_a_value_that_grows_only_what_is_new_is_hashed(monkeypatch):
+    """A field in front of the messages changes with every save, and one message in the middle is edited."""
+    rng = random.Random(5)
+    messages = [{"role": "user", "content": prose(rng, 2000)} for _ in range(60)]
+    before = cut(dump({"step": 9, "messages": messages}))
+    messages[30] = {"role": "user", "content": prose(rng, 2000)}
+    messages.append({"role": "user", "content": prose(rng, 2000)})
+    raw = dump({"step": 10, "messages": messages})
+    hashed: list[bytes] = []
+    monkeypatch.setattr(parts, "sha256", lambda data: hashed.append(data) or hashlib.sha256(data))
+
+    found = cut(raw, before)
+
+    assert len([data for data in hashed if data.startswith(b"surefoot/leaf")]) <= 4
+    monkeypatch.undo()
+    assert cut(raw) == found
+
+
 @given(BYTES)
 @settings(max_examples=60)
 def test_any_bytes_come_back(raw):

@@ -63,7 +63,7 @@ class StandIn:
     def enter_verb(self, place: Place) -> None:
         self.stops.meet(place)
 
-    def begin(self, place: Place, spec: Any, args: Any, kwargs: Any) -> Done:
+    def begin(self, place: Place, spec: Any, args: Any, kwargs: Any, *, entered: bool = False) -> Done:
         place.called = place.scope.take(spec.name)
         return Done(Raw(values.encode(spec.fn(*args, **kwargs))))
 

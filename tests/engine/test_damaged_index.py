@@ -57,4 +57,4 @@ def test_a_run_whose_entries_are_hidden_by_the_index_goes_on_with_all_of_them(ow
     assert new.run(NAME) == ["paid ada", "paid bob"]
     assert ledger.lines == ["pay ada", "pay bob"]
     assert [call.address for call in sf.get_run(NAME).steps()] == ["pay#1", "pay#2"]
-    assert sf.get_run(NAME).state().fallbacks == []
+    assert sf.get_run(NAME).state().fallbacks == ()

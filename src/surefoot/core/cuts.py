@@ -10,6 +10,7 @@ same piece as a result, inside a message and inside a state. All searching is le
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 STRETCH: Final = 512
@@ -20,34 +21,80 @@ WHOLE: Final = 3072
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _WINDOW: Final = 1024
+_NEAR: Final = 16 * 1024
+"""So far ahead is looked at first, where only a little is new."""
 _CLASSES: Final = bytes(byte & 7 for byte in range(256))
 _NEEDLES: Final = (b"\1\2\3", b"\2\3", b"\3")
 """Rare first: the rarer the mark, the sooner two rows of cuts that got out of step meet again."""
 
 
+Round = tuple[bytes, ...]
+"""The pieces of some glue and the stretch behind it, up to a quote. Where its bytes and that quote occur again behind
+a round, they are the same round: nothing else decides where the cuts fall."""
+
+
 def pieces(raw: bytes) -> list[bytes]:
     """The bytes, cut. No piece is empty."""
-    found: list[bytes] = []
-    # A quote inside a string is not its end. Where a string ends in a backslash, its closing quote is masked
-    # too: that costs a little sharing; to tell the two apart would cost half a millisecond per 400 KB.
-    masked = raw.replace(b'\\"', b"__") if _BACKSLASH in raw else raw
+    rounds, rest = cut(raw)
+    return [*(piece for one in rounds for piece in one), *rest]
+
+
+def cut(raw: bytes, before: Sequence[Round] = ()) -> tuple[list[Round], list[bytes]]:
+    """The rounds of these bytes, and the pieces behind the last one. `before`: those of a value that is much the same."""
+    found: list[Round] = []
+    masked, places = b"", {one: number for number, one in enumerate(before)}
+    start = known = base = 0
     end = len(raw)
-    glue = at = 0
+    reach = _NEAR if before else end
+    while start < end:
+        for number in range(known, min(known + 2, len(before))):  # The next one; or behind one that is other now.
+            if stop := _repeated(before[number], raw, start):
+                found.append(before[number])
+                start, known = stop, number + 1
+                break
+        else:
+            at, stop = _stretch(masked, base, start)
+            while stop == base + len(masked) < end:  # Not decided by what is masked so far.
+                base, masked = start, _masked(raw[start : start + reach])
+                at, stop = _stretch(masked, base, start)
+                reach *= 4
+            cuts = _cut(raw[start:at], STRETCH, least=512) if at > start else []
+            if stop > at:
+                cuts += _cut(raw[at:stop], WHOLE, least=1024)
+            if stop == end:
+                return found, cuts
+            found.append(tuple(cuts))
+            start, known = stop, places.get(found[-1], known - 1) + 1
+    return found, []
+
+
+def _repeated(one: Round, raw: bytes, start: int) -> int:
+    """Where this round ends, if it is the one that starts there; else 0."""
+    for piece in one:
+        if not raw.startswith(piece, start):
+            return 0
+        start += len(piece)
+    return start if raw.startswith(b'"', start) else 0
+
+
+def _masked(raw: bytes) -> bytes:
+    """A quote inside a string is not its end. Where a string ends in a backslash, its closing quote is masked, too: that
+    costs a little sharing; to tell the two apart would cost half a millisecond per 400 KB.
+    """
+    return raw.replace(b'\\"', b"__") if _BACKSLASH in raw else raw
+
+
+def _stretch(masked: bytes, base: int, start: int) -> tuple[int, int]:
+    """From where to where the next stretch is; at the end of the bytes, if there is none. They begin at `base`."""
+    at, end = start - base, len(masked)
     while end - at >= STRETCH:
         last = masked.rfind(_QUOTE, at, at + STRETCH)
         if last >= 0:  # nothing that begins before this quote is long enough
             at = last + 1
             continue
         stop = masked.find(_QUOTE, at + STRETCH)
-        if stop < 0:
-            stop = end
-        if at > glue:
-            found += _cut(raw[glue:at], STRETCH, least=512)
-        found += _cut(raw[at:stop], WHOLE, least=1024)
-        glue = at = stop
-    if end > glue:
-        found += _cut(raw[glue:], STRETCH, least=512)
-    return found
+        return base + at, base + (stop if stop >= 0 else end)
+    return base + end, base + end
 
 
 def _cut(span: bytes, whole: int, *, least: int) -> list[bytes]:

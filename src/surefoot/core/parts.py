@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from surefoot.core.cure import NEWER_VERSION
-from surefoot.core.cuts import pieces
+from surefoot.core import cuts
 from surefoot.core.forms import MAX_BYTES
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt
 
@@ -60,7 +60,8 @@ _TAIL: Final = 1024
 _FEWEST: Final = 4
 _MOST: Final = 64
 _BATCH: Final = 500
-_MOST_KNOWN: Final = 100_000
+_MOST_KNOWN_BYTES: Final = 32 * 1024 * 1024
+"""So much of what is stored is kept in memory to compare with: as much as any state that is saved often."""
 
 Fetch = Callable[[Sequence[bytes]], Mapping[bytes, "Part"]]
 """The parts the store has for these ids."""
@@ -119,6 +120,7 @@ class Cut(Struct, frozen=True):
     reference: Reference
     leaves: dict[bytes, bytes]
     nodes: dict[bytes, bytes]
+    rounds: list[cuts.Round] = []
 
     def part(self, name: bytes) -> Part:
         """One part, ready to be stored. Leaves are compressed here, so what is not new costs nothing."""
@@ -142,11 +144,15 @@ class Cut(Struct, frozen=True):
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def cut(canonical: bytes) -> Cut:
-    """The parts of a value. The same bytes give the same parts."""
+def cut(canonical: bytes, before: Cut | None = None) -> Cut:
+    """The parts of a value. The same bytes give the same parts. `before`: a value that is much the same. What it has, too,
+    is neither searched for cuts nor hashed again.
+    """
     leaves: dict[bytes, bytes] = {}
     nodes: dict[bytes, bytes] = {}
-    items = _listed(pieces(canonical), leaves)
+    rounds, rest = cuts.cut(canonical, before.rounds if before is not None else ())
+    known = {piece: name for name, piece in before.leaves.items()} if before is not None else {}
+    items = _listed([*(piece for one in rounds for piece in one), *rest], leaves, known)
     root: list[bytes] = []
     for _ in range(MAX_DEPTH):
         items, open_ = _folded(items, nodes)
@@ -154,7 +160,7 @@ def cut(canonical: bytes) -> Cut:
         if not items:
             break
     reference = Reference(len(canonical), sha256(canonical).digest(), b"".join([*items, *root]))
-    return Cut(reference, leaves, nodes)
+    return Cut(reference, leaves, nodes, rounds)
 
 
 def lacking(value: Cut, sound: AbstractSet[bytes], fetch: Fetch) -> list[Part]:
@@ -168,16 +174,18 @@ def lacking(value: Cut, sound: AbstractSet[bytes], fetch: Fetch) -> list[Part]:
     return value._these({name for name in unsure if name not in found or fault(found[name])})
 
 
-def _listed(found: list[bytes], leaves: dict[bytes, bytes]) -> list[bytes]:
+def _listed(found: list[bytes], leaves: dict[bytes, bytes], known: Mapping[bytes, bytes]) -> list[bytes]:
     """The items of a flat recipe."""
-    items = [_item(piece, _SHORT, leaves) for piece in found[:-1]]
-    return items + [_item(piece, _TAIL, leaves) for piece in found[-1:]]
+    items = [_item(piece, _SHORT, leaves, known) for piece in found[:-1]]
+    return items + [_item(piece, _TAIL, leaves, known) for piece in found[-1:]]
 
 
-def _item(piece: bytes, literal: int, leaves: dict[bytes, bytes]) -> bytes:
+def _item(piece: bytes, literal: int, leaves: dict[bytes, bytes], known: Mapping[bytes, bytes]) -> bytes:
     if len(piece) <= literal:
         return b"L" + len(piece).to_bytes(2, "big") + piece
-    name = sha256(_LEAF_DOMAIN + piece).digest()
+    name = known.get(piece) if known else None
+    if name is None:
+        name = sha256(_LEAF_DOMAIN + piece).digest()
     leaves[name] = piece
     return b"C" + name
 
@@ -249,28 +257,32 @@ def _visit(reference: Reference, fetch: Fetch, below: Callable[[_Link, Part | No
 
 
 class Whole:
-    """Parts that were found whole, and the row that each had then. Every row is read again; one that has not changed by a
-    byte is whole without being unpacked again.
+    """Parts that were found whole, as they were stored then. Every part is read again; one that has not changed by a byte is
+    whole without being unpacked and hashed again.
     """
 
     def __init__(self) -> None:
-        self._rows: dict[bytes, tuple[int, int, int, bytes]] = {}
+        self._known: dict[bytes, tuple[Part, list[_Item]]] = {}
+        self._bytes = 0
+        self.newest: Cut | None = None
+        """The value that was cut last: the next one is much the same. Nothing says that it was stored."""
 
     def check(self, reference: Reference, fetch: Fetch) -> None:
         """Raised if a part of this value is missing, or not what its name says."""
         _visit(reference, fetch, self._below)
 
     def _below(self, link: _Link, part: Part | None) -> list[_Item]:
-        if part is None or type(part.body) is not bytes or part.kind != link.kind:
-            return _below(link, part)
-        row = (part.kind, part.codec, part.size, sha256(part.body).digest())
-        if self._rows.get(link.id) == row:
-            return _items(part.body) if link.kind == NODE else []
-        items = _below(link, part)
-        if len(self._rows) >= _MOST_KNOWN:
-            self._rows.clear()
-        self._rows[link.id] = row
-        return items
+        known = self._known.get(link.id)
+        if known is not None and known[0] == part and part.kind == link.kind and type(part.body) is bytes:
+            return known[1]
+        links: list[_Item] = [item for item in _below(link, part) if isinstance(item, _Link)]
+        if part is not None:
+            if self._bytes > _MOST_KNOWN_BYTES:
+                self._known.clear()
+                self._bytes = 0
+            self._known[link.id] = part, links
+            self._bytes += len(part.body)
+        return links
 
 
 def fault(part: Part) -> str:

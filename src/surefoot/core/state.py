@@ -205,16 +205,16 @@ class RunState:
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None
         self.published: dict[str, Any] = {}
-        self.fallbacks: list[tuple[int, FellBack]] = []
+        self.fallbacks: tuple[tuple[int, FellBack], ...] = ()
         """Where the run fell back, and what is known of the entries it lost there."""
         self.world = Expectation()
-        self.matches: list[tuple[int, CodeMatched]] = []
+        self.matches: tuple[tuple[int, CodeMatched], ...] = ()
         """How people said that changed code and recorded calls belong together, oldest first."""
-        self.rewinds: list[RunRewound] = []
+        self.rewinds: tuple[RunRewound, ...] = ()
         """Where people sent the run back to, oldest first."""
-        self.reopenings: list[CallsReopened] = []
+        self.reopenings: tuple[CallsReopened, ...] = ()
         """What people had tried again after it had failed, oldest first."""
-        self.landed_late: list[EffectLandedLate] = []
+        self.landed_late: tuple[EffectLandedLate, ...] = ()
         """Effects that a process finished after it had lost its claim."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
@@ -414,7 +414,7 @@ def _created(state: RunState, entry: RunCreated, record: Record) -> None:
 
 
 def _fell_back(state: RunState, entry: FellBack, record: Record) -> None:
-    state.fallbacks.append((record.seq, entry))
+    state.fallbacks += ((record.seq, entry),)
     for past in state.in_doubt():
         state.calls[past.address] = replace(past, outcome_lost=True)
     state.claimant, state.stops, state.children, state.due = None, (), (), None
@@ -491,7 +491,7 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
 def _continued(state: RunState, entry: RunContinued, record: Record) -> None:
     state.segment += 1
     state.calls, state.cuts = {}, {}
-    state.matches = []
+    state.matches = ()
     state.left += entry.left
     state._left_by_segments = len(state.left)
     state.args, state.digest, state.defaults = entry.args, entry.digest, entry.defaults
@@ -627,7 +627,7 @@ def _answered(state: RunState, record: Record, *addresses: str) -> None:
 
 def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> None:
     """If it was not begun again, the run must not take it for not happened; its check may find it now."""
-    state.landed_late.append(entry)
+    state.landed_late += (entry,)
     past = state.effect(entry.address)
     if past is None or (past.key, past.attempt) != (entry.key, entry.attempt):
         return
@@ -674,7 +674,7 @@ def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
 
 def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
     """Whoever takes the run up next meets the stop again if that was no answer to it."""
-    state.matches.append((record.seq, entry))
+    state.matches += ((record.seq, entry),)
     state.stops = tuple(stop for stop in state.stops if stop.reason != "CodeChanged")
     _answered(state, record)
 
@@ -770,7 +770,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
         if event.taken_at >= entry.seq:
             event.taken, event.taken_at = False, 0
     state.world.forget_since(entry.seq, aside)
-    state.rewinds.append(entry)
+    state.rewinds += (entry,)
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due = (), None
 
@@ -786,7 +786,7 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
         else:
             del state.calls[address]
         state.calls.pop(approval_of(address), None)  # A yes is for one execution.
-    state.reopenings.append(entry)
+    state.reopenings += (entry,)
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due, state.answered = (), None, False
     state.ended_children.clear()  # A child that is tried again ends again, and its parent is to hear of that.

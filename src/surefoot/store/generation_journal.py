@@ -210,7 +210,8 @@ class JournalShelf:
         entry = GenerationSaved(
             number, new.schema, msgspec.Raw(new.state), new.host, new.pid, watch, new.specs, new.by, new.note
         )
-        kind, body, cuts = checked_body(entry)
+        kind, body, cuts = checked_body(entry, self._whole.newest)
+        self._whole.newest = next(iter(cuts), None)
         head = None if found is None else found.source.head
         if found is None or (kept is None and not found.damaged):
             seq, seal = (0, GENESIS) if head is None else (head.seq, head.seal)

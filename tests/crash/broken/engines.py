@@ -678,12 +678,12 @@ def _begun_with(change: Callable[[Any, str, Any], None]) -> None:
     """What a session knows of a call is changed before it is begun."""
     real = session.Session.begin
 
-    def begin(self: Any, place: Any, spec: Any, *more: Any) -> Any:
+    def begin(self: Any, place: Any, spec: Any, *more: Any, **named: Any) -> Any:
         address = f"{place.scope.path}{spec.name}#{place.scope.count(spec.name) + 1}"
         past = self.state.calls.get(address)
         if past is not None:
             change(self, address, past)
-        return real(self, place, spec, *more)
+        return real(self, place, spec, *more, **named)
 
     session.Session.begin = begin
 

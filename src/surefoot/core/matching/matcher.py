@@ -26,6 +26,9 @@ from surefoot.core.matching.words import Words
 class Matcher:
     """For one replay of one segment of a run."""
 
+    steps: Steps
+    effects: Effects
+
     def __init__(
         self,
         calls: Mapping[str, Past],
@@ -45,11 +48,18 @@ class Matcher:
         self.records = Records(calls, self.arguments, self.learned)
         self.asked = self.records.asked
         """Recorded calls that the code has asked for."""
-        self.steps = Steps(self.records, self.words, learned, self.cuts)
-        self.effects = Effects(self.records, self.words)
+        self._rehearsed = learned
         self.is_blank = not calls and self.words.is_none
         """Nothing is on record: every call is new."""
         self._is_plain = self.words.is_none
+
+    def __getattr__(self, name: str) -> Steps | Effects:
+        """The searches, made when the first call has to be searched for: not in a run that begins. Threads get the same one."""
+        if name not in ("steps", "effects"):
+            raise AttributeError(name)
+        records, words = self.records, self.words
+        made = Steps(records, words, self._rehearsed, self.cuts) if name == "steps" else Effects(records, words)
+        return self.__dict__.setdefault(name, made)  # type: ignore[no-any-return]
 
     def recorded(self) -> Iterable[Past]:
         """What was on record when the replay began."""

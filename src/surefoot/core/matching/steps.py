@@ -39,8 +39,8 @@ class Steps(Search):
         self._moved_away: set[str] = set()
         """Steps on record that a call in another scope asks for with equal arguments."""
         self._by_digest: dict[tuple[str, str, frozenset[str]], dict[str, list[PastCall]]] = {}
-        self._by_name: dict[tuple[str, str], list[PastCall]] | None = None
-        """(name, digest) -> steps on record, in whatever scope."""
+        self._anywhere: dict[str, list[PastCall]] | None = None
+        """Digest -> steps on record, of whatever name, in whatever scope."""
         self._effect_names: frozenset[str] | None = None
 
     def find(self, asked: Asked) -> Answer:
@@ -121,12 +121,12 @@ class Steps(Search):
         """Whether it is on record in another scope, where nobody has asked for it. Then no other record is its own, and
         nobody else takes that one with other arguments.
         """
-        if self._by_name is None:
-            self._by_name = {}
+        if self._anywhere is None:
+            self._anywhere = {}
             for past in self._records.calls.values():
                 if isinstance(past, PastStep) and past.digest:
-                    self._by_name.setdefault((split(past.address)[1], past.digest), []).append(past)
-        known = self._by_name.get((asked.name, asked.digest), ())
+                    self._anywhere.setdefault(past.digest, []).append(past)
+        known = [past for past in self._anywhere.get(asked.digest, ()) if split(past.address)[1] == asked.name]
         taken = [past for past in known if past.address in self._taken]
         heard = (self._records.asked, self._learned.asked)
         left = [past for past in known if not any(past.address in one for one in heard)]

@@ -70,8 +70,12 @@ class Context(Protocol):
     def enter_verb(self, place: Place) -> None:
         """Every verb begins with it: refused where the run has stopped, or by a stranger."""
 
-    def begin(self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
-        """A step or an effect is called: what the journal answers, or the attempt that has to be made."""
+    def begin(
+        self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs, *, entered: bool = False
+    ) -> Ending | Attempt:
+        """A step or an effect is called: what the journal answers, or the attempt that has to be made. `entered`: its caller
+        has just called `enter_verb`, and awaited nothing since.
+        """
 
     def finish(self, place: Place, ending: Ending) -> Any:
         """What the caller of a step or an effect gets."""

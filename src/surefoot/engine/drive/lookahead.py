@@ -55,12 +55,14 @@ class Lookahead(gate.Rehearsal):
 
     # -- calls that have not been made --------------------------------------------------------------
 
-    def begin(self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
+    def begin(
+        self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs, *, entered: bool = False
+    ) -> Ending | Attempt:
         if not self.passed:
-            return super().begin(place, spec, args, kwargs)
+            return super().begin(place, spec, args, kwargs, entered=entered)
         try:
             with placeholder.opaque():
-                return super().begin(place, spec, args, kwargs)
+                return super().begin(place, spec, args, kwargs, entered=entered)
         except placeholder.Opaque:
             return self._with_unknown_arguments(place, spec)
 

@@ -45,13 +45,16 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if (cut := cancellations.recorded(place, coming)) is not None and _is_there(place, spec, args, kwargs, cut):
         place.scope.take(spec.name)
         await _again(place, spec, args, kwargs, cut)
+    entered = True  # Until something is awaited: the run may stop meanwhile.
     if session.replay.matcher.cuts or session.stops.limits:
         await held(place, spec.name, coming)
+        entered = False
     is_new = not session.replay.matcher.is_blank and session.replay.matcher.past(coming) is None
     if session.scopes.has_strays and spec.kind == "effect" and is_new:
         await turns.heard_out(place, coming)
+        entered = False
     try:
-        begun = session.begin(place, spec, args, kwargs)
+        begun = session.begin(place, spec, args, kwargs, entered=entered)
     except PlanSignal:
         await turns.others_heard(session)
         raise

@@ -130,10 +130,13 @@ class Session:
             )
         place.require_owner()
 
-    def begin(self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
-        """What the journal answers; or else the attempt that has to be made."""
+    def begin(
+        self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs, *, entered: bool = False
+    ) -> Ending | Attempt:
+        """What the journal answers; or else the attempt that has to be made. `entered`: the verb was entered just now."""
         try:
-            self.enter_verb(place)
+            if not entered:
+                self.enter_verb(place)
         except ForeignCall as error:
             self.runtime.observer.call_refused(self.run, spec.name, spec.kind, error)
             raise

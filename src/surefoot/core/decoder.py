@@ -250,7 +250,7 @@ def _revive_type(payload: Any) -> Any:
     if type(version) is not int or version < 1 or not about.keys() <= _FACTS:
         raise ValueError("unknown facts about a value")
     known = registry.find(_text(name))
-    if known.error:
+    if issubclass(known.cls, Exception):
         raise TypeError("an exception is stored as a failure")
     return registry.rebuild(name, revive(parts), version=version, about=about)
 

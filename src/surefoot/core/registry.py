@@ -57,31 +57,18 @@ class Unstorable(Exception):
         self.field = field
 
 
-class Registered:
+class Registered(msgspec.Struct, frozen=True, eq=False):
     """One class, its stored name and version, and the two functions that take apart and put together."""
 
-    __slots__ = ("added", "automatic", "cls", "error", "make", "name", "take", "version")
-
-    def __init__(
-        self,
-        cls: type,
-        name: str,
-        *,
-        version: int,
-        take: Callable[[Any], Parts],
-        make: Callable[[Any, Mapping[str, Any]], Any],
-        automatic: bool,
-        added: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.cls = cls
-        self.name = name
-        self.version = version
-        self.take = take
-        self.make = make
-        self.automatic = automatic
-        self.error = issubclass(cls, Exception)
-        self.added = added
-        """What values of older versions lack, where no upcaster says more."""
+    cls: type
+    name: str
+    version: int
+    take: Callable[[Any], Parts]
+    make: Callable[[Any, Mapping[str, Any]], Any]
+    automatic: bool
+    """Only annotations mention the class: nobody registered it."""
+    added: Mapping[str, Any] | None = None
+    """What values of older versions lack, where no upcaster says more."""
 
 
 BY_CLASS: Final[dict[type, Registered]] = {}
@@ -135,7 +122,7 @@ def register(
             f"Say how: sf.register({cls.__name__}, encode=to_plain_data, decode=from_plain_data)."
         )
     stored = default_name(cls) if name is None else name
-    _enter(Registered(cls, stored, version=version, take=how[0], make=how[1], automatic=False, added=added))
+    _enter(Registered(cls, stored, version, *how, automatic=False, added=added))
     return cls
 
 
@@ -168,8 +155,7 @@ def register_annotations(fn: Callable[..., Any]) -> None:
         if how is None:
             continue
         if cls not in BY_CLASS:
-            name = default_name(cls)
-            _enter(Registered(cls, name, version=1, take=how[0], make=how[1], automatic=True))
+            _enter(Registered(cls, default_name(cls), 1, *how, automatic=True))
         pending.extend(found for _, hint in _declared(cls) for found in _classes_in(hint))
 
 

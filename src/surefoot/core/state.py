@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Container, Iterable
 from typing import Any, Final
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from surefoot.core import values
@@ -43,6 +43,7 @@ from surefoot.core.entry import (
     EventSent,
     EventTaken,
     FellBack,
+    OfCall,
     Progressed,
     Published,
     QuarantineLifted,
@@ -66,6 +67,7 @@ from surefoot.core.entry import (
     Stop,
     TimerFired,
     TimerSet,
+    Value,
     ValueNoted,
     WaitExpired,
     WaitStarted,
@@ -153,19 +155,16 @@ def status_after(entry: Entry, status: str) -> str:
     return TRANSITIONS[type(entry)][1]
 
 
-class Event:
+class Event(Struct, eq=False):
     """An event that was sent to the run; at most one wait takes it."""
 
-    __slots__ = ("by", "id", "name", "taken", "taken_at", "value")
-
-    def __init__(self, sent: EventSent) -> None:
-        self.id = sent.id
-        self.name = sent.name
-        self.value = sent.value
-        self.by = sent.by
-        self.taken = False
-        self.taken_at = 0
-        """The entry that took it."""
+    id: str
+    name: str
+    value: Value
+    by: str
+    taken: bool = False
+    taken_at: int = 0
+    """The entry that took it."""
 
 
 class RunState:
@@ -256,12 +255,11 @@ class RunState:
         self.newest_at = max(self.newest_at, record.at)
         if kind not in VISITORS:
             self._move(entry, record)
+            self.rehearsing = False
         elif self.status == NONE:
             raise self._impossible(record, kind)
         else:
             self.news = True
-        if kind not in VISITORS:
-            self.rehearsing = False
         if kind not in NO_PROGRESS:
             self.starts = 0
             if kind is not RunSuspended:
@@ -583,10 +581,6 @@ def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> No
     )  # fmt: skip
 
 
-def _effect_unstorable(state: RunState, entry: EffectUnstorable, record: Record) -> None:
-    state._note(PastEffect, entry.address, PastState.UNSTORABLE, record, why=entry.why)
-
-
 def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> None:
     past = state.effect(entry.address)
     if past is None or past.attempt != entry.attempt:
@@ -653,19 +647,6 @@ def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -
     )  # fmt: skip
 
 
-def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -> None:
-    state._note(
-        PastEffect, entry.address, PastState.DONE, record, digest=entry.digest, args=entry.args, attempt=entry.attempt,
-        key=entry.key, policy=entry.policy, value=entry.value, ended=record.at, defaults=entry.defaults,
-        learned_by="an intact record that was set aside",
-    )  # fmt: skip
-
-
-def _saga_cancelled(state: RunState, entry: SagaCancelled, record: Record) -> None:
-    why = "cancelled: what was done in it is undone"
-    state._note(PastSaga, entry.address, PastState.DONE, record, seconds=entry.seconds, ended=record.at, why=why)
-
-
 def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
     past = state.calls.get(entry.address)
     if past is not None:
@@ -706,23 +687,11 @@ def _published(state: RunState, entry: Published, record: Record) -> None:
     state._note(PastNote, entry.address, PastState.DONE, record)
 
 
-def _timer_set(state: RunState, entry: TimerSet, record: Record) -> None:
-    state._note(PastTimer, entry.address, PastState.OPEN, record, due=entry.due)
-
-
-def _timer_fired(state: RunState, entry: TimerFired, record: Record) -> None:
-    state._note(PastTimer, entry.address, PastState.DONE, record, ended=record.at)
-
-
-def _wait_started(state: RunState, entry: WaitStarted, record: Record) -> None:
-    state._note(PastWait, entry.address, PastState.OPEN, record, name=entry.name, due=entry.due)
-
-
 def _event_sent(state: RunState, entry: EventSent, record: Record) -> None:
     if entry.id in state._event_ids:
         return
     state._event_ids.add(entry.id)
-    state.events.append(Event(entry))
+    state.events.append(Event(entry.id, entry.name, entry.value, entry.by))
     waiting = next((stop for stop in state.stops if stop.facts.get("event") == entry.name), None)
     if waiting is not None:
         _answered(state, record, waiting.address)
@@ -735,10 +704,6 @@ def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
     event.taken, event.taken_at = True, record.seq
     facts = {"name": event.name, "value": event.value, "ended": record.at}
     state._note(PastWait, entry.address, PastState.DONE, record, **facts)
-
-
-def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
-    state._note(PastWait, entry.address, PastState.FAILED, record, ended=record.at)
 
 
 def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
@@ -896,7 +861,24 @@ def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -
         state.calls[entry.address] = replace(past, state=PastState.FAILED, ended=record.at)
 
 
-_HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
+_Handler = Callable[[RunState, Any, Record], None]
+
+
+def _noted(kind: type[Past], becomes: PastState, *fields: str, **facts: Any) -> _Handler:
+    """The handler of an entry that says what became of a call: these fields of the entry, and these facts, are its past."""
+
+    def handler(state: RunState, entry: OfCall, record: Record) -> None:
+        told = {**facts, **{name: getattr(entry, name) for name in fields}}
+        if becomes in (PastState.DONE, PastState.FAILED):
+            told["ended"] = record.at
+        state._note(kind, entry.address, becomes, record, **told)
+
+    return handler
+
+
+_RECOVERED: Final = ("digest", "args", "attempt", "key", "policy", "value", "defaults")
+
+_HANDLERS: Final[dict[type[Entry], _Handler]] = {
     RunCreated: _created,
     RunAdopted: _adopted,
     RunReleased: _released,
@@ -925,10 +907,10 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     EffectRaised: _effect_raised,
     EffectDoubted: _effect_doubted,
     EffectSettled: _effect_settled,
-    EffectUnstorable: _effect_unstorable,
+    EffectUnstorable: _noted(PastEffect, PastState.UNSTORABLE, "why"),
     EffectSuspected: _effect_suspected,
-    EffectRecovered: _effect_recovered,
-    SagaCancelled: _saga_cancelled,
+    EffectRecovered: _noted(PastEffect, PastState.DONE, *_RECOVERED, learned_by="an intact record that was set aside"),
+    SagaCancelled: _noted(PastSaga, PastState.DONE, "seconds", why="cancelled: what was done in it is undone"),
     CallKept: _call_kept,
     CodeMatched: _code_matched,
     CallCancelled: _call_cancelled,
@@ -937,11 +919,11 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     ValueNoted: _value_noted,
     Progressed: _progressed,
     Published: _published,
-    TimerSet: _timer_set,
-    TimerFired: _timer_fired,
-    WaitStarted: _wait_started,
+    TimerSet: _noted(PastTimer, PastState.OPEN, "due"),
+    TimerFired: _noted(PastTimer, PastState.DONE),
+    WaitStarted: _noted(PastWait, PastState.OPEN, "name", "due"),
     EventSent: _event_sent,
     EventTaken: _event_taken,
-    WaitExpired: _wait_expired,
+    WaitExpired: _noted(PastWait, PastState.FAILED),
 }
 """Entries without a handler are facts for people: they change nothing."""

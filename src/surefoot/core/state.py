@@ -89,7 +89,7 @@ from surefoot.core.history import (
     PastWait,
 )
 from surefoot.core.need import of_stops
-from surefoot.core.readiness import HANDED_BACK, NOBODY, Standing, moved, ready
+from surefoot.core.readiness import HANDED_BACK, NOBODY, Standing, moved
 from surefoot.core.seal import Record, from_record
 from surefoot.errors import JournalCorrupt, NotDone
 
@@ -184,7 +184,7 @@ class RunState:
         self.defaults: Any = NOTHING
         """What the workflow's parameters that were not passed had as defaults."""
         self.claimant: RunAdopted | None = None
-        """Who drives it, or did when it was cut off; None: nobody claims it."""
+        """Who drives it, or did when it was cut off; None: no process claims it."""
         self.stops: tuple[Stop, ...] = ()
         """What still needs an answer."""
         self.answered = False
@@ -230,7 +230,7 @@ class RunState:
         self.let_go_why = ""
         """Why it was last let go of, if somebody did so in good order."""
         self.children: tuple[str, ...] = ()
-        """The child runs it waits for, while nobody drives it."""
+        """The child runs it waits for, while no process drives it."""
         self.ended_children: set[str] = set()
         self.due: Due | None = None
         """When a run that is suspended goes on."""
@@ -249,7 +249,7 @@ class RunState:
         return entry
 
     def apply(self, entry: Entry, record: Record) -> None:
-        """The same, for whoever has the entry of that record at hand: the process that wrote it."""
+        """The same, for a process that has the entry of that record at hand, since it wrote it."""
         kind = type(entry)
         self.seq = record.seq
         self.newest_at = max(self.newest_at, record.at)
@@ -363,7 +363,7 @@ class RunState:
         return False
 
     def event_for(self, name: str, taken: Container[str] = ()) -> Event | None:
-        """The first of that name that nobody has taken; nor any of these."""
+        """The first of that name that no wait has taken, and that is none of these."""
         events = (event for event in self.events if event.name == name and not event.taken)
         return next((event for event in events if event.id not in taken), None)
 
@@ -395,7 +395,7 @@ class RunState:
         """A further entry about this call; or the first."""
         known = self.calls.get(address)
         if type(known) is kind:
-            # Of an effect, whoever made an attempt is asked about it; others only tell what became of it.
+            # The claimant of an effect is the process that made the attempt, even if another one records the outcome.
             claimant = known.claimant if kind is PastEffect else self._who
             past = replace(known, state=state, epoch=record.epoch, seq=record.seq, claimant=claimant, **facts)
         else:
@@ -468,7 +468,7 @@ def _ended(state: RunState, entry: RunDone | RunFailed | RunCancelled, record: R
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
     state.cancel = entry
     if state.claimant is None and state.status not in ENDED:
-        state.standing = ready(record.at, of_stops(state.stops))
+        state.standing = Standing(record.at, need=of_stops(state.stops))
 
 
 def _quarantine_lifted(state: RunState, entry: QuarantineLifted, record: Record) -> None:
@@ -481,7 +481,7 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
     state.ended_children.add(entry.child)
     if entry.child in state.children:
         state.children = tuple(child for child in state.children if child != entry.child)
-        state.standing = ready(record.at, of_stops(state.stops))
+        state.standing = Standing(record.at, need=of_stops(state.stops))
         if not state.stops:
             state.status = QUEUED
 
@@ -526,7 +526,7 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     failures = parks = visited = 0
     executed_with = ""
     if known is not None:
-        # What comes of this attempt, it tells by itself: whoever was asked before spoke of an earlier one.
+        # This attempt records its own outcome: what a person said before was about an earlier one.
         cleared_by, expires = known.learned_by or known.cleared_by, known.expires or entry.expires
         unproven = known.unproven or known.state is PastState.IN_DOUBT
         if unproven and known.marked != entry.marked:
@@ -654,7 +654,7 @@ def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
 
 
 def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
-    """Whoever takes the run up next meets the stop again if that was no answer to it."""
+    """If that was no answer to the stop, the next process that takes the run up meets the stop again."""
     state.matches.append((record.seq, entry))
     state.stops = tuple(stop for stop in state.stops if stop.reason != "CodeChanged")
     _answered(state, record)
@@ -758,7 +758,7 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
 
 
 def _reopen_effect(state: RunState, past: PastEffect, by: str) -> None:
-    """It did nothing, and runs under its key. If nobody knew, nobody knows now: it is in doubt, and asked about.
+    """It did nothing, and runs under its key. If that was not known, it is still not known: it is in doubt, and asked about.
 
     Not `past.seq`: after a fallback, an attempt that is newer than its last entry may be among those that were lost.
     """
@@ -769,7 +769,7 @@ def _reopen_effect(state: RunState, past: PastEffect, by: str) -> None:
     if past.gave_up:
         state.calls[past.address] = replace(again, state=PastState.IN_DOUBT, gave_up=False, policy="ask")
         return
-    # No digest: nothing was done with these arguments, and the mended code may ask with others. With the same, it is the
+    # No digest: nothing was done with these arguments, and the fixed code may ask with others. With the same, it is the
     # same request.
     state.calls[past.address] = replace(
         again, state=PastState.CLEARED, unproven=False, deadline=None, runs_in="", digest="",
@@ -815,7 +815,7 @@ def _note_of(address: str) -> str:
 
 
 def was_in_doubt(error: Raw) -> bool:
-    """Whether it failed by its policy, because nobody knew whether it happened (`doubt.Question.failure`)."""
+    """Whether it failed by its policy, because it was not known whether it happened (`doubt.Question.failure`)."""
     kind, message = values.error_summary(error)
     return kind == "StepFailed" and message.startswith("InDoubt: ")
 
@@ -847,7 +847,7 @@ def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> No
 def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
     past = state.question(entry.address)
     if past is None or past.state is not PastState.OPEN or past.shown != entry.shown:
-        return  # Nobody asks that any more.
+        return  # That is not asked any more.
     state.calls[entry.address] = replace(
         past, state=PastState.DONE, value=entry.value, ended=record.at, seq=record.seq, learned_by=entry.by,
         why=entry.note,

@@ -40,7 +40,7 @@ _FACTS: Final = frozenset({"set", "extra", "private", "value", "loose"})
 
 
 def revive(node: Any) -> Any:
-    """Turn tags back into values, in place: the tree is fresh and nobody else has it."""
+    """Turn tags back into values, in place: the tree is fresh, and no other code has it."""
     if type(node) is list:
         for index, item in enumerate(node):
             if type(item) is dict or type(item) is list:

@@ -327,7 +327,7 @@ _LATE: Final[dict[tuple[str, str], Tagger]] = {
     ("zoneinfo", "ZoneInfo"): _leaf("$timezone", _zone),
     ("numpy", "ndarray"): _leaf("$ndarray", _array),
 }
-"""Types of modules that surefoot does not load by itself: whoever has such a value has loaded them."""
+"""Types of modules that surefoot does not load by itself: code that has such a value has loaded them."""
 
 
 def _find_tagger(value: Any, kind: type) -> Tagger:

@@ -20,7 +20,7 @@ from surefoot.core.parts import Reference
 
 NOTHING: Final = Raw(b"null")
 ELSEWHERE: Final = Raw(b'{"$large":true}')
-"""Stands where a value is kept by parts. It is no value: whoever takes it for one is told so."""
+"""Stands where a value is kept by parts. It is no value: to decode it is an error that says so."""
 LARGE: Final = 1024
 """Values of more bytes than this are kept by parts."""
 
@@ -165,7 +165,7 @@ class RunStopped(Entry, frozen=True):
 
 
 class RunSuspended(Entry, frozen=True):
-    """A worker lets go of a run that has nothing to do but wait, so that it costs nobody anything until then."""
+    """A worker releases a run that only waits. Until the wait is over, the run costs nothing."""
 
     due: Due | None = None
     """When it goes on by itself."""
@@ -210,7 +210,7 @@ class RunContinued(Entry, frozen=True):
 class FellBack(Entry, frozen=True):
     """Entries behind `after` were damaged; they and all that followed are quarantined, and the run goes on here.
 
-    An effect that has no record may be one of those that were recorded in an entry that nobody can read any more: then
+    An effect that has no record may have been recorded in an entry that cannot be read any more: then
     it is in doubt (see `EffectSuspected`).
     """
 
@@ -218,10 +218,10 @@ class FellBack(Entry, frozen=True):
     quarantined: int
     """How many entries were found there and set aside, readable or not."""
     lost: int
-    """How many entries there were; -1: nobody can say."""
+    """How many entries there were; -1: not known."""
     why: str
     hidden: int = -1
-    """How many of them cannot be read; -1: nobody can say."""
+    """How many of them cannot be read; -1: not known."""
     in_doubt: tuple[str, ...] = ()
     """Effects that intact entries among them name as begun, without an outcome that can be trusted."""
     by: str = ""
@@ -340,7 +340,7 @@ class EffectIntended(EffectBegun, frozen=True):
     marked: str = ""
     """Of a transaction: the database in which its marker commits with it, without passwords. Empty: it is none."""
     origin: str = ""
-    """`module:qualname` of the function. Empty: no more than its name in the workflow's module, or nobody can say. It
+    """`module:qualname` of the function. Empty: no more than its name in the workflow's module, or not known. It
     decides nothing about the call: it is where to look whether the function has lost its decorator."""
 
 
@@ -479,7 +479,7 @@ class ValueNoted(OfCall, frozen=True):
 
 
 ITEMS_DONE: Final = "map.progress"
-"""Where progress stands that nobody has called for: how far `sf.map` is. It is no call, and nothing replays it."""
+"""The address of progress that the code did not report itself: how far `sf.map` is. It is no call, and is not replayed."""
 
 
 class Progressed(OfCall, frozen=True):
@@ -526,7 +526,7 @@ class WaitExpired(OfCall, frozen=True):
 
 
 class ChildEnded(Entry, frozen=True):
-    """Told by whoever drove the child: its parent may go on."""
+    """Written by the process that drove the child: its parent may go on."""
 
     child: str
 

@@ -66,7 +66,7 @@ class Registered(msgspec.Struct, frozen=True, eq=False):
     take: Callable[[Any], Parts]
     make: Callable[[Any, Mapping[str, Any]], Any]
     automatic: bool
-    """Only annotations mention the class: nobody registered it."""
+    """The class was found in annotations, and not registered by hand."""
     added: Mapping[str, Any] | None = None
     """What values of older versions lack, where no upcaster says more."""
 
@@ -165,7 +165,7 @@ def mentions(fn: Callable[..., Any], cls: type) -> bool:
 
 
 def returned_by(fn: Callable[..., Any]) -> Any:
-    """What a function's annotation says that it returns; None if it does not say, or nobody can read it."""
+    """What a function's annotation says that it returns; None if it does not say, or cannot be read."""
     return dict(_hints_of_function(fn)).get("return")
 
 
@@ -182,7 +182,7 @@ def names() -> list[str]:
 
 
 def default_name(cls: type) -> str:
-    """The name a class is stored under if nobody says otherwise: no module, no enclosing function."""
+    """The name a class is stored under by default: no module, no enclosing function."""
     return cls.__qualname__.rpartition("<locals>.")[2]
 
 

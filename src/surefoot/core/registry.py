@@ -115,7 +115,7 @@ def register(
         return functools.partial(register, name=name, version=version, encode=encode, decode=decode, added=added)
     _check_request(cls, name, version, encode, decode)
     _check_added(cls, added, version)
-    how = (_custom_take(encode), _custom_make(cls, decode)) if encode and decode else _shape_of(cls)
+    how = _custom_shape(cls, encode, decode) if encode and decode else _shape_of(cls)
     if how is None:
         raise UsageError(
             f"{full_name(cls)} is of no kind that surefoot can take apart by itself. "
@@ -575,24 +575,20 @@ class _Fields:
         return {"called": called, "version": version}
 
 
-def _custom_take(encode: Callable[[Any], object]) -> Callable[[Any], Parts]:
+def _custom_shape(cls: type, encode: Callable[[Any], object], decode: Callable[[Any], Any]) -> Shape:
     def take(value: Any) -> Parts:
         try:
             return encode(value), {}
         except Exception as error:
             raise Unstorable(f"its encode= function raised {type(error).__name__}") from error
 
-    return take
-
-
-def _custom_make(cls: type, decode: Callable[[Any], Any]) -> Callable[[Any, Mapping[str, Any]], Any]:
     def make(parts: Any, about: Mapping[str, Any]) -> Any:
         made = _call_user(decode, parts, f"the decode= function of {full_name(cls)}")
         if type(made) is not cls:
             raise SchemaMismatch(f"the decode= function of {full_name(cls)} returned {full_name(type(made))}.")
         return made
 
-    return make
+    return take, make
 
 
 def _read_fields(value: Any, names: tuple[str, ...]) -> dict[str, object]:

@@ -39,7 +39,7 @@ def yes_or_no(given: object, what: str, *, hint: str = "") -> bool:
 
 
 def _meant(given: object, words: Sequence[str]) -> str:
-    from difflib import get_close_matches  # Here, since nobody needs it who spells well.
+    from difflib import get_close_matches  # only needed for a word that is misspelt
 
     close = get_close_matches(given.lower(), words, n=1, cutoff=0.5) if isinstance(given, str) else []
     return f" Did you mean {close[0]!r}?" if close else ""

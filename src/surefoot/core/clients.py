@@ -253,10 +253,6 @@ def _aiohttp_again(names: Mapping[str, Any], depth: int) -> bool:
     return bool(names.get("history")) or (once_more and names.get("method") not in SENT_ONCE)
 
 
-def _urllib3_again(names: Mapping[str, Any], depth: int) -> bool:
-    return _got_through(names.get("retries"), depth)
-
-
 def _got_through(retries: Any, depth: int) -> bool:
     """Retries of urllib3, which requests uses, remember what became of each try. Those that were not sent change nothing.
 
@@ -275,7 +271,7 @@ _TRACES: Final[dict[tuple[str, str], Callable[[Mapping[str, Any], int], bool]]] 
     ("httpx._client", "_send_handling_redirects"): _has_history,
     ("httpx2._client", "_send_handling_redirects"): _has_history,
     ("aiohttp.client", "_request"): _aiohttp_again,
-    ("urllib3.connectionpool", "urlopen"): _urllib3_again,
+    ("urllib3.connectionpool", "urlopen"): lambda names, depth: _got_through(names.get("retries"), depth),
     ("requests.sessions", "resolve_redirects"): _always,
     ("urllib.request", "http_error_302"): _always,
 }

@@ -358,7 +358,7 @@ def taken_out(run: str, pasts: Sequence[Past]) -> Cures:
 
 
 def perhaps_plain(names: Iterable[str]) -> str:
-    """What nobody can rule out of effects that no loaded code has: as plain functions they would be called in a replay."""
+    """Effects that no loaded code has may be plain functions now: then a replay calls them, and this says so."""
     listed = " or ".join(dict.fromkeys(names))
     return f" If {listed} has lost its decorator, the replay has called it as a plain function: look." if listed else ""
 

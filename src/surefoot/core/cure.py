@@ -22,7 +22,7 @@ class Ask(Struct, frozen=True, forbid_unknown_fields=True):
 
 JSON: Final = Ask("JSON")
 APP: Final = Ask("MODULE")
-"""The module with the code. Whoever renders the command may know it."""
+"""The module with the code. The code that renders the command may know it."""
 NEW_ID: Final = Ask("NEW")
 ANY_RUN: Final = Ask("ID")
 TEXT: Final = Ask("TEXT")

@@ -40,7 +40,7 @@ _FACTS: Final = frozenset({"set", "extra", "private", "value", "loose"})
 
 
 def revive(node: Any) -> Any:
-    """Turn tags back into values, in place: the tree is fresh and nobody else has it."""
+    """Turn tags back into values, in place: the tree is fresh, and no other code has it."""
     if type(node) is list:
         for index, item in enumerate(node):
             if type(item) is dict or type(item) is list:
@@ -98,21 +98,9 @@ def _revive_int(payload: Any) -> int:
     return _exactly(value, hex(value), payload)
 
 
-def _revive_float(payload: Any) -> float:
-    return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}[_text(payload)]
-
-
 def _revive_bytes(payload: Any) -> bytes:
     data = binascii.a2b_base64(_text(payload), strict_mode=True)
     return _exactly(data, binascii.b2a_base64(data, newline=False).decode("ascii"), payload)
-
-
-def _revive_bytearray(payload: Any) -> bytearray:
-    return bytearray(_revive_bytes(payload))
-
-
-def _revive_tuple(payload: Any) -> tuple[Any, ...]:
-    return tuple(revive(_items(payload)))
 
 
 def _revive_set(payload: Any) -> set[Any]:
@@ -122,10 +110,6 @@ def _revive_set(payload: Any) -> set[Any]:
     elements = revive(payload)
     made: set[Any] = _hashed(set, elements, elements)
     return made
-
-
-def _revive_frozenset(payload: Any) -> frozenset[Any]:
-    return frozenset(_revive_set(payload))
 
 
 def _revive_dict(payload: Any) -> dict[Any, Any]:
@@ -214,9 +198,8 @@ def _revive_text(read: Callable[[str], T], write: Callable[[T], str], payload: A
 
 
 def _revive_timedelta(payload: Any) -> timedelta:
-    days, seconds, micros = _items(payload)
-    value = timedelta(days, seconds, micros)
-    return _exactly(value, [value.days, value.seconds, value.microseconds], [days, seconds, micros])
+    value = timedelta(*_items(payload))
+    return _exactly(value, [value.days, value.seconds, value.microseconds], payload)
 
 
 def _revive_secret(payload: Any) -> Secret[Any]:
@@ -250,7 +233,7 @@ def _revive_type(payload: Any) -> Any:
     if type(version) is not int or version < 1 or not about.keys() <= _FACTS:
         raise ValueError("unknown facts about a value")
     known = registry.find(_text(name))
-    if known.error:
+    if issubclass(known.cls, Exception):
         raise TypeError("an exception is stored as a failure")
     return registry.rebuild(name, revive(parts), version=version, about=about)
 
@@ -301,14 +284,14 @@ def _numpy_dtype(kind: Any) -> tuple[Any, Any]:
 _REVIVERS: Final[dict[str, Callable[[Any], Any]]] = {
     "$str": _revive_str,
     "$int": _revive_int,
-    "$float": _revive_float,
+    "$float": lambda payload: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[_text(payload)],
     "$complex": _revive_complex,
     "$bytes": _revive_bytes,
-    "$bytearray": _revive_bytearray,
-    "$tuple": _revive_tuple,
+    "$bytearray": lambda payload: bytearray(_revive_bytes(payload)),
+    "$tuple": lambda payload: tuple(revive(_items(payload))),
     "$dict": _revive_dict,
     "$set": _revive_set,
-    "$frozenset": _revive_frozenset,
+    "$frozenset": lambda payload: frozenset(_revive_set(payload)),
     "$datetime": partial(_moment, datetime),
     "$time": partial(_moment, time),
     "$date": partial(_revive_text, date.fromisoformat, date.isoformat),

@@ -149,13 +149,13 @@ def _same_items(before: Any, now: Any) -> bool:
     """Whether somewhere a list has the same items in another order, and nothing else differs."""
     if isinstance(before, dict) and isinstance(now, dict) and before.keys() == now.keys():
         differing = [key for key in before if before[key] != now[key]]
-        return len(differing) == 1 and _same_items(before[differing[0]], now[differing[0]])
-    if isinstance(before, list) and isinstance(now, list) and before != now and len(before) == len(now):
+    elif isinstance(before, list) and isinstance(now, list) and before != now and len(before) == len(now):
         if sorted(map(_key, before)) == sorted(map(_key, now)):
             return True
-        differing = [i for i in range(len(before)) if before[i] != now[i]]
-        return len(differing) == 1 and _same_items(before[differing[0]], now[differing[0]])
-    return False
+        differing = [index for index in range(len(before)) if before[index] != now[index]]
+    else:
+        return False
+    return len(differing) == 1 and _same_items(before[differing[0]], now[differing[0]])
 
 
 def _key(item: Any) -> bytes:

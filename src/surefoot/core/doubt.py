@@ -28,7 +28,7 @@ class Question(Struct, frozen=True):
     address: str
     known: str
     args: Value | None = None
-    """What it was called with: nobody can look for an order whose number they are not told."""
+    """What it was called with: a person needs the number of an order to look for it."""
     raised: str = ""
     """The exception it ended with, by name; empty: it was cut off. Then to run it again may well raise again."""
     nameable: bool = True
@@ -121,7 +121,7 @@ def open_question(run: str, past: PastEffect, why_now: str) -> Stop:
 
 
 def left_behind(run: str, past: PastEffect) -> Stop:
-    """An effect of a cancelled run that nothing undid, since nobody knows whether, or with which result, it happened."""
+    """An effect of a cancelled run that was not undone: it is not known whether, or with which result, it happened."""
     if past.state is PastState.UNSTORABLE:
         why = f"{past.why.rstrip('.')}, and the run was cancelled. It is not undone"
         stop = unstorable(run, past.address, why, called_with(past.args, past.defaults))
@@ -132,7 +132,7 @@ def left_behind(run: str, past: PastEffect) -> Stop:
 
 
 def unanswered(run: str, past: PastQuestion) -> Stop:
-    """A question that is open. Whoever wrote it, its text cannot act on the terminal it is shown on."""
+    """An open question. Its text, which anybody may have written, cannot act on the terminal that shows it."""
     who = f" (for {visible(', '.join(past.answerers))})" if past.answerers else ""
     by = _as_whom(past.answerers)
     if past.form == "approve":
@@ -219,10 +219,10 @@ def settling(run: str, address: str, happened: str, did_not: str) -> tuple[Comma
 
 _PROVES_NOTHING: Final = "which does not tell whether it happened"
 _NO_PROOF: Final = ("Timeout", "Connection", "Disconnected", "IncompleteRead", "Unavailable", "Unsure")
-"""Exceptions of these names prove nothing, whatever the effect is: nobody shall be led to declare it."""
+"""Exceptions of these names prove nothing, whatever the effect is: no cure suggests to declare them."""
 _NOT_NAMEABLE: Final = (
     *("NotDone", "Fatal", "RetryAfter", "ExceptionGroup", "BaseExceptionGroup"),
     *("CancelledError", "KeyboardInterrupt", "SystemExit"),
 )
-"""Nobody is told to name these in `not_done=`. What proves it by itself, and was not believed, came from another call; the
+"""No cure suggests to name these in `not_done=`. What proves it by itself, and was not believed, came from another call; the
 last ones cut off whatever they meet: for both it would change nothing. A group tells nothing of what succeeded."""

@@ -145,13 +145,14 @@ def _tag_int(walk: Walk, value: int, room: int) -> Any:
     return {"$int": hex(value)}
 
 
-def _tag_float(walk: Walk, value: float, room: int) -> Any:
-    return {"$float": "nan" if value != value else "inf" if value > 0 else "-inf"}  # noqa: PLR0124 - NaN alone differs from itself
-
-
 def _leaf(tag: str, written: Callable[[Any], object]) -> Tagger:
     """Of a type whose values hold no others."""
     return lambda _walk, value, _room: {tag: written(value)}
+
+
+def _inside(tag: str, inner: Tagger, items: Callable[[Any], Any] = lambda value: value) -> Tagger:
+    """Of a type whose values are stored as the list of their items."""
+    return lambda walk, value, room: {tag: inner(walk, items(value), room - 1)}
 
 
 def _base64(data: Any) -> str:
@@ -160,27 +161,15 @@ def _base64(data: Any) -> str:
     return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
-def _tag_list(walk: Walk, value: list[Any], room: int) -> Any:
+def _tag_list(walk: Walk, values: Iterable[Any], room: int) -> Any:
     tagged = []
-    for index, item in enumerate(value):
+    for index, item in enumerate(values):
         try:
             tagged.append(walk.tag(item, room - 1))
         except Refused as refused:
             refused.steps.append(f"[{index}]")
             raise
     return tagged
-
-
-def _tag_tuple(walk: Walk, value: tuple[Any, ...], room: int) -> Any:
-    return {"$tuple": _tag_items(walk, value, room - 2)}
-
-
-def _tag_set(walk: Walk, value: set[Any], room: int) -> Any:
-    return {"$set": _tag_elements(walk, value, room - 2)}
-
-
-def _tag_frozenset(walk: Walk, value: frozenset[Any], room: int) -> Any:
-    return {"$frozenset": _tag_elements(walk, value, room - 2)}
 
 
 def _tag_dict(walk: Walk, value: dict[Any, Any], room: int) -> Any:
@@ -197,23 +186,12 @@ def _tag_dict(walk: Walk, value: dict[Any, Any], room: int) -> Any:
     return tagged
 
 
-def _tag_items(walk: Walk, values: Iterable[Any], room: int) -> list[Any]:
-    tagged = []
-    for index, item in enumerate(values):
-        try:
-            tagged.append(walk.tag(item, room))
-        except Refused as refused:
-            refused.steps.append(f"[{index}]")
-            raise
-    return tagged
-
-
 def _tag_elements(walk: Walk, values: Iterable[Any], room: int) -> list[Any]:
     """The elements of a set, sorted by what they are stored as."""
     tagged = []
     for item in values:
         try:
-            tagged.append(walk.tag(item, room))
+            tagged.append(walk.tag(item, room - 1))
         except Refused as refused:
             refused.steps.append("<element>")
             raise
@@ -236,10 +214,6 @@ def _tag_pairs(walk: Walk, value: dict[Any, Any], room: int) -> list[list[Any]]:
             raise
     walk.ordered = True
     return sorted(tagged, key=lambda pair: walk.dump(pair[0])) if walk.for_digest else tagged
-
-
-def _tag_complex(walk: Walk, value: complex, room: int) -> Any:
-    return {"$complex": _tag_items(walk, (value.real, value.imag), room - 2)}
 
 
 def _tag_moment(walk: Walk, value: datetime | time, room: int) -> Any:
@@ -270,10 +244,6 @@ def _tag_secret(walk: Walk, value: Secret[Any], room: int) -> Any:
         return {"$secret": "***"}
     walk.secrets.append(value)
     return {"$secret": len(walk.secrets) - 1}
-
-
-def _tag_fraction(walk: Walk, value: Any, room: int) -> Any:
-    return {"$fraction": _tag_items(walk, (value.numerator, value.denominator), room - 2)}
 
 
 def _path_tagger(tag: str) -> Tagger:
@@ -308,9 +278,8 @@ def _taken(known: registry.Registered, value: Any) -> registry.Parts:
         raise refused from error.__cause__
 
 
-def _tag_array(walk: Walk, value: Any, room: int) -> Any:
-    kind = _dtype(value.dtype)
-    return {"$ndarray": [kind, list(value.shape), _base64(value.tobytes())]}
+def _array(value: Any) -> list[Any]:
+    return [_dtype(value.dtype), list(value.shape), _base64(value.tobytes())]
 
 
 def _tag_scalar(walk: Walk, value: Any, room: int) -> Any:
@@ -331,15 +300,15 @@ def _dtype(dtype: Any) -> str:
 
 _TAGGERS: Final[dict[type, Tagger]] = {
     int: _tag_int,
-    float: _tag_float,
-    complex: _tag_complex,
+    float: _leaf("$float", repr),  # the others are stored as they are
+    complex: _inside("$complex", _tag_list, lambda value: (value.real, value.imag)),
     bytes: _leaf("$bytes", _base64),
     bytearray: _leaf("$bytearray", _base64),
     list: _tag_list,
-    tuple: _tag_tuple,
+    tuple: _inside("$tuple", _tag_list),
     dict: _tag_dict,
-    set: _tag_set,
-    frozenset: _tag_frozenset,
+    set: _inside("$set", _tag_elements),
+    frozenset: _inside("$frozenset", _tag_elements),
     datetime: _tag_moment,
     time: _tag_moment,
     date: _leaf("$date", date.isoformat),
@@ -354,11 +323,11 @@ _LATE: Final[dict[tuple[str, str], Tagger]] = {
     ("pathlib", "Path"): _path_tagger("$path"),
     ("pathlib", "PurePosixPath"): _path_tagger("$posixpath"),
     ("pathlib", "PureWindowsPath"): _path_tagger("$windowspath"),
-    ("fractions", "Fraction"): _tag_fraction,
+    ("fractions", "Fraction"): _inside("$fraction", _tag_list, lambda value: (value.numerator, value.denominator)),
     ("zoneinfo", "ZoneInfo"): _leaf("$timezone", _zone),
-    ("numpy", "ndarray"): _tag_array,
+    ("numpy", "ndarray"): _leaf("$ndarray", _array),
 }
-"""Types of modules that surefoot does not load by itself: whoever has such a value has loaded them."""
+"""Types of modules that surefoot does not load by itself: code that has such a value has loaded them."""
 
 
 def _find_tagger(value: Any, kind: type) -> Tagger:
@@ -424,9 +393,9 @@ def describe_error(walk: Walk, error: BaseException, *, briefly: bool = False) -
     if not briefly and (state := _small_attributes(walk, error)):
         payload["state"] = state
     if not briefly and isinstance(error, ExceptionGroup):
-        payload["errors"] = _tag_items(walk, error.exceptions, MAX_DEPTH)
+        payload["errors"] = _tag_list(walk, error.exceptions, MAX_DEPTH + 1)
     if notes := failures.notes(error, cap=True):
-        payload["notes"] = _tag_items(walk, notes, MAX_DEPTH)
+        payload["notes"] = _tag_list(walk, notes, MAX_DEPTH + 1)
     if not briefly:
         _add_story(walk, error, MAX_DEPTH, payload)
     return {"$error": payload}
@@ -463,7 +432,7 @@ def _tag_proved(walk: Walk, error: BaseException, room: int) -> dict[str, Any]:
     payload = _tag_itself(walk, error, room)
     whole = dict(payload)
     if isinstance(error, BaseExceptionGroup) and "parts" in payload and not failures.is_custom(error):
-        whole["errors"] = _tag_items(walk, error.exceptions, room - 3)
+        whole["errors"] = _tag_list(walk, error.exceptions, room - 2)
     if type(error) is BaseExceptionGroup:
         _add_story(walk, error, room, whole)
         return whole  # comes back as an ExceptionGroup; its children have been proved one by one
@@ -495,7 +464,7 @@ def _tag_itself(walk: Walk, error: BaseException, room: int) -> dict[str, Any]:
     payload["parts"] = walk.tag(_error_parts(walk, error, room), room - 2)
     notes = failures.notes(error, cap=walk.lenient)
     if notes:
-        payload["notes"] = _tag_items(walk, notes, room - 3)
+        payload["notes"] = _tag_list(walk, notes, room - 2)
     return payload
 
 

@@ -20,7 +20,7 @@ from surefoot.core.parts import Reference
 
 NOTHING: Final = Raw(b"null")
 ELSEWHERE: Final = Raw(b'{"$large":true}')
-"""Stands where a value is kept by parts. It is no value: whoever takes it for one is told so."""
+"""Stands where a value is kept by parts. It is no value: to decode it is an error that says so."""
 LARGE: Final = 1024
 """Values of more bytes than this are kept by parts."""
 
@@ -109,7 +109,7 @@ class Entry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True,
 # --- the life of a run ---------------------------------------------------------------------------
 
 
-class RunCreated(Entry, frozen=True, kw_only=False):
+class RunCreated(Entry, frozen=True):
     workflow: str
     args: Value
     digest: str
@@ -134,7 +134,7 @@ class RunCreated(Entry, frozen=True, kw_only=False):
     """What the parameters that were not passed had as defaults, by name. Not part of the digest."""
 
 
-class RunAdopted(Entry, frozen=True, kw_only=False):
+class RunAdopted(Entry, frozen=True):
     """A process claims the run. The record's epoch is one higher than any before it."""
 
     worker: str
@@ -150,13 +150,13 @@ class RunAdopted(Entry, frozen=True, kw_only=False):
     """Whether the code is rehearsed under this claim, before anything is executed."""
 
 
-class RunReleased(Entry, frozen=True, kw_only=False):
+class RunReleased(Entry, frozen=True):
     """The claimant lets go without having finished: interrupted, or a fault in the calling code."""
 
     why: str
 
 
-class RunStopped(Entry, frozen=True, kw_only=False):
+class RunStopped(Entry, frozen=True):
     stops: tuple[Stop, ...]
     due: Due | None = None
     """When it goes on by itself in any case: another branch sleeps, or a question has its time."""
@@ -164,8 +164,8 @@ class RunStopped(Entry, frozen=True, kw_only=False):
     """Child runs that other branches wait for. Their end wakes it too."""
 
 
-class RunSuspended(Entry, frozen=True, kw_only=False):
-    """A worker lets go of a run that has nothing to do but wait, so that it costs nobody anything until then."""
+class RunSuspended(Entry, frozen=True):
+    """A worker releases a run that only waits. Until the wait is over, the run costs nothing."""
 
     due: Due | None = None
     """When it goes on by itself."""
@@ -175,28 +175,28 @@ class RunSuspended(Entry, frozen=True, kw_only=False):
     """What is away that the workflow itself needs (`sf.Unavailable`): it is parked. Also where no worker drives it."""
 
 
-class RunDone(Entry, frozen=True, kw_only=False):
+class RunDone(Entry, frozen=True):
     value: Value
     left: tuple[str, ...] = ()
     """Effects that a person should look at: failed in doubt, or left done by a saga that did not succeed."""
 
 
-class RunFailed(Entry, frozen=True, kw_only=False):
+class RunFailed(Entry, frozen=True):
     error: Raw
     left: tuple[str, ...] = ()
     """As for `RunDone`."""
 
 
-class CancelRequested(Entry, frozen=True, kw_only=False):
+class CancelRequested(Entry, frozen=True):
     by: str
     note: str = ""
 
 
-class RunCancelled(Entry, frozen=True, kw_only=False):
+class RunCancelled(Entry, frozen=True):
     left: tuple[str, ...] = ()
 
 
-class RunContinued(Entry, frozen=True, kw_only=False):
+class RunContinued(Entry, frozen=True):
     """One segment ended and the next began, in one append. Recorded calls count per segment."""
 
     args: Value
@@ -207,10 +207,10 @@ class RunContinued(Entry, frozen=True, kw_only=False):
     """As for `RunDone`, in the segment that ends here."""
 
 
-class FellBack(Entry, frozen=True, kw_only=False):
+class FellBack(Entry, frozen=True):
     """Entries behind `after` were damaged; they and all that followed are quarantined, and the run goes on here.
 
-    An effect that has no record may be one of those that were recorded in an entry that nobody can read any more: then
+    An effect that has no record may have been recorded in an entry that cannot be read any more: then
     it is in doubt (see `EffectSuspected`).
     """
 
@@ -218,17 +218,17 @@ class FellBack(Entry, frozen=True, kw_only=False):
     quarantined: int
     """How many entries were found there and set aside, readable or not."""
     lost: int
-    """How many entries there were; -1: nobody can say."""
+    """How many entries there were; -1: not known."""
     why: str
     hidden: int = -1
-    """How many of them cannot be read; -1: nobody can say."""
+    """How many of them cannot be read; -1: not known."""
     in_doubt: tuple[str, ...] = ()
     """Effects that intact entries among them name as begun, without an outcome that can be trusted."""
     by: str = ""
     note: str = ""
 
 
-class RunPruned(Entry, frozen=True, kw_only=False):
+class RunPruned(Entry, frozen=True):
     """What is left of a run whose journal was deleted: that it was, and how it ended."""
 
     workflow: str
@@ -244,7 +244,7 @@ class RunPruned(Entry, frozen=True, kw_only=False):
     note: str = ""
 
 
-class RunRewound(Entry, frozen=True, kw_only=False):
+class RunRewound(Entry, frozen=True):
     """A person sends the run back to before a call. What was recorded from there on is set aside, not deleted."""
 
     address: str
@@ -254,7 +254,7 @@ class RunRewound(Entry, frozen=True, kw_only=False):
     """The entry from which on calls are set aside."""
 
 
-class CallsReopened(Entry, frozen=True, kw_only=False):
+class CallsReopened(Entry, frozen=True):
     """A person has calls that failed tried again. All that succeeded stays on record."""
 
     addresses: tuple[str, ...]
@@ -262,14 +262,14 @@ class CallsReopened(Entry, frozen=True, kw_only=False):
     note: str = ""
 
 
-class QuarantineLifted(Entry, frozen=True, kw_only=False):
+class QuarantineLifted(Entry, frozen=True):
     """A person lets a run be tried again that was taken up again and again and never got anywhere."""
 
     by: str
     note: str = ""
 
 
-class CallsUnclaimed(Entry, frozen=True, kw_only=False):
+class CallsUnclaimed(Entry, frozen=True):
     """Recorded steps that the code no longer asks for: allowed, but worth knowing."""
 
     addresses: tuple[str, ...]
@@ -278,19 +278,33 @@ class CallsUnclaimed(Entry, frozen=True, kw_only=False):
 # --- calls ---------------------------------------------------------------------------------------
 
 
-class StepStarted(Entry, frozen=True, kw_only=False):
-    """Lazy: written only if something else is committed, or a second passes, while the step runs."""
+class OfCall(Entry, frozen=True):
+    """A fact about one call."""
 
     address: str
+
+
+class CallMade(OfCall, frozen=True):
+    """What was called, and with what."""
+
     digest: str
     args: Value
+
+
+class EffectBegun(CallMade, frozen=True):
+    """An effect that was executed, or may have been."""
+
+    key: str
+    policy: str
+
+
+class StepStarted(CallMade, frozen=True):
+    """Lazy: written only if something else is committed, or a second passes, while the step runs."""
+
     attempt: int = 1
 
 
-class StepDone(Entry, frozen=True, kw_only=False):
-    address: str
-    digest: str
-    args: Value
+class StepDone(CallMade, frozen=True):
     value: Value
     started: int
     attempt: int = 1
@@ -298,12 +312,9 @@ class StepDone(Entry, frozen=True, kw_only=False):
     """The number that the code asked for it by, where another record had that one."""
 
 
-class StepRaised(Entry, frozen=True, kw_only=False):
+class StepRaised(CallMade, frozen=True):
     """An attempt failed. Without `due` there is no further attempt: the step failed for good."""
 
-    address: str
-    digest: str
-    args: Value
     error: Raw
     attempt: int = 1
     due: Due | None = None
@@ -312,14 +323,9 @@ class StepRaised(Entry, frozen=True, kw_only=False):
     asked_as: int = 0
 
 
-class EffectIntended(Entry, frozen=True, kw_only=False):
+class EffectIntended(EffectBegun, frozen=True):
     """Durable before the call: if the process dies now, the effect is known to be in doubt."""
 
-    address: str
-    digest: str
-    args: Value
-    key: str
-    policy: str
     attempt: int = 1
     deadline: Due | None = None
     before: tuple[Sight, ...] = ()
@@ -334,12 +340,11 @@ class EffectIntended(Entry, frozen=True, kw_only=False):
     marked: str = ""
     """Of a transaction: the database in which its marker commits with it, without passwords. Empty: it is none."""
     origin: str = ""
-    """`module:qualname` of the function. Empty: no more than its name in the workflow's module, or nobody can say. It
+    """`module:qualname` of the function. Empty: no more than its name in the workflow's module, or not known. It
     decides nothing about the call: it is where to look whether the function has lost its decorator."""
 
 
-class EffectDone(Entry, frozen=True, kw_only=False):
-    address: str
+class EffectDone(OfCall, frozen=True):
     value: Value
     attempt: int = 1
     after: tuple[Sight, ...] = ()
@@ -348,10 +353,9 @@ class EffectDone(Entry, frozen=True, kw_only=False):
     """Where it says how it left it, and something else was found right after: that is somebody else's doing."""
 
 
-class EffectRaised(Entry, frozen=True, kw_only=False):
+class EffectRaised(OfCall, frozen=True):
     """The attempt failed and that proves nothing happened. Without `due`: failed for good."""
 
-    address: str
     error: Raw
     attempt: int = 1
     due: Due | None = None
@@ -365,10 +369,9 @@ class EffectRaised(Entry, frozen=True, kw_only=False):
     defaults: Value = NOTHING
 
 
-class EffectDoubted(Entry, frozen=True, kw_only=False):
+class EffectDoubted(OfCall, frozen=True):
     """The attempt ended in a way that proves nothing (a time-out, a lost connection)."""
 
-    address: str
     error: Raw
     attempt: int = 1
     runs_in: str = ""
@@ -377,18 +380,16 @@ class EffectDoubted(Entry, frozen=True, kw_only=False):
     """When it is tried again, if its policy allows that."""
 
 
-class EffectUnstorable(Entry, frozen=True, kw_only=False):
+class EffectUnstorable(OfCall, frozen=True):
     """The effect happened, but its result cannot be stored. It is never run again."""
 
-    address: str
     why: str
     attempt: int = 1
 
 
-class EffectSettled(Entry, frozen=True, kw_only=False):
+class EffectSettled(OfCall, frozen=True):
     """An answer to an in-doubt effect, used once: it answers the attempt it names."""
 
-    address: str
     happened: bool
     attempt: int
     value: Value = NOTHING
@@ -401,52 +402,38 @@ class EffectSettled(Entry, frozen=True, kw_only=False):
     """Found by its check: what it touches, as in `EffectDone`. A person's word says nothing of it."""
 
 
-class EffectSuspected(Entry, frozen=True, kw_only=False):
+class EffectSuspected(EffectBegun, frozen=True):
     """Reached right after a fallback: it may have been executed, and recorded in an entry that is lost."""
 
-    address: str
-    digest: str
-    args: Value
-    key: str
-    policy: str
     attempt: int = 1
     defaults: Value = NOTHING
 
 
-class EffectRecovered(Entry, frozen=True, kw_only=False):
+class EffectRecovered(EffectBegun, frozen=True):
     """Reached after a fallback, and an intact record of the very same call was found among those set aside."""
 
-    address: str
-    digest: str
-    args: Value
-    key: str
-    policy: str
     value: Value
     attempt: int = 1
     defaults: Value = NOTHING
 
 
-class SagaCancelled(Entry, frozen=True, kw_only=False):
+class SagaCancelled(OfCall, frozen=True):
     """A saga was left by a cancellation (a time-out, a failing sibling), and from here on what it did is undone.
 
     Durable before the first undo: a time-out need not strike at the same place when the code is replayed.
     """
 
-    address: str
     seconds: float = 0.0
     """How long the code had been running in its process by then: so long it may take until the same cancels it again."""
 
 
-class CallKept(Entry, frozen=True, kw_only=False):
+class CallKept(CallMade, frozen=True):
     """The code asks for a recorded call with other arguments, and what is on record stands all the same. Lazy."""
 
-    address: str
-    digest: str
-    args: Value
     why: str
 
 
-class CodeMatched(Entry, frozen=True, kw_only=False):
+class CodeMatched(Entry, frozen=True):
     """A person says how the calls of changed code and those on record belong together."""
 
     address: str
@@ -461,20 +448,18 @@ class CodeMatched(Entry, frozen=True, kw_only=False):
     `unasked`: it is about recorded calls that the code did not ask for, and goes on without."""
 
 
-class CallCancelled(Entry, frozen=True, kw_only=False):
+class CallCancelled(OfCall, frozen=True):
     """A call was cut off by a cancellation from inside the run (a time-out, a failing sibling). Lazy."""
 
-    address: str
     seconds: float = 0.0
     """How long the code had been running in its process by then: so long it may take until the same cancels it again."""
     before: bool = False
     """It struck between two calls, before this one was asked for; this one was not cut off."""
 
 
-class EffectLandedLate(Entry, frozen=True, kw_only=False):
+class EffectLandedLate(OfCall, frozen=True):
     """A process that had lost its claim finished an effect all the same: executed there, too late to be recorded."""
 
-    address: str
     key: str
     attempt: int
     worker: str
@@ -487,48 +472,43 @@ class EffectLandedLate(Entry, frozen=True, kw_only=False):
 # --- recorded values, time, waiting ---------------------------------------------------------------
 
 
-class ValueNoted(Entry, frozen=True, kw_only=False):
+class ValueNoted(OfCall, frozen=True):
     """What now, random, uuid4 or patched gave. Lazy."""
 
-    address: str
     value: Value
 
 
 ITEMS_DONE: Final = "map.progress"
-"""Where progress stands that nobody has called for: how far `sf.map` is. It is no call, and nothing replays it."""
+"""The address of progress that the code did not report itself: how far `sf.map` is. It is no call, and is not replayed."""
 
 
-class Progressed(Entry, frozen=True, kw_only=False):
+class Progressed(OfCall, frozen=True):
     """How far the run is, for people. Lazy."""
 
-    address: str
     done: float
     total: float | None = None
     note: str = ""
 
 
-class Published(Entry, frozen=True, kw_only=False):
-    address: str
+class Published(OfCall, frozen=True):
     name: str
     value: Value
 
 
-class TimerSet(Entry, frozen=True, kw_only=False):
-    address: str
+class TimerSet(OfCall, frozen=True):
     due: Due
 
 
-class TimerFired(Entry, frozen=True, kw_only=False):
-    address: str
+class TimerFired(OfCall, frozen=True):
+    """Its moment has come."""
 
 
-class WaitStarted(Entry, frozen=True, kw_only=False):
-    address: str
+class WaitStarted(OfCall, frozen=True):
     name: str
     due: Due | None = None
 
 
-class EventSent(Entry, frozen=True, kw_only=False):
+class EventSent(Entry, frozen=True):
     """`id` makes sending idempotent: a second event with the same id is the same event."""
 
     name: str
@@ -537,17 +517,16 @@ class EventSent(Entry, frozen=True, kw_only=False):
     by: str = ""
 
 
-class EventTaken(Entry, frozen=True, kw_only=False):
-    address: str
+class EventTaken(OfCall, frozen=True):
     id: str
 
 
-class WaitExpired(Entry, frozen=True, kw_only=False):
-    address: str
+class WaitExpired(OfCall, frozen=True):
+    """No event came in time."""
 
 
-class ChildEnded(Entry, frozen=True, kw_only=False):
-    """Told by whoever drove the child: its parent may go on."""
+class ChildEnded(Entry, frozen=True):
+    """Written by the process that drove the child: its parent may go on."""
 
     child: str
 
@@ -555,7 +534,7 @@ class ChildEnded(Entry, frozen=True, kw_only=False):
 # --- the world -------------------------------------------------------------------------------------
 
 
-class WorldSeen(Entry, frozen=True, kw_only=False):
+class WorldSeen(Entry, frozen=True):
     """The world as the run found it, or as it is accepted from here on. Without an address: before the first call."""
 
     sights: tuple[Sight, ...]
@@ -565,7 +544,7 @@ class WorldSeen(Entry, frozen=True, kw_only=False):
     """What `sf.watch` gave."""
 
 
-class DriftAccepted(Entry, frozen=True, kw_only=False):
+class DriftAccepted(Entry, frozen=True):
     """A person accepts what was found outside."""
 
     sights: tuple[Sight, ...]
@@ -578,10 +557,9 @@ class DriftAccepted(Entry, frozen=True, kw_only=False):
 # --- people ----------------------------------------------------------------------------------------
 
 
-class QuestionAsked(Entry, frozen=True, kw_only=False):
+class QuestionAsked(OfCall, frozen=True):
     """`approve` and `ask`. The run stands still until it is answered or the time is over."""
 
-    address: str
     form: str
     """`approve` or `ask`."""
     question: str
@@ -595,24 +573,23 @@ class QuestionAsked(Entry, frozen=True, kw_only=False):
     due: Due | None = None
 
 
-class AnswerGiven(Entry, frozen=True, kw_only=False):
+class AnswerGiven(OfCall, frozen=True):
     """The first answer to an open question, bound to what was shown, counts; any other is nothing."""
 
-    address: str
     shown: str
     value: Value
     by: str
     note: str = ""
 
 
-class QuestionExpired(Entry, frozen=True, kw_only=False):
-    address: str
+class QuestionExpired(OfCall, frozen=True):
+    """No answer came in time."""
 
 
 # --- journals that are no runs ---------------------------------------------------------------------
 
 
-class GenerationSaved(Entry, frozen=True, kw_only=False):
+class GenerationSaved(Entry, frozen=True):
     """One generation of an explicit checkpoint."""
 
     generation: int
@@ -629,7 +606,7 @@ class GenerationSaved(Entry, frozen=True, kw_only=False):
     note: str = ""
 
 
-class StoreAdopted(Entry, frozen=True, kw_only=False):
+class StoreAdopted(Entry, frozen=True):
     """A person accepted a store that is older than it once was."""
 
     by: str

@@ -9,6 +9,7 @@ and same arguments. Steps are never taken over.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -113,7 +114,7 @@ EFFECT_ENTRIES = (
 
 
 def fallbacks_before(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> list[FellBack] | None:
-    """Earlier fallbacks that are set aside themselves: what they had lost is still lost. None: nobody can say.
+    """Earlier fallbacks that are set aside themselves: what they had lost is still lost. None: not known.
 
     Whatever sets records aside leaves a copy of its own record there, so that losing the one leaves the other.
     """
@@ -145,12 +146,8 @@ def _looked_at(
     sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]
 ) -> Iterable[tuple[Record, Entry | None]]:
     """Each record that was set aside, with its entry if it is whole by itself."""
-    for record, whole in set_aside(sealer, kept, aside):
-        yield record, _entry(record) if whole else None
-
-
-def _entry(record: Record) -> Entry | None:
-    try:
-        return from_record(record)
-    except Stopped:
-        return None  # written by a newer version: whole, but it says nothing to us
+    for record, is_whole in set_aside(sealer, kept, aside):
+        entry = None
+        with suppress(Stopped):  # written by a newer version: whole, but it says nothing to us
+            entry = from_record(record) if is_whole else None
+        yield record, entry

@@ -1,4 +1,4 @@
-"""What a run expects of the world: the last recorded value of each part, whoever recorded it.
+"""What a run expects of the world: the last recorded value of each part, no matter who recorded it.
 
 What the run itself did is not drift: an effect that touches a part records how it left it. While an effect is in doubt,
 the parts it touches are judged by nobody; once it is settled as happened they are taken as they are found, and as not
@@ -51,7 +51,7 @@ class Expectation:
         self.fresh: set[str] = set()
         """Parts that are to be taken as they are found next."""
         self.fresh_witnesses: set[str] = set()
-        """Witnesses all of whose parts are: an effect may have made parts that nobody had seen before."""
+        """Witnesses all of whose parts are: an effect may have made new parts."""
         self._seen_by: dict[str, str] = {}
         """Witness -> who recorded its newest sight, and with it that nothing else was there."""
         self.folder = ""
@@ -131,7 +131,7 @@ class Expectation:
         sights = tuple(sights)
         self.see(sights, f"{address}, before it ran", seq)
         for sight in sights:
-            self._begun.pop(sight.witness, None)  # What an effect touched is relied on, whoever looked first.
+            self._begun.pop(sight.witness, None)  # What an effect touched is relied on, no matter who looked first.
         self._open[address] = sights
         self._begun_at[address] = self.version
 

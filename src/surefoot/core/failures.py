@@ -74,7 +74,9 @@ def described(error: BaseException) -> tuple[str, str, str]:
     """Type, message and module, of a failure that comes back as `StepFailed`. A copy of one is what it is a copy of."""
     if likeness.is_likeness(error):
         return error.type, error.message, error.module  # type: ignore[attr-defined]
-    return type_name(error), message(error), likeness.home(type(error))
+    known = origin(error)
+    name = known[1] if known is not None else registry.default_name(type(error))
+    return name, message(error), likeness.home(type(error))
 
 
 def attributes(error: BaseException) -> dict[str, Any]:
@@ -97,11 +99,6 @@ def story(error: BaseException) -> tuple[BaseException | None, BaseException | N
 
 def _told(error: BaseException | None) -> BaseException | None:
     return None if error is None or type(error).__module__.startswith("surefoot.engine") else error
-
-
-def type_name(error: BaseException) -> str:
-    known = origin(error)
-    return known[1] if known is not None else registry.default_name(type(error))
 
 
 def message(error: BaseException) -> str:

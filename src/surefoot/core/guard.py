@@ -45,6 +45,9 @@ _MARKS: Final = _words(
 )
 """What an exception class may define besides names that plain data does not have. Not `__init__`, nor how it is shown: to
 make one, or to put one into a text, would run code that nobody has looked at."""
+_LOADS: Final = _words(
+    "LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW"
+)
 _PLAIN_CODE: Final = _words(
     # How Python 3.11 to 3.14 spell it. What is missing is not known, and no guard.
     "RESUME RETURN_GENERATOR NOP CACHE EXTENDED_ARG PRECALL PUSH_NULL KW_NAMES NOT_TAKEN COPY SWAP POP_TOP TO_BOOL "
@@ -108,16 +111,10 @@ def _is_plain_step(step: dis.Instruction, frame: FrameType) -> bool:
     stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars]
     match step.opname:
-        case (
-            "LOAD_FAST"
-            | "LOAD_FAST_CHECK"
-            | "LOAD_FAST_BORROW"
-            | "LOAD_FAST_LOAD_FAST"
-            | ("LOAD_FAST_BORROW_LOAD_FAST_BORROW")
-        ):
+        case name if name in _LOADS:
             return all(name not in given or is_plain(frame.f_locals.get(name, ...)) for name in names)
         case "STORE_FAST" | "STORE_FAST_STORE_FAST" | "STORE_FAST_LOAD_FAST":
-            return not set(given) & set(names)  # Else nobody knows any more what it was when it was read.
+            return not set(given) & set(names)  # Else its value when it was read is not known any more.
         case "LOAD_GLOBAL":
             scope = frame.f_globals if step.argval in frame.f_globals else frame.f_builtins
             return _is_harmless(scope.get(step.argval, ...))

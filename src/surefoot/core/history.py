@@ -48,7 +48,7 @@ class Past(Struct, frozen=True, gc=False):
     error: Raw | None = None
     """… or raised."""
     claimant: str = ""
-    """Who made it; of an effect, who began its last attempt, whoever recorded what became of that."""
+    """Who made it; of an effect, who began its last attempt, even if another process recorded the outcome."""
     epoch: int = 0
     seq: int = 0
     """Its newest entry."""

@@ -79,7 +79,7 @@ def is_likeness(error: BaseException) -> bool:
 
 
 def import_name(module: str) -> str:
-    """What a module is called by whoever imports it: the program that was started has a name of its own."""
+    """The name by which a module is imported: as the program that was started, it is called `__main__`."""
     if module != MAIN:
         return module
     main = _contents(MAIN)
@@ -158,7 +158,7 @@ def _is_exception(cls: Any) -> bool:
 
 
 def _class_of(classes: tuple[type, ...]) -> type[StepFailed] | None:
-    """Called as the class that was raised: whoever prints `type(error).__name__` sees what happened."""
+    """Named after the class that was raised: `type(error).__name__` says what happened."""
     name: str = type.__dict__["__name__"].__get__(classes[0])
     ours = () if any(StepFailed in cls.__mro__ for cls in classes) else (StepFailed,)
     space = {

@@ -1,4 +1,4 @@
-"""Whether an effect may be among the entries that a run has lost and nobody can read any more.
+"""Whether an effect may be among the lost entries of a run, which cannot be read any more.
 
 Calls of one name in one scope are numbered in the order in which they begin, and an effect's intent is recorded before
 it runs. So if `charge#5` was begun, then so were `charge#1` to `charge#4`, and each of them has an entry. With h entries

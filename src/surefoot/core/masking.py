@@ -125,10 +125,6 @@ def _masked_error(mask: Mask, payload: dict[str, Any]) -> Any:
     return {name: item if name in _PLAIN_FIELDS else mask.failure(item) for name, item in payload.items()}
 
 
-def _masked_object(mask: Mask, payload: list[Any]) -> Any:
-    return [payload[0], *(mask.failure(item) for item in payload[1:])]
-
-
 def _masked_bytes(mask: Mask, payload: str) -> Any:
     text = binascii.a2b_base64(payload).decode("latin-1")
     masked = mask(text)
@@ -139,7 +135,7 @@ def _masked_bytes(mask: Mask, payload: str) -> Any:
 
 _TAGS: Final[dict[str, Callable[[Mask, Any], Any]]] = {
     "$error": _masked_error,
-    "$type": _masked_object,
+    "$type": lambda mask, payload: [payload[0], *map(mask.failure, payload[1:])],
     "$bytes": _masked_bytes,
     "$bytearray": _masked_bytes,
 }

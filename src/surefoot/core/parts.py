@@ -20,10 +20,9 @@ from __future__ import annotations
 
 import binascii
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
-from itertools import islice
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
@@ -227,7 +226,7 @@ def expand(reference: Reference, fetch: Fetch) -> bytes:
 def damaged_parts(reference: Reference, fetch: Fetch) -> dict[bytes, str]:
     """Which parts of a value are missing or not what was written, each with what is wrong.
 
-    What is below a damaged node cannot be found; mend the node and look again.
+    What is below a damaged node cannot be found; fix the node and look again.
     """
     bad: dict[bytes, str] = {}
 
@@ -238,21 +237,31 @@ def damaged_parts(reference: Reference, fetch: Fetch) -> dict[bytes, str]:
             bad[link.id] = error.facts["why"]
             return []
 
-    _visit(reference, fetch, below)
+    _visit([reference], fetch, below)
     return bad
 
 
-def _visit(reference: Reference, fetch: Fetch, below: Callable[[_Link, Part | None], list[_Item]]) -> None:
-    """Every part of a value, level by level, each once. `below` looks at a part, and gives the items of a node."""
+def _visit(
+    references: Iterable[Reference], fetch: Fetch, below: Callable[[_Link, Part | None], list[_Item]], *,
+    leaves: bool = True,
+) -> set[_Link]:  # fmt: skip
+    """Every part of these values, level by level, each once. `below` looks at a part, and gives the items of a node.
+
+    Without `leaves`, only nodes are fetched and looked at.
+    """
     seen: set[_Link] = set()
-    level = [_items(reference.root)]
-    for _ in range(MAX_DEPTH + 2):
-        links = [link for link in _links(level) if link not in seen]
-        if not links:
-            return
-        seen.update(links)
-        found = fetch([link.id for link in links])
-        level = [below(link, found.get(link.id)) for link in links]
+    level = _links(_items(reference.root) for reference in references)
+    for _ in range(MAX_DEPTH + 1 + leaves):
+        new = [link for link in dict.fromkeys(level) if link not in seen]
+        seen.update(new)
+        wanted = new if leaves else [link for link in new if link.kind == NODE]
+        if not wanted:
+            return seen
+        level = []
+        for at in range(0, len(wanted), _BATCH):
+            batch = wanted[at : at + _BATCH]
+            found = fetch([link.id for link in batch])
+            level += _links(below(link, found.get(link.id)) for link in batch)
     raise _too_deep()
 
 
@@ -269,7 +278,7 @@ class Whole:
 
     def check(self, reference: Reference, fetch: Fetch) -> None:
         """Raised if a part of this value is missing, or not what its name says."""
-        _visit(reference, fetch, self._below)
+        _visit([reference], fetch, self._below)
 
     def _below(self, link: _Link, part: Part | None) -> list[_Item]:
         known = self._known.get(link.id)
@@ -286,7 +295,7 @@ class Whole:
 
 
 def fault(part: Part) -> str:
-    """What is wrong with one stored part, whoever needs it; empty if nothing is."""
+    """What is wrong with one stored part by itself; empty if nothing is."""
     if part.kind == LEAF and _is_sound_leaf(part):
         return ""  # as nearly always; all else is looked at more slowly, to say what is wrong
     if type(part.id) is not bytes:
@@ -321,17 +330,7 @@ def reachable(references: Iterable[Reference], fetch: Fetch) -> set[bytes]:
     All that is not in the answer may be deleted, so a node that is missing or damaged is raised: what it
     once named is not known.
     """
-    reached: set[_Link] = set()
-    level = _new_nodes((_items(reference.root) for reference in references), reached)
-    for _ in range(MAX_DEPTH):
-        below: list[_Link] = []
-        for batch in _batches(level):
-            found = fetch([link.id for link in batch])
-            below += _new_nodes((_below(link, found.get(link.id)) for link in batch), reached)
-        level = below
-    if level:
-        raise _too_deep()
-    return {link.id for link in reached}
+    return {link.id for link in _visit(references, fetch, _below, leaves=False)}
 
 
 def _gathered(reference: Reference, fetch: Fetch) -> tuple[dict[bytes, list[_Item]], dict[bytes, Part]]:
@@ -518,21 +517,8 @@ def _links(recipes: Iterable[list[_Item]]) -> list[_Link]:
     return list(dict.fromkeys(item for items in recipes for item in items if isinstance(item, _Link)))
 
 
-def _new_nodes(recipes: Iterable[list[_Item]], reached: set[_Link]) -> list[_Link]:
-    """The nodes that recipes name and that were not reached before; leaves are only noted."""
-    new = [link for link in _links(recipes) if link not in reached]
-    reached.update(new)
-    return [link for link in new if link.kind == NODE]
-
-
 def _literal_bytes(recipes: Iterable[list[_Item]]) -> int:
     return sum(len(item) for items in recipes for item in items if isinstance(item, bytes))
-
-
-def _batches(links: list[_Link]) -> Iterator[list[_Link]]:
-    rest = iter(links)
-    while batch := list(islice(rest, _BATCH)):
-        yield batch
 
 
 # --- what is said when something is wrong --------------------------------------------------------------------------

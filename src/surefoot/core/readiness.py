@@ -12,15 +12,13 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surefoot.core.entry import (
+    FENCES,
+    LETTING_GO,
     CallsReopened,
     Entry,
     FellBack,
     RunAdopted,
-    RunCancelled,
     RunCreated,
-    RunDone,
-    RunFailed,
-    RunPruned,
     RunReleased,
     RunRewound,
     RunStopped,
@@ -50,6 +48,8 @@ class Standing(Struct, frozen=True):
 
 
 NOBODY: Final = Standing()
+_MOVING: Final = FENCES | LETTING_GO
+"""The entries after which a run stands in another way. Checked first: `match` costs six times as much as this."""
 
 
 def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], bool]) -> Standing | None:
@@ -58,37 +58,26 @@ def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], boo
     `starts` says how often it was taken up without getting anywhere; `answered`, whether what it waits for is there
     already (somebody was quicker than the run was to stand still).
     """
-    move = _MOVES.get(type(entry))
-    return None if move is None else move(entry, at, starts, answered)
-
-
-def ready(at: int, need: Need = NO_NEED) -> Standing:
-    return Standing(at, need=need)
-
-
-def _created(entry: Any, at: int, *_: Any) -> Standing:
-    return Standing(at if entry.due is None else entry.due.at)
-
-
-def _adopted(entry: Any, *_: Any) -> Standing:
-    return Standing(None, entry.worker)
-
-
-def _released(entry: Any, at: int, starts: int, _: Any) -> Standing:
-    """One that could not go on is not tried again at once, nor more and more often."""
-    if entry.why == HANDED_BACK:
-        return ready(at)
-    return ready(at + min(2 ** max(starts, 0), LONGEST_BACK_OFF) * MICROS)
-
-
-def _stopped(entry: Any, at: int, _: int, answered: Callable[[Entry], bool]) -> Standing:
-    reason = entry.stops[0].reason if entry.stops else ""
-    need = of_stops(entry.stops, entry.due)
-    return Standing(at if answered(entry) else goes_on(entry, at), reason=reason, need=need)
-
-
-def _suspended(entry: Any, at: int, _: int, answered: Callable[[Entry], bool]) -> Standing:
-    return Standing(at if answered(entry) else goes_on(entry, at))
+    if type(entry) not in _MOVING:
+        return None
+    match entry:
+        case RunCreated(due=due):
+            return Standing(at if due is None else due.at)
+        case RunAdopted(worker=worker):
+            return Standing(None, worker)
+        case RunReleased(why=why):
+            # A run that could not go on is not tried again at once, and is tried less and less often.
+            seconds = 0 if why == HANDED_BACK else min(2 ** max(starts, 0), LONGEST_BACK_OFF)
+            return Standing(at + seconds * MICROS)
+        case RunStopped(stops=stops):
+            reason, need = stops[0].reason if stops else "", of_stops(stops, entry.due)
+            return Standing(at if answered(entry) else goes_on(entry, at), reason=reason, need=need)
+        case RunSuspended():
+            return Standing(at if answered(entry) else goes_on(entry, at))
+        case FellBack() | RunRewound() | CallsReopened():
+            return Standing(at)
+    left, error = getattr(entry, "left", ()), getattr(entry, "error", None)
+    return Standing(reason=LEFT_BEHIND if left else "", need=of_end(left, error)) if left or error else NOBODY
 
 
 def goes_on(still: Any, now: int) -> int | None:
@@ -96,28 +85,3 @@ def goes_on(still: Any, now: int) -> int | None:
     dues = [] if still.due is None else [still.due.at]
     looks = [now + LOOK_AGAIN_SECONDS * MICROS] if still.children else []
     return min(dues + looks, default=None)
-
-
-def _ready(_: Any, at: int, *__: Any) -> Standing:
-    return ready(at)
-
-
-def _ended(entry: Any, *_: Any) -> Standing:
-    left, error = getattr(entry, "left", ()), getattr(entry, "error", None)
-    return Standing(reason=LEFT_BEHIND if left else "", need=of_end(left, error)) if left or error else NOBODY
-
-
-_MOVES: Final[dict[type[Entry], Callable[..., Standing]]] = {
-    RunCreated: _created,
-    RunAdopted: _adopted,
-    RunReleased: _released,
-    RunStopped: _stopped,
-    RunSuspended: _suspended,
-    FellBack: _ready,
-    RunRewound: _ready,
-    CallsReopened: _ready,
-    RunDone: _ended,
-    RunFailed: _ended,
-    RunCancelled: _ended,
-    RunPruned: _ended,
-}

@@ -57,31 +57,18 @@ class Unstorable(Exception):
         self.field = field
 
 
-class Registered:
+class Registered(msgspec.Struct, frozen=True, eq=False):
     """One class, its stored name and version, and the two functions that take apart and put together."""
 
-    __slots__ = ("added", "automatic", "cls", "error", "make", "name", "take", "version")
-
-    def __init__(
-        self,
-        cls: type,
-        name: str,
-        *,
-        version: int,
-        take: Callable[[Any], Parts],
-        make: Callable[[Any, Mapping[str, Any]], Any],
-        automatic: bool,
-        added: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.cls = cls
-        self.name = name
-        self.version = version
-        self.take = take
-        self.make = make
-        self.automatic = automatic
-        self.error = issubclass(cls, Exception)
-        self.added = added
-        """What values of older versions lack, where no upcaster says more."""
+    cls: type
+    name: str
+    version: int
+    take: Callable[[Any], Parts]
+    make: Callable[[Any, Mapping[str, Any]], Any]
+    automatic: bool
+    """The class was found in annotations, and not registered by hand."""
+    added: Mapping[str, Any] | None = None
+    """What values of older versions lack, where no upcaster says more."""
 
 
 BY_CLASS: Final[dict[type, Registered]] = {}
@@ -128,14 +115,14 @@ def register(
         return functools.partial(register, name=name, version=version, encode=encode, decode=decode, added=added)
     _check_request(cls, name, version, encode, decode)
     _check_added(cls, added, version)
-    how = (_custom_take(encode), _custom_make(cls, decode)) if encode and decode else _shape_of(cls)
+    how = _custom_shape(cls, encode, decode) if encode and decode else _shape_of(cls)
     if how is None:
         raise UsageError(
             f"{full_name(cls)} is of no kind that surefoot can take apart by itself. "
             f"Say how: sf.register({cls.__name__}, encode=to_plain_data, decode=from_plain_data)."
         )
     stored = default_name(cls) if name is None else name
-    _enter(Registered(cls, stored, version=version, take=how[0], make=how[1], automatic=False, added=added))
+    _enter(Registered(cls, stored, version, *how, automatic=False, added=added))
     return cls
 
 
@@ -168,8 +155,7 @@ def register_annotations(fn: Callable[..., Any]) -> None:
         if how is None:
             continue
         if cls not in BY_CLASS:
-            name = default_name(cls)
-            _enter(Registered(cls, name, version=1, take=how[0], make=how[1], automatic=True))
+            _enter(Registered(cls, default_name(cls), 1, *how, automatic=True))
         pending.extend(found for _, hint in _declared(cls) for found in _classes_in(hint))
 
 
@@ -179,7 +165,7 @@ def mentions(fn: Callable[..., Any], cls: type) -> bool:
 
 
 def returned_by(fn: Callable[..., Any]) -> Any:
-    """What a function's annotation says that it returns; None if it does not say, or nobody can read it."""
+    """What a function's annotation says that it returns; None if it does not say, or cannot be read."""
     return dict(_hints_of_function(fn)).get("return")
 
 
@@ -196,7 +182,7 @@ def names() -> list[str]:
 
 
 def default_name(cls: type) -> str:
-    """The name a class is stored under if nobody says otherwise: no module, no enclosing function."""
+    """The name a class is stored under by default: no module, no enclosing function."""
     return cls.__qualname__.rpartition("<locals>.")[2]
 
 
@@ -589,24 +575,20 @@ class _Fields:
         return {"called": called, "version": version}
 
 
-def _custom_take(encode: Callable[[Any], object]) -> Callable[[Any], Parts]:
+def _custom_shape(cls: type, encode: Callable[[Any], object], decode: Callable[[Any], Any]) -> Shape:
     def take(value: Any) -> Parts:
         try:
             return encode(value), {}
         except Exception as error:
             raise Unstorable(f"its encode= function raised {type(error).__name__}") from error
 
-    return take
-
-
-def _custom_make(cls: type, decode: Callable[[Any], Any]) -> Callable[[Any, Mapping[str, Any]], Any]:
     def make(parts: Any, about: Mapping[str, Any]) -> Any:
         made = _call_user(decode, parts, f"the decode= function of {full_name(cls)}")
         if type(made) is not cls:
             raise SchemaMismatch(f"the decode= function of {full_name(cls)} returned {full_name(type(made))}.")
         return made
 
-    return make
+    return take, make
 
 
 def _read_fields(value: Any, names: tuple[str, ...]) -> dict[str, object]:

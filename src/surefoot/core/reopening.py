@@ -51,7 +51,7 @@ def expired(state: RunState) -> list[PastQuestion | PastWait]:
 
 
 def is_void(past: Past) -> bool:
-    """An effect that did nothing, and that was to be tried again: nobody misses it if the code no longer asks."""
+    """An effect that did nothing, and that was to be tried again: the code may leave it out."""
     return isinstance(past, PastEffect) and past.reopened and past.state is PastState.CLEARED
 
 
@@ -81,7 +81,7 @@ def undone(calls: Iterable[Past]) -> list[Undone]:
 
 
 def is_over(one: Undone, asked: Container[str]) -> bool:
-    """The code no longer asks for the effect, and it is known that it was undone: nobody misses the undo."""
+    """The code no longer asks for the effect, and it is known that it was undone: the code may leave out the undo."""
     return one.effect.address not in asked and one.undo.state is PastState.DONE
 
 

@@ -60,13 +60,10 @@ def next_try(policy: RetryPolicy, error: BaseException, attempt: int) -> Wait | 
     if isinstance(error, RetryAfter):
         allowed = RATE_LIMIT_RETRIES if policy.retries is None else policy.retries
         return Wait(error.seconds, False) if attempt <= allowed else None
-    if attempt > (policy.retries or 0) or not _retryable(policy, error):
+    retryable = policy.retry_on is None or isinstance(error, (NotDone, *policy.retry_on))
+    if attempt > (policy.retries or 0) or not retryable:
         return None
     return Wait(policy.backoff.delay(attempt), policy.backoff.jitter)
-
-
-def _retryable(policy: RetryPolicy, error: BaseException) -> bool:
-    return policy.retry_on is None or isinstance(error, (NotDone, *policy.retry_on))
 
 
 def after_doubt(policy: RetryPolicy, attempt: int) -> Wait | None:

@@ -41,7 +41,7 @@ def announce_to(listener: Callable[[str], object]) -> None:
 
 @contextmanager
 def noting() -> Iterator[dict[str, None]]:
-    """What is filled in and dropped in this block is noted there, each once, and told to nobody else."""
+    """What is filled in and dropped in this block is noted there, each once, and announced to no listener."""
     noted: dict[str, None] = {}
     token = _noted.set(noted)
     try:
@@ -135,7 +135,7 @@ def is_installed(cls: type) -> bool:
 
 
 def default_of(cls: Any, name: str) -> Any:
-    """What a field is if nobody gives it, provided that it is always the same."""
+    """The default of a field, provided that it is always the same."""
     try:
         default, factory = _declared_default(cls, name)
         if factory is not None:
@@ -202,7 +202,7 @@ def _family_of(hint: Any) -> str | None:
 
 
 def loose(simple: Mapping[str, str], fields: Mapping[str, Any]) -> list[str]:
-    """Fields that hold another kind of value than is declared. Nobody keeps code from doing so."""
+    """Fields that hold another kind of value than is declared: Python allows that."""
     return [name for name, family in simple.items() if _FAMILIES.get(type(fields[name]), family) != family]
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Container, Iterable
 from typing import Any, Final
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from surefoot.core import values
@@ -43,6 +43,7 @@ from surefoot.core.entry import (
     EventSent,
     EventTaken,
     FellBack,
+    OfCall,
     Progressed,
     Published,
     QuarantineLifted,
@@ -66,6 +67,7 @@ from surefoot.core.entry import (
     Stop,
     TimerFired,
     TimerSet,
+    Value,
     ValueNoted,
     WaitExpired,
     WaitStarted,
@@ -87,7 +89,7 @@ from surefoot.core.history import (
     PastWait,
 )
 from surefoot.core.need import of_stops
-from surefoot.core.readiness import HANDED_BACK, NOBODY, Standing, moved, ready
+from surefoot.core.readiness import HANDED_BACK, NOBODY, Standing, moved
 from surefoot.core.seal import Record, from_record
 from surefoot.errors import JournalCorrupt, NotDone
 
@@ -153,19 +155,16 @@ def status_after(entry: Entry, status: str) -> str:
     return TRANSITIONS[type(entry)][1]
 
 
-class Event:
+class Event(Struct, eq=False):
     """An event that was sent to the run; at most one wait takes it."""
 
-    __slots__ = ("by", "id", "name", "taken", "taken_at", "value")
-
-    def __init__(self, sent: EventSent) -> None:
-        self.id = sent.id
-        self.name = sent.name
-        self.value = sent.value
-        self.by = sent.by
-        self.taken = False
-        self.taken_at = 0
-        """The entry that took it."""
+    id: str
+    name: str
+    value: Value
+    by: str
+    taken: bool = False
+    taken_at: int = 0
+    """The entry that took it."""
 
 
 class RunState:
@@ -185,7 +184,7 @@ class RunState:
         self.defaults: Any = NOTHING
         """What the workflow's parameters that were not passed had as defaults."""
         self.claimant: RunAdopted | None = None
-        """Who drives it, or did when it was cut off; None: nobody claims it."""
+        """Who drives it, or did when it was cut off; None: no process claims it."""
         self.stops: tuple[Stop, ...] = ()
         """What still needs an answer."""
         self.answered = False
@@ -231,7 +230,7 @@ class RunState:
         self.let_go_why = ""
         """Why it was last let go of, if somebody did so in good order."""
         self.children: tuple[str, ...] = ()
-        """The child runs it waits for, while nobody drives it."""
+        """The child runs it waits for, while no process drives it."""
         self.ended_children: set[str] = set()
         self.due: Due | None = None
         """When a run that is suspended goes on."""
@@ -250,18 +249,17 @@ class RunState:
         return entry
 
     def apply(self, entry: Entry, record: Record) -> None:
-        """The same, for whoever has the entry of that record at hand: the process that wrote it."""
+        """The same, for a process that has the entry of that record at hand, since it wrote it."""
         kind = type(entry)
         self.seq = record.seq
         self.newest_at = max(self.newest_at, record.at)
         if kind not in VISITORS:
             self._move(entry, record)
+            self.rehearsing = False
         elif self.status == NONE:
             raise self._impossible(record, kind)
         else:
             self.news = True
-        if kind not in VISITORS:
-            self.rehearsing = False
         if kind not in NO_PROGRESS:
             self.starts = 0
             if kind is not RunSuspended:
@@ -365,7 +363,7 @@ class RunState:
         return False
 
     def event_for(self, name: str, taken: Container[str] = ()) -> Event | None:
-        """The first of that name that nobody has taken; nor any of these."""
+        """The first of that name that no wait has taken, and that is none of these."""
         events = (event for event in self.events if event.name == name and not event.taken)
         return next((event for event in events if event.id not in taken), None)
 
@@ -397,7 +395,7 @@ class RunState:
         """A further entry about this call; or the first."""
         known = self.calls.get(address)
         if type(known) is kind:
-            # Of an effect, whoever made an attempt is asked about it; others only tell what became of it.
+            # The claimant of an effect is the process that made the attempt, even if another one records the outcome.
             claimant = known.claimant if kind is PastEffect else self._who
             past = replace(known, state=state, epoch=record.epoch, seq=record.seq, claimant=claimant, **facts)
         else:
@@ -470,7 +468,7 @@ def _ended(state: RunState, entry: RunDone | RunFailed | RunCancelled, record: R
 def _cancel_requested(state: RunState, entry: CancelRequested, record: Record) -> None:
     state.cancel = entry
     if state.claimant is None and state.status not in ENDED:
-        state.standing = ready(record.at, of_stops(state.stops))
+        state.standing = Standing(record.at, need=of_stops(state.stops))
 
 
 def _quarantine_lifted(state: RunState, entry: QuarantineLifted, record: Record) -> None:
@@ -483,7 +481,7 @@ def _child_ended(state: RunState, entry: ChildEnded, record: Record) -> None:
     state.ended_children.add(entry.child)
     if entry.child in state.children:
         state.children = tuple(child for child in state.children if child != entry.child)
-        state.standing = ready(record.at, of_stops(state.stops))
+        state.standing = Standing(record.at, need=of_stops(state.stops))
         if not state.stops:
             state.status = QUEUED
 
@@ -528,7 +526,7 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     failures = parks = visited = 0
     executed_with = ""
     if known is not None:
-        # What comes of this attempt, it tells by itself: whoever was asked before spoke of an earlier one.
+        # This attempt records its own outcome: what a person said before was about an earlier one.
         cleared_by, expires = known.learned_by or known.cleared_by, known.expires or entry.expires
         unproven = known.unproven or known.state is PastState.IN_DOUBT
         if unproven and known.marked != entry.marked:
@@ -581,10 +579,6 @@ def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> No
         PastEffect, entry.address, PastState.IN_DOUBT, record, error=entry.error, failures=failures,
         runs_in=entry.runs_in, due=entry.due,
     )  # fmt: skip
-
-
-def _effect_unstorable(state: RunState, entry: EffectUnstorable, record: Record) -> None:
-    state._note(PastEffect, entry.address, PastState.UNSTORABLE, record, why=entry.why)
 
 
 def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> None:
@@ -653,19 +647,6 @@ def _effect_suspected(state: RunState, entry: EffectSuspected, record: Record) -
     )  # fmt: skip
 
 
-def _effect_recovered(state: RunState, entry: EffectRecovered, record: Record) -> None:
-    state._note(
-        PastEffect, entry.address, PastState.DONE, record, digest=entry.digest, args=entry.args, attempt=entry.attempt,
-        key=entry.key, policy=entry.policy, value=entry.value, ended=record.at, defaults=entry.defaults,
-        learned_by="an intact record that was set aside",
-    )  # fmt: skip
-
-
-def _saga_cancelled(state: RunState, entry: SagaCancelled, record: Record) -> None:
-    why = "cancelled: what was done in it is undone"
-    state._note(PastSaga, entry.address, PastState.DONE, record, seconds=entry.seconds, ended=record.at, why=why)
-
-
 def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
     past = state.calls.get(entry.address)
     if past is not None:
@@ -673,7 +654,7 @@ def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
 
 
 def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
-    """Whoever takes the run up next meets the stop again if that was no answer to it."""
+    """If that was no answer to the stop, the next process that takes the run up meets the stop again."""
     state.matches += ((record.seq, entry),)
     state.stops = tuple(stop for stop in state.stops if stop.reason != "CodeChanged")
     _answered(state, record)
@@ -706,23 +687,11 @@ def _published(state: RunState, entry: Published, record: Record) -> None:
     state._note(PastNote, entry.address, PastState.DONE, record)
 
 
-def _timer_set(state: RunState, entry: TimerSet, record: Record) -> None:
-    state._note(PastTimer, entry.address, PastState.OPEN, record, due=entry.due)
-
-
-def _timer_fired(state: RunState, entry: TimerFired, record: Record) -> None:
-    state._note(PastTimer, entry.address, PastState.DONE, record, ended=record.at)
-
-
-def _wait_started(state: RunState, entry: WaitStarted, record: Record) -> None:
-    state._note(PastWait, entry.address, PastState.OPEN, record, name=entry.name, due=entry.due)
-
-
 def _event_sent(state: RunState, entry: EventSent, record: Record) -> None:
     if entry.id in state._event_ids:
         return
     state._event_ids.add(entry.id)
-    state.events.append(Event(entry))
+    state.events.append(Event(entry.id, entry.name, entry.value, entry.by))
     waiting = next((stop for stop in state.stops if stop.facts.get("event") == entry.name), None)
     if waiting is not None:
         _answered(state, record, waiting.address)
@@ -735,10 +704,6 @@ def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
     event.taken, event.taken_at = True, record.seq
     facts = {"name": event.name, "value": event.value, "ended": record.at}
     state._note(PastWait, entry.address, PastState.DONE, record, **facts)
-
-
-def _wait_expired(state: RunState, entry: WaitExpired, record: Record) -> None:
-    state._note(PastWait, entry.address, PastState.FAILED, record, ended=record.at)
 
 
 def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
@@ -793,7 +758,7 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
 
 
 def _reopen_effect(state: RunState, past: PastEffect, by: str) -> None:
-    """It did nothing, and runs under its key. If nobody knew, nobody knows now: it is in doubt, and asked about.
+    """It did nothing, and runs under its key. If that was not known, it is still not known: it is in doubt, and asked about.
 
     Not `past.seq`: after a fallback, an attempt that is newer than its last entry may be among those that were lost.
     """
@@ -804,7 +769,7 @@ def _reopen_effect(state: RunState, past: PastEffect, by: str) -> None:
     if past.gave_up:
         state.calls[past.address] = replace(again, state=PastState.IN_DOUBT, gave_up=False, policy="ask")
         return
-    # No digest: nothing was done with these arguments, and the mended code may ask with others. With the same, it is the
+    # No digest: nothing was done with these arguments, and the fixed code may ask with others. With the same, it is the
     # same request.
     state.calls[past.address] = replace(
         again, state=PastState.CLEARED, unproven=False, deadline=None, runs_in="", digest="",
@@ -850,7 +815,7 @@ def _note_of(address: str) -> str:
 
 
 def was_in_doubt(error: Raw) -> bool:
-    """Whether it failed by its policy, because nobody knew whether it happened (`doubt.Question.failure`)."""
+    """Whether it failed by its policy, because it was not known whether it happened (`doubt.Question.failure`)."""
     kind, message = values.error_summary(error)
     return kind == "StepFailed" and message.startswith("InDoubt: ")
 
@@ -882,7 +847,7 @@ def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> No
 def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
     past = state.question(entry.address)
     if past is None or past.state is not PastState.OPEN or past.shown != entry.shown:
-        return  # Nobody asks that any more.
+        return  # That is not asked any more.
     state.calls[entry.address] = replace(
         past, state=PastState.DONE, value=entry.value, ended=record.at, seq=record.seq, learned_by=entry.by,
         why=entry.note,
@@ -896,7 +861,24 @@ def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -
         state.calls[entry.address] = replace(past, state=PastState.FAILED, ended=record.at)
 
 
-_HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
+_Handler = Callable[[RunState, Any, Record], None]
+
+
+def _noted(kind: type[Past], becomes: PastState, *fields: str, **facts: Any) -> _Handler:
+    """The handler of an entry that says what became of a call: these fields of the entry, and these facts, are its past."""
+
+    def handler(state: RunState, entry: OfCall, record: Record) -> None:
+        told = {**facts, **{name: getattr(entry, name) for name in fields}}
+        if becomes in (PastState.DONE, PastState.FAILED):
+            told["ended"] = record.at
+        state._note(kind, entry.address, becomes, record, **told)
+
+    return handler
+
+
+_RECOVERED: Final = ("digest", "args", "attempt", "key", "policy", "value", "defaults")
+
+_HANDLERS: Final[dict[type[Entry], _Handler]] = {
     RunCreated: _created,
     RunAdopted: _adopted,
     RunReleased: _released,
@@ -925,10 +907,10 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     EffectRaised: _effect_raised,
     EffectDoubted: _effect_doubted,
     EffectSettled: _effect_settled,
-    EffectUnstorable: _effect_unstorable,
+    EffectUnstorable: _noted(PastEffect, PastState.UNSTORABLE, "why"),
     EffectSuspected: _effect_suspected,
-    EffectRecovered: _effect_recovered,
-    SagaCancelled: _saga_cancelled,
+    EffectRecovered: _noted(PastEffect, PastState.DONE, *_RECOVERED, learned_by="an intact record that was set aside"),
+    SagaCancelled: _noted(PastSaga, PastState.DONE, "seconds", why="cancelled: what was done in it is undone"),
     CallKept: _call_kept,
     CodeMatched: _code_matched,
     CallCancelled: _call_cancelled,
@@ -937,11 +919,11 @@ _HANDLERS: Final[dict[type[Entry], Callable[[RunState, Any, Record], None]]] = {
     ValueNoted: _value_noted,
     Progressed: _progressed,
     Published: _published,
-    TimerSet: _timer_set,
-    TimerFired: _timer_fired,
-    WaitStarted: _wait_started,
+    TimerSet: _noted(PastTimer, PastState.OPEN, "due"),
+    TimerFired: _noted(PastTimer, PastState.DONE),
+    WaitStarted: _noted(PastWait, PastState.OPEN, "name", "due"),
     EventSent: _event_sent,
     EventTaken: _event_taken,
-    WaitExpired: _wait_expired,
+    WaitExpired: _noted(PastWait, PastState.FAILED),
 }
 """Entries without a handler are facts for people: they change nothing."""

@@ -37,19 +37,8 @@ from surefoot.core.masking import Mask
 from surefoot.core.registry import register, register_annotations, upcast
 from surefoot.errors import JournalCorrupt, SchemaMismatch, ValueRejected
 
-__all__ = [
-    "Secret",
-    "decode",
-    "decode_error",
-    "digest",
-    "encode",
-    "encode_args",
-    "encode_error",
-    "error_summary",
-    "register",
-    "register_annotations",
-    "upcast",
-]
+__all__ = ["Secret", "register", "register_annotations", "upcast"]
+"""What other modules define, and callers use as a part of this one."""
 
 _DOLLAR: Final = ord("$")
 """Looking for one byte by its number is six times as fast as looking for b"$"."""

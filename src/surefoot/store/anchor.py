@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from surefoot.core.cure import Advice
 from surefoot.errors import JournalRegressed, StoreUnavailable
+from surefoot.store import disk
 from surefoot.store.failure import newer_format
 
 FORMAT: Final = 1
@@ -99,9 +100,9 @@ class Anchor:
         If another process holds the lock (stopped in the middle), the note is left to the next commit: an anchor that
         is behind is harmless, a writer that hangs is not.
         """
-        if not self._lock(_PATIENCE_SECONDS):
-            return
-        try:
+        with self._locked(_PATIENCE_SECONDS) as is_ours:
+            if not is_ours:
+                return
             raw = os.pread(self._fd, _FILE_BYTES, 0)
             if raw != self._raw:
                 with contextlib.suppress(Unreadable):  # damaged meanwhile: what we know is written anew
@@ -111,32 +112,27 @@ class Anchor:
                 raise foreign(self.path)
             if newest is None or mark.pos > newest.pos:
                 self._put(mark)
-        finally:
-            self._unlock()
 
     def heal(self) -> None:
         """Write the newest mark over a slot that does not hold."""
-        if self.newest is None or not self._lock(_PATIENCE_SECONDS):
+        if self.newest is None:
             return
-        try:
-            self._take(os.pread(self._fd, _FILE_BYTES, 0))
-            if not self.intact():
-                self._put(self.newest)
-        finally:
-            self._unlock()
+        with self._locked(_PATIENCE_SECONDS) as is_ours:
+            if is_ours:
+                self._take(os.pread(self._fd, _FILE_BYTES, 0))
+                if not self.intact():
+                    self._put(self.newest)
 
     @contextlib.contextmanager
     def creating(self, seconds: float) -> Iterator[None]:
         """Only one process makes the store; the others wait for it."""
-        if not self._lock(seconds):
-            raise StoreUnavailable(
-                f"{self.path}: another process has been creating this store for {seconds:g} s. "
-                "Wait for it, or end it, and try again."
-            )
-        try:
+        with self._locked(seconds) as is_ours:
+            if not is_ours:
+                raise StoreUnavailable(
+                    f"{self.path}: another process has been creating this store for {seconds:g} s. "
+                    "Wait for it, or end it, and try again."
+                )
             yield
-        finally:
-            self._unlock()
 
     def sync(self) -> None:
         os.fsync(self._fd)
@@ -147,20 +143,17 @@ class Anchor:
         if fd >= 0:
             os.close(fd)
 
-    def _lock(self, seconds: float) -> bool:
+    @contextlib.contextmanager
+    def _locked(self, seconds: float) -> Iterator[bool]:
+        """Whether the lock could be had within so many seconds."""
         deadline = time.monotonic() + seconds
-        while True:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(0.001)
-            else:
-                return True
-
-    def _unlock(self) -> None:
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        while not (is_ours := disk.locked(self._fd, fcntl.LOCK_EX)) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        try:
+            yield is_ours
+        finally:
+            if is_ours:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _take(self, raw: bytes) -> None:
         self._raw = raw

@@ -6,6 +6,7 @@ Never used on a SQLite database that this process has open: closing a descriptor
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from contextlib import suppress
 from typing import Final
@@ -46,6 +47,15 @@ def sync(path: str, flags: int = os.O_NOFOLLOW) -> None:
 def sync_name(path: str) -> None:
     """A new name is on disk only once its folder is."""
     sync(os.path.dirname(path), os.O_DIRECTORY)
+
+
+def locked(fd: int, kind: int) -> bool:
+    """Whether the lock on an open file could be had at once."""
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def remove(path: str, *suffixes: str) -> None:

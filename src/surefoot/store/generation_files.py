@@ -145,7 +145,7 @@ class FileShelf:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             lock = os.open(_LOCK, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
-            if _locked(lock, kind) and _same(lock, _LOCK, folder):
+            if disk.locked(lock, kind) and _same(lock, _LOCK, folder):
                 return lock
             os.close(lock)
             if time.monotonic() > deadline:
@@ -393,14 +393,6 @@ def _put_file(name: str, content: bytes, folder: int) -> None:
             os.unlink(temporary, dir_fd=folder)
         raise
     os.fsync(folder)
-
-
-def _locked(lock: int, kind: int) -> bool:
-    try:
-        fcntl.flock(lock, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _same(lock: int, name: str, folder: int) -> bool:

@@ -38,7 +38,6 @@ from surefoot.store.rules import (
     Ready,
     Room,
     check_positions,
-    check_records,
     choose,
     due_by,
     earliest,
@@ -84,8 +83,7 @@ class MemoryStore(Derived):
         return self._worker
 
     def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
-        for item in batch:
-            check_positions(item)
+        check_positions(batch)
         with self._locked():
             return [self._append(item) for item in batch]
 
@@ -104,15 +102,14 @@ class MemoryStore(Derived):
         if query.before:
             places = [item.run for item in listed]
             listed = listed[places.index(query.before) + 1 :] if query.before in places else []
-        return [item for item in listed if item.row is None or matches(query, item.row)][: query.limit]
+        return [item for item in listed if matches(query, item.row)][: query.limit]
 
     def parts(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
         with self._locked():
             return self._found(ids)
 
     def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
-        for item in items:
-            check_records(item.run, item.keep, item.records)
+        check_positions(items)
         with self._locked():
             if any(self._head(item.run) != item.found for item in items):
                 return False

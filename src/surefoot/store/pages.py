@@ -55,12 +55,8 @@ def collect(query: RunQuery, before: int, page: Page, lost: Sequence[Placed] = (
         end = rows[-1].n if len(rows) == size else -1
         here = [one for one in lost if end < one.n < before]
         both = sorted([*rows, *here], key=lambda one: -one.n) if here else rows
-        found += [listed for _, listed in both if is_run(listed.run) and _fits(query, listed)]
+        found += [listed for _, listed in both if is_run(listed.run) and matches(query, listed.row)]
         if end < 0:
             break
         before = end
     return found[: query.limit]
-
-
-def _fits(query: RunQuery, listed: Listed) -> bool:
-    return listed.row is None or matches(query, listed.row)

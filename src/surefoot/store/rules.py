@@ -8,20 +8,24 @@ from typing import Final, NamedTuple
 
 from surefoot.core.seal import Record
 from surefoot.errors import UsageError
-from surefoot.store.contract import ANY, RESERVED, Append, IndexRow, Limit, RunQuery, Wanted
+from surefoot.store.contract import ANY, RESERVED, Append, IndexRow, Limit, Rewrite, RunQuery, Wanted
 
 ALWAYS: Final = 0
 """Since when a run is ready whose worker died: it had its turn already, so it comes before all others."""
 
 
-def check_positions(item: Append) -> None:
+def check_positions(items: Iterable[Append | Rewrite]) -> None:
     """A writer that miscounts is refused before it can make a journal with a hole."""
-    check_records(item.run, item.head.seq if item.head is not None else 0, item.records)
-    if item.head is None and not item.records:
-        raise UsageError(f"run {item.run}: a new run needs at least one record.")
+    for item in items:
+        if isinstance(item, Rewrite):
+            _check_records(item.run, item.keep, item.records)
+            continue
+        _check_records(item.run, item.head.seq if item.head is not None else 0, item.records)
+        if item.head is None and not item.records:
+            raise UsageError(f"run {item.run}: a new run needs at least one record.")
 
 
-def check_records(run: str, seq: int, records: Sequence[Record]) -> None:
+def _check_records(run: str, seq: int, records: Sequence[Record]) -> None:
     """Refuse records that do not go right behind that position of the run."""
     for record in records:
         seq += 1
@@ -36,8 +40,9 @@ def is_run(name: str) -> bool:
     return not name.startswith(RESERVED)
 
 
-def matches(query: RunQuery, row: IndexRow) -> bool:
-    return (
+def matches(query: RunQuery, row: IndexRow | None) -> bool:
+    """Whether a filter lets a run pass. Without a row it does: nothing says that the filter does not fit it."""
+    return row is None or (
         query.status in (None, row.status)
         and query.workflow in (None, row.workflow)
         and query.queue in (None, row.queue)

@@ -65,7 +65,7 @@ class Effects(Search):
         here = records.at(asked)
         if self._is_loose(asked, here):
             equal = self._holdings.equal(asked)
-            if (held := self._held(asked, equal, always=here is None)) is not None:
+            if (held := self._held(equal, always=here is None)) is not None:
                 return held
             alike = {past.address for past in equal}
             if here is None or here.address not in alike:
@@ -103,7 +103,7 @@ class Effects(Search):
             return False
         return self._arguments.is_loose(here, asked) and bool(self._holdings.beside(asked))
 
-    def _held(self, asked: Asked, equal: list[PastCall], *, always: bool) -> Held | None:
+    def _held(self, equal: list[PastCall], *, always: bool) -> Held | None:
         """All records with these arguments are taken, one of them by a call with others. `always`: it would be made."""
         if any(past.address not in self._records.asked for past in equal):
             return None

@@ -102,6 +102,11 @@ class Call(Struct, frozen=True):
     """Of a step: the number that the code asks for it by, if its address has another one."""
 
     @property
+    def begun(self) -> tuple[str, str, Raw, str, str]:
+        """What every entry that begins an effect starts with."""
+        return self.address, self.digest, self.args, self.key, self.policy
+
+    @property
     def shown(self) -> Value | None:
         """What it is called with, for people: what was passed, and what was not."""
         return doubt.called_with(self.args, self.defaults)
@@ -168,19 +173,7 @@ def effect(call: Call, past: PastEffect | None) -> Program:
         # Durable before the call: if the process dies in between, the effect is known to be in doubt.
         yield Append(
             EffectIntended(
-                call.address,
-                call.digest,
-                call.args,
-                call.key,
-                call.policy,
-                attempt,
-                deadline,
-                before,
-                expires,
-                call.defaults,
-                lands,
-                call.marks,
-                call.origin,
+                *call.begun, attempt, deadline, before, expires, call.defaults, lands, call.marks, call.origin
             )
         )
         begun = True
@@ -330,15 +323,13 @@ def denied(call: Call, failure: Raw, attempt: int) -> EffectRaised:
 
 def recovered(call: Call, value: Raw, attempt: int) -> Program:
     """Reached after a fallback, and an intact record proves that it was executed."""
-    yield Append(
-        EffectRecovered(call.address, call.digest, call.args, call.key, call.policy, value, attempt, call.defaults)
-    )
+    yield Append(EffectRecovered(*call.begun, value, attempt, call.defaults))
     return Done(value)
 
 
 def suspected(call: Call, attempt: int) -> Program:
     """Reached after a fallback, and it may be one of the calls whose record was lost: in doubt, before anything runs."""
-    yield Append(EffectSuspected(call.address, call.digest, call.args, call.key, call.policy, attempt, call.defaults))
+    yield Append(EffectSuspected(*call.begun, attempt, call.defaults))
     seconds = (_flight(call) or call.in_flight) if call.checkable else 0.0
     lands = (yield After(seconds)) if seconds else None
     past = PastEffect(call.address, PastState.IN_DOUBT, 0, attempt=attempt, suspected=True, lands=lands)

@@ -29,7 +29,7 @@ class PostgresBackend(Backend):
     def open_regressed(self, url: str) -> Store:
         from surefoot.store.postgres.store import PostgresStore
 
-        return PostgresStore.open_regressed(self._parsed(url))
+        return PostgresStore.open(self._parsed(url), create=False, adopting=True)
 
     def shown(self, url: str) -> str:
         return self._parsed(url).shown

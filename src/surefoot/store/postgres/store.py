@@ -59,7 +59,7 @@ from surefoot.store.postgres.sightings import Moment, Sighting, Sightings
 from surefoot.store.postgres.signs import Signs
 from surefoot.store.postgres.wire import Param, boolean, integer, integers, raw, raws, storable, text, texts
 from surefoot.store.rows import FIELDS, from_values, to_values
-from surefoot.store.rules import check_positions, check_records
+from surefoot.store.rules import check_positions
 from surefoot.store.sound import Sound
 from surefoot.store.wishes import PlaceTaken, Wish, grant, settled
 
@@ -207,18 +207,16 @@ class PostgresStore(Derived):
         create: bool,
         announce: Announce | None = None,
         waits: Waits = Waits(),  # noqa: B008 - frozen
+        adopting: bool = False,
     ) -> PostgresStore:
-        """Open the store in this database, checked against the anchor; with `create`, make it if there is none."""
-        store = cls(url, waits)
-        store._enter(create=create, announce=announce)
-        return store
+        """Open the store in this database, checked against the anchor; with `create`, make it if there is none.
 
-    @classmethod
-    def open_regressed(cls, url: Url) -> PostgresStore:
-        """Open a store that is older than the anchor says. Only for `rewrite_together`, which makes it whole again."""
-        store = cls(url, Waits())
-        store._adopting = True
-        store._enter(create=False, announce=None)
+        With `adopting`, also a store that is older than the anchor says: only for `rewrite_together`, which makes it
+        whole again.
+        """
+        store = cls(url, waits)
+        store._adopting = adopting
+        store._enter(create=create, announce=announce)
         return store
 
     @property
@@ -229,8 +227,7 @@ class PostgresStore(Derived):
     # --- appending ---------------------------------------------------------------------------------
 
     def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
-        for item in batch:
-            check_positions(item)
+        check_positions(batch)
         self._refuse_unless_usable()
         if not batch:
             return []
@@ -289,7 +286,7 @@ class PostgresStore(Derived):
         return int(rows[0][0]) if rows else 0
 
     def rewrite(self, item: Rewrite) -> Conflict | None:
-        check_records(item.run, item.keep, item.records)
+        check_positions([item])
         self._refuse_unless_usable()
         with self._writing:
             rows, doubtful = self._write_with_parts(_REWRITE, _rewrite_params(item), _REWRITTEN, item.cuts)
@@ -304,8 +301,7 @@ class PostgresStore(Derived):
 
     def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
         """As promised; and positions up to far behind `beyond` count as erased from then on."""
-        for item in items:
-            check_records(item.run, item.keep, item.records)
+        check_positions(items)
         self._refuse_unless_usable()
         with self._writing, explained(self.url, refusals):
             with closing(self._dial()) as connection:  # what is not committed by then is undone by the server

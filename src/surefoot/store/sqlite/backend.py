@@ -31,7 +31,7 @@ class SqliteBackend(Backend):
     def open_regressed(self, url: str) -> Store:
         from surefoot.store.sqlite.store import SqliteStore
 
-        return SqliteStore.open_regressed(self.file(url), url=url)
+        return SqliteStore.open(self.file(url), create=False, url=url, adopting=True)
 
     def file(self, url: str) -> str:
         return os.path.realpath(_path(url))

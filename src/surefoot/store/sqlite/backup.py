@@ -36,6 +36,7 @@ KEEP: Final = 3
 
 _PAGES_PER_STEP: Final = 2048
 _PARTIAL: Final = ".partial"
+_TIME: Final = re.compile(r"\d{8}T\d{6}Z")
 _FILES: Final = ("", "-anchor", "-wal", "-shm", "-journal")
 _WORKERS: Final = "-workers"
 
@@ -45,7 +46,9 @@ def back_up(opened: Store, path: str, *, verify: Verify, now: datetime, watch: W
     store = cast("SqliteStore", opened)
     into_folder = os.path.isdir(path) or path.endswith(os.sep)
     folder = os.path.realpath(path if into_folder else os.path.dirname(path) or ".")
-    target = os.path.join(folder, _name(store, now) if into_folder else os.path.basename(path))
+    target = os.path.join(
+        folder, _name(store, f"{now.astimezone(UTC):%Y%m%dT%H%M%S}Z") if into_folder else os.path.basename(path)
+    )
     with _explained(target), _locked(folder, create=into_folder):
         _refuse_if_taken(store, target)
         _clear_partial(folder, target)
@@ -114,14 +117,9 @@ def _check(partial: str, verify: Verify) -> None:
 # --- names -----------------------------------------------------------------------------------------------
 
 
-def _name(store: SqliteStore, now: datetime) -> str:
+def _name(store: SqliteStore, time: str) -> str:
     stem, suffix = os.path.splitext(os.path.basename(store.path))
-    return f"{stem}-{now.astimezone(UTC):%Y%m%dT%H%M%S}Z{suffix or '.db'}"
-
-
-def _pattern(store: SqliteStore) -> re.Pattern[str]:
-    stem, suffix = os.path.splitext(os.path.basename(store.path))
-    return re.compile(rf"{re.escape(stem)}-\d{{8}}T\d{{6}}Z{re.escape(suffix or '.db')}")
+    return f"{stem}-{time}{suffix or '.db'}"
 
 
 def _refuse_if_taken(store: SqliteStore, target: str) -> None:
@@ -139,8 +137,8 @@ def _thin_out(store: SqliteStore, folder: str, newest: str) -> list[str]:
     """Delete all but the newest three copies of this very store. The newest is the one with the most records."""
     found = []
     for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if _pattern(store).fullmatch(name) and path != newest:
+        path, times = os.path.join(folder, name), _TIME.findall(name)
+        if times and name == _name(store, times[-1]) and path != newest:
             with contextlib.suppress(OSError, SurefootError):  # not ours to judge, so not ours to delete
                 mark = mark_at(anchor_path(path))
                 found += [(mark.pos, path)] if mark is not None and mark.store == store.id else []

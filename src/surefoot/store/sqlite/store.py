@@ -56,7 +56,7 @@ from surefoot.store.derived import Derived
 from surefoot.store.liveness import Liveness
 from surefoot.store.pages import NEWEST, Placed, collect, listed
 from surefoot.store.rows import FIELDS, from_values, to_values
-from surefoot.store.rules import check_positions, check_records
+from surefoot.store.rules import check_positions
 from surefoot.store.sound import Sound
 from surefoot.store.sqlite import guard, lanes
 from surefoot.store.sqlite.files import (
@@ -206,10 +206,15 @@ class SqliteStore(Derived):
         self._reading = threading.Lock()
 
     @classmethod
-    def open(cls, path: str, *, create: bool, url: str, announce: Announce | None = None) -> SqliteStore:
-        """Open the store at this path, checked against its anchor; with `create`, make it if there is none."""
-        path = os.path.realpath(path)
-        files = open_files(path, create=create, announce=announce)
+    def open(
+        cls, path: str, *, create: bool, url: str, announce: Announce | None = None, adopting: bool = False
+    ) -> SqliteStore:
+        """Open the store at this path, checked against its anchor; with `create`, make it if there is none.
+
+        With `adopting`, also a store that is older than its anchor says: only for `rewrite_together`, which makes it
+        whole again.
+        """
+        files = open_files(os.path.realpath(path), create=create, announce=announce, adopting=adopting)
         store = cls(url, files)
         store._note_open()
         if create:
@@ -218,14 +223,6 @@ class SqliteStore(Derived):
             except BaseException:
                 store.abandon()  # No caller has it: trying again and again would use up all descriptors.
                 raise
-        return store
-
-    @classmethod
-    def open_regressed(cls, path: str, *, url: str) -> SqliteStore:
-        """Open a store that is older than its anchor says. Only for `rewrite_together`, which makes it whole again."""
-        files = open_files(path, create=False, announce=None, adopting=True)
-        store = cls(url, files)
-        store._note_open()
         return store
 
     @property
@@ -309,8 +306,7 @@ class SqliteStore(Derived):
     # --- appending ---------------------------------------------------------------------------------
 
     def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
-        for item in batch:
-            check_positions(item)
+        check_positions(batch)
         if not batch:
             self._refuse_unless_usable()
             return []
@@ -320,8 +316,7 @@ class SqliteStore(Derived):
         return answers
 
     def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
-        for item in items:
-            check_records(item.run, item.keep, item.records)
+        check_positions(items)
         return self._commit(lambda: self._rewrite_all(items, beyond))
 
     def _rewrite_all(self, items: Sequence[Rewrite], beyond: int) -> tuple[bool, Mark | None, list[Cut]]:

@@ -35,12 +35,16 @@ _MORE: Final = {
 _KINDS: Final = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 
 
-@contextmanager
-def connect(url: Url, pulse: Pulse) -> Iterator[PostgresDatabase]:
+def driver() -> Any:
     try:
-        psycopg: Any = import_module("psycopg")  # no import statement: its types are not at hand everywhere
+        return import_module("psycopg")  # no import statement: its types are not at hand everywhere
     except ImportError:
         raise UsageError('PostgreSQL needs psycopg: pip install "psycopg[binary]"') from None
+
+
+@contextmanager
+def connect(url: Url, pulse: Pulse) -> Iterator[PostgresDatabase]:
+    psycopg = driver()
     seconds = max(2, math.ceil(pulse.left()))  # libpq takes whole seconds, and two at least
     try:
         with psycopg.connect(url.given, connect_timeout=seconds) as connection:

@@ -79,25 +79,18 @@ EFFECT: Final = "effect"
 ACTED: Final = "acted"
 """It is seen that an effect has changed the world."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_TOUCHING: Final = frozenset(
-    {
-        "open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate",
-        "os.exec", "os.posix_spawn", "os.system", "subprocess.Popen",
-        "ftplib.sendcmd", "http.client.send", "imaplib.send", "smtplib.send", "socket.connect", "socket.sendmsg",
-        "socket.sendto", "sqlite3.connect",
-    }
-)  # fmt: skip
-"""Python's audit events with which user code reaches for the world."""
 _FILES: Final = frozenset(
     {"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate"}
 )
 _NETWORK: Final = frozenset(
-    {event for event in _TOUCHING if event.split(".")[0] in ("ftplib", "http", "imaplib", "smtplib", "socket")}
-)
+    {"ftplib.sendcmd", "http.client.send", "imaplib.send", "smtplib.send", "socket.connect", "socket.sendmsg", "socket.sendto"}
+)  # fmt: skip
 _PROGRAMS: Final = frozenset({"os.exec", "os.posix_spawn", "os.system", "subprocess.Popen"})
+_TOUCHING: Final = _FILES | _NETWORK | _PROGRAMS | {"sqlite3.connect"}
+"""Python's audit events with which user code reaches for the world."""
 OUTLIVING: Final = _NETWORK | _PROGRAMS
 """What is begun with these goes on when the process is dead: at the other side, or in a process of its own."""
-CONTINUING: Final = (OUTLIVING - {"socket.connect", "subprocess.Popen", "os.system"}) | {"os.posix_spawn", "os.exec"}
+CONTINUING: Final = OUTLIVING - {"socket.connect", "subprocess.Popen", "os.system"}
 """These may belong to what was begun before: they send more of it, or start it."""
 _FILE: Final = file_part("x").removesuffix("x")
 _ARGUMENTS: Final[dict[str, list[tuple[int, int | None]]]] = {

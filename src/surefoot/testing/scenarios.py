@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -197,33 +197,20 @@ class Stage:
         return seen
 
     @contextmanager
-    def scenario(self, target: str, how: str = "") -> Iterator[Seen]:
-        """Killed there, or struck by that mishap, and brought home. Its folder is there as long as it is looked at."""
+    def scenario(self, target: str, how: str = "", *, rehearsed: bool = True) -> Iterator[Seen]:
+        """Killed there, or struck by that mishap, and brought home. The folder stays until the caller has looked at it.
+
+        Without a rehearsal, what lies between calls runs once in the process that resumes.
+        """
         place = self._scratch / "scenario"
-        strike = (
-            Strike(target, damage=how) if how in DAMAGES else Strike(target, mishap=how, eyes=how not in ("", LATE))
-        )
-        try:
+        damage, mishap = (how, "") if how in DAMAGES else ("", how)
+        with ExitStack() as over:
+            over.callback(shutil.rmtree, place, ignore_errors=True)
+            survivor = None
             if how == LATE:
-                with closing(self._survivor(target)) as survivor:
-                    yield self._play(place, replace(strike, survivor=survivor))
-            else:
-                yield self._play(place, strike)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-
-    def _survivor(self, target: str) -> Survivor:
-        # A resumed run must not come to its own limit by waiting for it.
-        return Survivor(self._lags.get(target, 0), patience=self._seconds / 2)
-
-    @contextmanager
-    def unrehearsed(self, target: str) -> Iterator[Seen]:
-        """Killed there, and resumed without the rehearsal: what lies between calls runs once in the process."""
-        place = self._scratch / "scenario"
-        try:
-            yield self._play(place, Strike(target, rehearsed=False))
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
+                # A resumed run must not come to its own limit by waiting for it.
+                survivor = over.enter_context(closing(Survivor(self._lags.get(target, 0), patience=self._seconds / 2)))
+            yield self._play(place, Strike(target, damage, mishap, mishap not in ("", LATE), survivor, rehearsed))
 
     def _play(self, place: Path, strike: Strike) -> Seen:
         place.mkdir()

@@ -78,6 +78,12 @@ def db_schema(url: str, tables: Iterable[str] | None = None, *, name: str | None
     return Ready(name, called, look, at, look="db_schema", url=at.given, tables=json.dumps(wanted))
 
 
+def in_words(name: str, kind: str, not_null: bool, default: Any, more: str) -> str:
+    """A column."""
+    given = ["NOT NULL"] * bool(not_null) + [f"DEFAULT {default}"] * (default is not None) + [more] * bool(more)
+    return " ".join([name, kind, *given])
+
+
 def opened(url: Url, pulse: Pulse) -> AbstractContextManager[Database]:
     # Either is loaded only when it is needed: most runs watch no database.
     if url.scheme == "sqlite":

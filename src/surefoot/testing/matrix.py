@@ -108,7 +108,8 @@ class Report(Struct, frozen=True):
 
     def __str__(self) -> str:
         told = [line for finding in self.findings for line in (*finding_lines(finding), "")]
-        return "\n".join([*told, *note_lines(self), summary(self)])
+        told += [line for note in self.notes for line in (f"note: {visible(note)}", "")]
+        return "\n".join([*told, summary(self)])
 
 
 class NotHeld(AssertionError):
@@ -388,7 +389,7 @@ class _Matrix:
                     continue
                 self._noted.look(found.events)
                 case = Case(self._task, right, found, target, varying=self._varying)
-                verdict = self._verdict(case, how)
+                verdict = case.judge_damaged() if how in DAMAGES else case.judge_mishap(how) if how else case.judge()
             self._endless += any(wrong.mistake == verdicts.ENDLESS for wrong in verdict.wrong)
             if not how and case.may_come_from_rehearsal():
                 verdict = replace(
@@ -417,11 +418,6 @@ class _Matrix:
         with self._stage.scenario(target, rehearsed=rehearsed) as found:
             case = Case(self._task, right, found, target, varying=self._varying)
             return found.fired and not case.judge().wrong
-
-    def _verdict(self, case: Case, how: str) -> Verdict:
-        if not how:
-            return case.judge()
-        return case.judge_damaged() if how in DAMAGES else case.judge_mishap(how)
 
     def _list_of(self, at: str) -> list[Tried]:
         return self._mishaps if _is_mishap(at) else self._tried
@@ -511,10 +507,6 @@ def finding_lines(finding: Finding) -> list[str]:
     if finding.reproduce:
         lines.append(f"  again      {finding.reproduce}")
     return [visible(line) for line in lines]
-
-
-def note_lines(report: Report) -> list[str]:
-    return [line for note in report.notes for line in (f"note: {visible(note)}", "")]
 
 
 def rows(report: Report) -> list[tuple[str, str, str, str]]:

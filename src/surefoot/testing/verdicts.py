@@ -131,24 +131,20 @@ class Case:
         begun, usual = _counted(found.events, probe.BEGUN), _counted(right.events, probe.BEGUN)
         self._repeated = [call for call in begun if begun[call] > usual[call]]
         self._traces = Traces(right.events, self._before, self._after, workflow=task.workflow.name)
-        self._notes: list[tuple[str, str]] = []
+        self.notes: list[tuple[str, str]] = []
         off = differences(task, right, found) if found.leg.ending is Ending.DONE else []
         self._differences = [one for one in off if not self._is_luck(one)]
 
     def _is_luck(self, one: Difference) -> bool:
         if one.log and not any(self._traces.did(call, one.name) for call in self._known):
             said = f"{one.text}: taken for a log, since no step or effect opens it, and not compared."
-            self._notes.append((one.name, said))
+            self.notes.append((one.name, said))
             return True
         if not (one.reordered and self._traces.is_shared(one.name)):
             return False
         said = f"{one.name}: the same in another order, now and then: branches that run side by side write to it."
-        self._notes.append((one.name, said))
+        self.notes.append((one.name, said))
         return True
-
-    @property
-    def notes(self) -> list[tuple[str, str]]:
-        return self._notes
 
     # -- without damage -----------------------------------------------------------------------------
 
@@ -157,9 +153,9 @@ class Case:
         proven = self._lies() or self._again()
         wrong = proven or self._ending() or self.otherwise()
         if wrong and not proven and (failed := self._failed_as_declared()):
-            return Verdict(AS_DECLARED, [], self._names(self._repeated), [*self._notes, self._went_on(failed)])
+            return Verdict(AS_DECLARED, [], self._names(self._repeated), [*self.notes, self._went_on(failed)])
         how = ASKED if leg.ending is Ending.ASKED else self._settled()
-        return Verdict(how, wrong, self._names(self._repeated), self._notes)
+        return Verdict(how, wrong, self._names(self._repeated), self.notes)
 
     def _settled(self) -> str:
         """Who found out what had become of an effect in doubt; if there was one."""
@@ -214,7 +210,7 @@ class Case:
             return self._found.leg.ending is Ending.DONE
         call = self._name(event.call)
         said = f"{call}: its check said happened before it was begun. Right, if the world was so already: see whether it was."
-        self._notes.append((call, said))
+        self.notes.append((call, said))
         return False
 
     def _has_same_arguments(self, event: Event) -> bool:
@@ -511,20 +507,20 @@ class Case:
         if acted := [event for event in denied if event.value == probe.ACTED]:
             return Verdict("", [_denies(struck, acted[0])])
         if denied:  # Nothing was done, and that is what it says.
-            return Verdict(AS_RAISED, notes=self._notes)
+            return Verdict(AS_RAISED, notes=self.notes)
         if late := self._landed_late():
             return Verdict("", late)
         if sort_of(how) != FAILS:
             return self.judge()
         if self._found.leg.ending is not Ending.DONE:
             return self._ended_otherwise()
-        return Verdict(self._settled(), self._again(), notes=self._notes)
+        return Verdict(self._settled(), self._again(), notes=self.notes)
 
     def _ended_otherwise(self) -> Verdict:
         """After a mishap a run may stop, ask and fail; to hang or to die is not right."""
         if self._found.leg.ending in (Ending.LATE, Ending.DIED):
             return Verdict("", self._ending())
-        return Verdict(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self._notes)
+        return Verdict(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self.notes)
 
     def _landed_late(self) -> list[Wrong]:
         """What a killed process had started came to its end after a check was believed that had not found it."""
@@ -603,14 +599,12 @@ class Case:
 
 def misused(right: Seen) -> list[Wrong]:
     """What the uninterrupted run already shows: calls that surefoot refused to make."""
-    wrong = []
-    for event in right.events:
-        if event.what == probe.STRAYED:
-            what = "it was called from a thread or task that belongs to no run, so it was refused"
-            wrong.append(Wrong(POOL, event.address, what))
-        elif event.what == probe.MISUSED:
-            wrong.append(Wrong(POOL, event.address, _told(event.text)))
-    return wrong
+    strayed = "it was called from a thread or task that belongs to no run, so it was refused"
+    return [
+        Wrong(POOL, event.address, strayed if event.what == probe.STRAYED else _told(event.text))
+        for event in right.events
+        if event.what in (probe.STRAYED, probe.MISUSED)
+    ]
 
 
 def denied(task: Task, seen: Seen) -> list[Wrong]:

@@ -322,15 +322,12 @@ class _Check:
                 raise self._bad("it ends before its last line: it is cut off")
             if line.end is not None:
                 return self._end(header, line.end, so_far)
-            self._take(header, line)
-
-    def _take(self, header: _Header, line: _Line) -> None:
-        if line.record is not None and not self._parts:
-            self._record(header.run, line.record, whole=header.whole)
-        elif line.part is not None:
-            self._part(line.part, whole=header.whole)
-        else:
-            raise self._bad("it is not the kind of line that belongs here")
+            if line.record is not None and not self._parts:
+                self._record(header.run, line.record, whole=header.whole)
+            elif line.part is not None:
+                self._part(line.part, whole=header.whole)
+            else:
+                raise self._bad("it is not the kind of line that belongs here")
 
     def _record(self, run: str, line: _Record, *, whole: bool) -> None:
         body = (line.body or "").encode() if line.body64 is None else self._bytes_of(line.body64, _from_base64)

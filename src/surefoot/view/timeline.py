@@ -33,7 +33,7 @@ class Line(Struct, frozen=True):
 
 class _Words(NamedTuple):
     what: str
-    detail: Callable[[Data], str]
+    detail: Callable[[Data], str] = lambda _: ""
     loud: bool = False
 
 
@@ -56,10 +56,6 @@ def _json(value: Any) -> str:
 def _everything(data: Data) -> str:
     rest = {key: value for key, value in data.items() if key != "address"}
     return _json(rest) if rest else ""
-
-
-def _nothing(data: Data) -> str:
-    return ""
 
 
 def _created(data: Data) -> str:
@@ -193,12 +189,12 @@ _WORDS: Final = {
     "RunDone": _Words("run done", _value),
     "RunFailed": _Words("run FAILED", _error, loud=True),
     "CancelRequested": _Words("cancel asked", _by),
-    "RunCancelled": _Words("run cancelled", _nothing),
+    "RunCancelled": _Words("run cancelled"),
     "RunContinued": _Words("continued as new", _args),
     "CallsReopened": _Words("to be tried again", _reopened, loud=True),
     "CallKept": _Words("kept", lambda data: str(data.get("why", ""))),
     "CodeMatched": _Words("matched", _matched),
-    "CallCancelled": _Words("cancelled from inside", _nothing),
+    "CallCancelled": _Words("cancelled from inside"),
     "EffectLandedLate": _Words("EXECUTED TOO LATE", _landed_late),
     "FellBack": _Words("FELL BACK", _fell_back, loud=True),
     "RunPruned": _Words("run pruned", lambda data: f"had ended {data.get('status')}; {_by(data)}"),
@@ -220,11 +216,11 @@ _WORDS: Final = {
     "Progressed": _Words("progress", _progress),
     "Published": _Words("published", _published),
     "TimerSet": _Words("sleeping", _due),
-    "TimerFired": _Words("woke up", _nothing),
+    "TimerFired": _Words("woke up"),
     "WaitStarted": _Words("waiting", _wait),
     "EventSent": _Words("event sent", lambda data: f"{_published(data)} {_by(data)}"),
-    "EventTaken": _Words("event taken", _nothing),
-    "WaitExpired": _Words("wait expired", _nothing),
+    "EventTaken": _Words("event taken"),
+    "WaitExpired": _Words("wait expired"),
     "ChildEnded": _Words("child ended", lambda data: f"run {data.get('child')}"),
     "WorldSeen": _Words("world seen", _sights),
     "DriftAccepted": _Words("drift accepted", _accepted),

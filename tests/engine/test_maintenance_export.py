@@ -274,14 +274,14 @@ def test_a_pipe_or_a_device_is_not_waited_for(tmp_path):
 
 def test_a_file_that_grows_is_checked_up_to_where_it_ended(exported, monkeypatch):
     """Somebody who keeps on writing must not keep us reading."""
-    take = exports._Check._take
+    take = exports._Check._record
 
-    def growing(self, *args):
+    def growing(self, *args, **kwargs):
         with exported.open("ab") as file:
             file.write(b'{"more":1}\n')
-        take(self, *args)
+        take(self, *args, **kwargs)
 
-    monkeypatch.setattr(exports._Check, "_take", growing)
+    monkeypatch.setattr(exports._Check, "_record", growing)
 
     assert check_file(str(exported)).whole
 

@@ -249,7 +249,7 @@ def test_the_list_begins_with_damage_then_stops_then_what_is_cut_off():
     def seen(run, status, created, *stops, stands="", **more):
         return listing.Seen(run, "w", status, created, {}, Stands(stands or status, stops, **more))
 
-    lines = listing.lines(
+    ordered = listing.ordered(
         [
             seen("new", "done", 9_000_000),
             seen("older", "done", 5_000_000),
@@ -261,20 +261,20 @@ def test_the_list_begins_with_damage_then_stops_then_what_is_cut_off():
             seen("asks", "waiting", 2_000_000, Stop("WaitingForAnswer", "m", "wait_event#1")),
             seen("stopped", "stopped", 1_000_000, Stop("InDoubt", "m", f"a{HOSTILE}#1")),
             seen("bad", "done", 1, stands="damaged", damage=f"JournalCorrupt: {HOSTILE}"),
-        ],
-        now=10_000_000,
+        ]
     )
+    rows = [listing.row(one, now=10_000_000) for one in ordered]
 
     needing, others = ["bad", "stopped", "asks", "gone"], ["new", "older", "alive", "sleeps", "parent", "later"]
-    assert [line.run for line in lines] == [*needing, *others]
-    assert [line.needs_a_person for line in lines] == [True] * 4 + [False] * 6
-    assert [line.why for line in lines[-3:]] == [
+    assert [row[1] for row in rows] == [*needing, *others]
+    assert [one.stands.needs_a_person for one in ordered] == [True] * 4 + [False] * 6
+    assert [row[-1] for row in rows[-3:]] == [
         "sleeping until 1970-01-01 00:00:11 UTC",
         "waiting for runs c-1, c-2",
         "starts at 1970-01-01 00:00:11 UTC",
     ]
-    assert all(line.why.isprintable() for line in lines)
-    assert lines[3].why == "its process is gone; ready to go on"
+    assert all(row[-1].isprintable() for row in rows)
+    assert rows[3][-1] == "its process is gone; ready to go on"
 
 
 # --- the story -------------------------------------------------------------------------------------------

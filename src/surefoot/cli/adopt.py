@@ -59,10 +59,8 @@ def lines(found: Adoption, checkpoints: list[str]) -> list[str]:
     told = [
         f"{lost}. Runs that were created after this state are unknown to it: they would start afresh.",
         f"{len(found.unfinished)} unfinished runs would go on from here, with every effect that has no record in doubt:",
-        *(f"  {run}" for run in found.unfinished[:50]),
+        *_some(found.unfinished),
     ]
-    if len(found.unfinished) > 50:
-        told.append(f"  … and {len(found.unfinished) - 50} more")
     if found.hopeless:
         told.append(f"no valid entry, stays refused: {', '.join(found.hopeless[:50])}")
     if checkpoints:
@@ -70,7 +68,10 @@ def lines(found: Adoption, checkpoints: list[str]) -> list[str]:
             f"{len(checkpoints)} checkpoints may have lost generations (those made after this state are unknown): load() "
             "warns and gives an older state, and the numbers of new ones skip ahead:"
         )
-        told += [f"  {name}" for name in checkpoints[:50]]
-    if len(checkpoints) > 50:
-        told.append(f"  … and {len(checkpoints) - 50} more")
+        told += _some(checkpoints)
     return [text.visible(line) for line in told]
+
+
+def _some(names: list[str]) -> list[str]:
+    more = [f"… and {len(names) - 50} more"] if len(names) > 50 else []
+    return [f"  {name}" for name in (*names[:50], *more)]

@@ -36,7 +36,7 @@ def doctor(settings: Settings) -> int:
         output.say_json(facts.health(__version__, shown(url), found))
     else:
         output.say(text.visible(f"surefoot {__version__}, store {shown(url)}"))
-        rows = [(one.level, one.what, text.visible(_told(one))) for one in found]
+        rows = [(one.level, one.what, text.visible(f"{one.said} -> {one.do}" if one.do else one.said)) for one in found]
         paint.draw(("VERDICT", "ABOUT", "FOUND"), rows, flexible=())
     return Damaged.exit_code if any(one.level == BAD for one in found) else 0
 
@@ -60,7 +60,3 @@ def _examined(url: str) -> list[Finding]:
             cures = "; ".join(f"{when} {do}" for when, do in getattr(error, "cures", ()))
             found.append(Finding(BAD, "store", f"{type(error).__name__}: {summary}", cures))
     return [*found, *backend.examine(url, store, now=time.time_ns() // 1000)]
-
-
-def _told(one: Finding) -> str:
-    return f"{one.said} -> {one.do}" if one.do else one.said

@@ -146,7 +146,8 @@ def _failed(settings: Settings, run_id: str, error: Exception) -> int:
     cures, told = _what_helps(settings, run_id), failure.user_traceback(error)
     if settings.json:
         return output.complain(settings, error, exit_code=FAILED, run=run_id, more=told, cures=cures)
-    output.tell(*told, *_headed(f"run {run_id} failed: " if cures else f"run {run_id}: ", error))
+    first, *rest = trouble.lines(error)
+    output.tell(*told, f"run {run_id} failed: {first}" if cures else f"run {run_id}: {first}", *rest)
     output.tell(*(text.visible(f"  {cure.when}   {cure.do}") for cure in cures))
     return FAILED
 
@@ -159,11 +160,6 @@ def _what_helps(settings: Settings, run_id: str) -> tuple[Help, ...]:
         return operators.after_failure(settings, operators.open_run(settings, run_id))
     except SurefootError:
         return ()
-
-
-def _headed(start: str, error: BaseException) -> list[str]:
-    first, *rest = trouble.lines(error)
-    return [start + first, *rest]
 
 
 def _left(settings: Settings, run_id: str, error: BaseException) -> int:

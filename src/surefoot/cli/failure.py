@@ -23,7 +23,8 @@ _NOT_THEIRS = (
 
 def user_traceback(error: BaseException) -> list[str]:
     """The lines of a traceback that has only user code in it; none if no user code is known."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame)]
+    known = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in known if not frame.filename.startswith(_NOT_THEIRS)]
     before = _story_before(error)
     if not frames:
         return before
@@ -48,7 +49,3 @@ def _last_lines(error: BaseException) -> list[str]:
     message = trouble.message_of(error)
     name = trouble.type_of(error)
     return (f"{name}: {message}" if message else name).split("\n")
-
-
-def _is_users(frame: traceback.FrameSummary) -> bool:
-    return not frame.filename.startswith(_NOT_THEIRS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from surefoot.cli import failure
+from surefoot.errors import Stopped, SurefootError, UsageError
 from surefoot.view import facts, text, trouble
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ def ended(run: str, exit_code: int) -> Told:
 
 def _cut_short(run: str, verdict: str, what: str) -> Told:
     from surefoot.engine.operate.preflight import Finding
-    from surefoot.errors import UsageError
 
     return told(Finding(run, verdict, why=(UsageError(f"run {run}: its code {what} Nothing was executed."),)))
 
@@ -59,7 +59,9 @@ def _cut_short(run: str, verdict: str, what: str) -> Told:
 def _about(one: Finding) -> list[str]:
     told = [text.visible(f"{one.verdict}: run {one.run}{_of_workflow(one)}")]
     for error in one.why:
-        told += [f"  {line}" for line in (*_preface(error), *trouble.lines(error), *_where(error))]
+        preface = [] if isinstance(error, SurefootError) else ["replayed with this code, the workflow fails:"]
+        where = [] if isinstance(error, Stopped) else failure.user_traceback(error)
+        told += [f"  {line}" for line in (*preface, *trouble.lines(error), *where)]
     told += [f"  also in doubt: {text.visible(stop.address)}" for stop in one.in_doubt]
     told += _on_the_way(one)
     if one.driven:
@@ -80,18 +82,13 @@ def _on_the_way(one: Finding) -> list[str]:
     kept: dict[str, list[str]] = {}
     for address, why in one.kept:
         kept.setdefault(why, []).append(address)
-    told = [f"  kept: {_some(names)}: {why}" for why, names in kept.items()]
+    told = [f"  kept: {text.some(names, MOST_NAMES)}: {why}" for why, names in kept.items()]
     if one.again:
-        told.append(f"  would run again, with other arguments: {_some(one.again)}")
+        told.append(f"  would run again, with other arguments: {text.some(one.again, MOST_NAMES)}")
     told += [f"  filled in: {what}" for what in one.filled_in]
     if one.unclaimed:
         told.append(f"  recorded calls that the code no longer asks for: {', '.join(one.unclaimed)}")
     return [text.visible(line) for line in told]
-
-
-def _some(addresses: Sequence[str]) -> str:
-    left = len(addresses) - MOST_NAMES
-    return ", ".join(addresses[:MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
 
 
 def _of_workflow(one: Finding) -> str:
@@ -101,16 +98,3 @@ def _of_workflow(one: Finding) -> str:
     if one.code_version and one.code_version != one.version:
         version += f" (the code is version {one.code_version})"
     return f", workflow {one.workflow}{version}, {one.status}"
-
-
-def _preface(error: BaseException) -> list[str]:
-    from surefoot.errors import SurefootError
-
-    return [] if isinstance(error, SurefootError) else ["replayed with this code, the workflow fails:"]
-
-
-def _where(error: BaseException) -> list[str]:
-    from surefoot.cli import failure
-    from surefoot.errors import Stopped
-
-    return [] if isinstance(error, Stopped) else failure.user_traceback(error)

@@ -35,9 +35,10 @@ def inspect(settings: Settings, place: str | None) -> int:
     Exit code: 0 sound, 4 damaged, 2 nothing of surefoot's.
     """
     from surefoot.store import inspection
+    from surefoot.store.open import close_all
 
     path = _path(settings, place)
-    _let_go()
+    close_all()  # Bytes may be copied only where this process has no store open: its locks would be lost.
     if os.path.isfile(path) and inspection.first_bytes(path, len(EXPORT)) == EXPORT:
         return _export(settings, path)
     with progress.line(settings) as watch:
@@ -59,13 +60,6 @@ def _path(settings: Settings, place: str | None) -> str:
     if found is None or (os.path.lexists(said) and place is not None):
         return said
     return folder_of(said) if found[1].lower() == "file" else backend_of(said).file(said)
-
-
-def _let_go() -> None:
-    """Plain bytes may be copied only where this process does not have the store open: its locks would be lost."""
-    from surefoot.store.open import close_all
-
-    close_all()
 
 
 def _export(settings: Settings, path: str) -> int:

@@ -85,13 +85,13 @@ told_app_option = _app_option(
 )
 
 
-def pairs(words: Iterable[str], option: str) -> dict[str, str]:
+def pairs(words: Iterable[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
     """What was said as `option NAME=VALUE`, perhaps several times."""
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise UsageError(f"{option} {word!r}: write NAME=VALUE.")
+            raise UsageError(f"{option} {word!r}: write {form}.")
         found[name] = value
     return found
 

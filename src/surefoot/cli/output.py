@@ -78,14 +78,11 @@ def complain(
 
 def _fit(json_text: str) -> str:
     """Where the stream knows only some characters, JSON has a way of its own to write the others."""
+    import json
+
     if (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8" or json_text.isascii():
         return json_text
-    return "".join(char if char.isascii() else _escaped(char) for char in json_text)
-
-
-def _escaped(char: str) -> str:
-    data = char.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{data[at]:02x}{data[at + 1]:02x}" for at in range(0, len(data), 2))
+    return "".join(char if char.isascii() else json.dumps(char)[1:-1] for char in json_text)
 
 
 def _write(stream: IO[str], line: str) -> None:

@@ -15,26 +15,16 @@ from surefoot.cli import output
 if TYPE_CHECKING:
     from rich.console import Console
 
-STYLES = {
-    "damaged": "bold red",
-    "stopped": "bold red",
-    "failed": "red",
-    "in doubt": "bold red",
-    "value missing": "bold red",
-    "cut off": "bold yellow",
-    "waiting": "bold yellow",
-    "ready": "yellow",
-    "queued": "yellow",
-    "retrying": "yellow",
-    "running": "cyan",
-    "under way": "cyan",
-    "sleeping": "cyan",
-    "done": "green",
-    "cancelled": "dim",
-    "ok": "green",
-    "warn": "bold yellow",
-    "bad": "bold red",
+_WORDS = {
+    "bold red": ("damaged", "stopped", "in doubt", "value missing", "bad"),
+    "red": ("failed",),
+    "bold yellow": ("cut off", "waiting", "warn"),
+    "yellow": ("ready", "queued", "retrying"),
+    "cyan": ("running", "under way", "sleeping"),
+    "green": ("done", "ok"),
+    "dim": ("cancelled",),
 }
+STYLES = {word: style for style, words in _WORDS.items() for word in words}
 
 SPACE = "  "
 UNBROKEN = 4_000

@@ -14,7 +14,7 @@ from surefoot.view import facts
 
 if TYPE_CHECKING:
     from surefoot.cli.findings import Told
-    from surefoot.cli.rehearsals import Refused, Rehearsed
+    from surefoot.cli.rehearsals import Rehearsed
 
 STRANDED_EXIT, DAMAGED_EXIT = 3, 4
 WORTH_A_BAR = 20
@@ -53,7 +53,11 @@ def preflight(settings: Settings, apps: tuple[str, ...], strict: bool) -> int:
         with Signals(), progress.bar(settings) as show:
             found = rehearsals.rehearse(settings, apps, lambda done, of: _show(show, done, of))
     except rehearsals.Refused as refused:
-        return _refuse(settings, refused)
+        if settings.json:
+            output.say_json(facts.failure(refused.facts))
+        else:
+            output.tell(*refused.lines)
+        return refused.exit_code
     found.runs.sort(key=lambda one: facts.VERDICTS.index(one.verdict))
     code = exit_code(found.runs, strict=strict)
     what = facts.preflight(apps, found.store, [one.facts for one in found.runs], exit_code=code)
@@ -64,14 +68,6 @@ def preflight(settings: Settings, apps: tuple[str, ...], strict: bool) -> int:
 def _show(show: Callable[[str, int, int], None], done: int, of: int) -> None:
     if of >= WORTH_A_BAR:
         show(f"rehearsing  {done + 1} of {of} runs", done, of)
-
-
-def _refuse(settings: Settings, refused: Refused) -> int:
-    if settings.json:
-        output.say_json(facts.failure(refused.facts))
-    else:
-        output.tell(*refused.lines)
-    return refused.exit_code
 
 
 def exit_code(found: list[Told], *, strict: bool) -> int:

@@ -160,7 +160,8 @@ def _serve(say: Callable[[dict[str, Any]], None], request: dict[str, Any]) -> No
     runs = [run for run in preflight.unfinished(runtime) if run not in set(request["without"])]
     say({"store": runtime.store.url, "runs": runs})
     patience = preflight.Patience(request["tells"], lambda where: say({"slow": where}))
-    for found in preflight.preflight(runtime, runs, patience=patience):
+    for run in runs:
+        found = preflight.check(runtime, run, patience=patience)
         say({"found": None if found is None else asdict(findings.told(found))})
 
 

@@ -18,6 +18,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,13 @@ class Writer:
         return Rewrite(self.run, found, keep, records, **more)
 
 
+def begun(store: Store, run: str, *bodies: bytes, **more: Any) -> Writer:
+    """The writer of a new run that has these records."""
+    writer = Writer(store, run)
+    assert store.append([writer.append(*bodies, **more)]) == [None]
+    return writer
+
+
 def index_row(run: str, **changed: Any) -> IndexRow:
     fields: dict[str, Any] = {
         "workflow": "refactor", "status": "running", "queue": "", "labels": {}, "created": 1_000_000, "seq": 1,
@@ -108,6 +117,10 @@ def index_row(run: str, **changed: Any) -> IndexRow:
 def put(store: Store, *rows: IndexRow) -> None:
     """A new run for each of these rows."""
     assert store.append([Writer(store, row.run).append(b"1", row=row) for row in rows]) == [None] * len(rows)
+
+
+def listed(store: Store, **query: Any) -> list[str]:
+    return [item.run for item in store.runs(RunQuery(**query))]
 
 
 def due(run: str, **changed: Any) -> IndexRow:
@@ -230,8 +243,7 @@ class StoreContract:
 
     def test_read_after_a_position_gives_the_rest_and_the_head(self, store: Store) -> None:
         """A writer that lost a race reads only what is new."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", b"2", b"3")])
+        writer = begun(store, "r", b"1", b"2", b"3")
 
         assert [record.body for record in store.read("r", after=1).records] == [b"2", b"3"]
         assert [record.body for record in store.read("r", after=1, limit=1).records] == [b"2"]
@@ -270,8 +282,7 @@ class StoreContract:
 
     def test_old_head_conflicts(self, store: Store) -> None:
         """A writer that was overtaken must not write over, or behind, what it has not read."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1")])
+        writer = begun(store, "r", b"1")
         late = Writer(store, "r", head=writer.head)
         store.append([writer.append(b"2", b"3")])
 
@@ -281,8 +292,7 @@ class StoreContract:
 
     def test_other_seal_at_the_same_position_conflicts(self, store: Store) -> None:
         """The position alone does not tell two histories apart."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1")])
+        begun(store, "r", b"1")
         stranger = Writer(store, "r", head=Head(1, b"\x01" * 32))
 
         assert store.append([stranger.append(b"2")]) == [Conflict("r")]
@@ -304,8 +314,7 @@ class StoreContract:
 
     def test_batch_judges_each_head_by_position_and_seal(self, store: Store) -> None:
         """The quick way of a large batch must be as strict as the way of a single append."""
-        real = Writer(store, "real")
-        store.append([real.append(b"1", b"2")])
+        real = begun(store, "real", b"1", b"2")
         ghost = Writer(store, "ghost", head=Head(3, bytes(32)))
         stranger = Writer(store, "real", head=Head(2, b"\x01" * 32))
         skipper = Writer(store, "real", head=Head(7, real.head.seal if real.head else b""))
@@ -392,7 +401,7 @@ class StoreContract:
         store.append([writer.append(b"2")])
 
         assert_whole(store, run, 2)
-        assert [item.run for item in store.runs(RunQuery())] == [run]
+        assert listed(store) == [run]
 
     def test_run_ids_are_told_apart_exactly(self, store: Store) -> None:
         """Neither case nor Unicode forms are folded."""
@@ -423,16 +432,15 @@ class StoreContract:
             store.append([writer.append(b"1", row=index_row(writer.run))])
         store.append([writers[0].append(b"2", row=index_row("run-0", status="done", seq=2))])
 
-        assert [item.run for item in store.runs(RunQuery())] == [f"run-{n}" for n in range(6, -1, -1)]
-        assert [item.run for item in store.runs(RunQuery(limit=2, before="run-4"))] == ["run-3", "run-2"]
+        assert listed(store) == [f"run-{n}" for n in range(6, -1, -1)]
+        assert listed(store, limit=2, before="run-4") == ["run-3", "run-2"]
         assert store.runs(RunQuery(before="run-0")) == []
         assert store.runs(RunQuery(before="unknown")) == []
         assert store.runs(RunQuery(limit=0)) == []
 
     def test_row_is_the_newest_one_given(self, store: Store) -> None:
         """Status changes ride along with the entry that made them; other entries leave the row alone."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", row=index_row("r"))])
+        writer = begun(store, "r", b"1", row=index_row("r"))
         labels = {"team": "a", "ä": "\U0001f9b6"}
         news = {"wake": _LONG_AGO, "worker": _DEAD, "reason": "InDoubt", "need": "in_doubt", "address": "[ä]/pay#1",
                 "brief": "InDoubt \U0001f9b6", "until": _FAR_OFF, "marks": ("fell_back", "left")}  # fmt: skip
@@ -444,8 +452,7 @@ class StoreContract:
 
     def test_row_may_be_renewed_without_records(self, store: Store) -> None:
         """The list is a cache and can be rebuilt; only behind the head it was built from."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1")])
+        writer = begun(store, "r", b"1")
 
         assert store.append([Append("r", writer.head, [], index_row("r"))]) == [None]
         assert store.append([Append("r", Head(9, bytes(32)), [], index_row("r", status="no"))]) == [Conflict("r")]
@@ -454,15 +461,13 @@ class StoreContract:
 
     def test_runs_are_filtered(self, store: Store) -> None:
         """All conditions must hold, labels exactly."""
-        rows = (
+        put(
+            store,
             index_row("a", status="done", labels={"team": "x", "tier": "1"}),
             index_row("b", status="done", workflow="other", labels={"team": "x"}),
             index_row("c", status="running", labels={"team": "xx"}),
         )
-        store.append([Writer(store, row.run).append(b"1", row=row) for row in rows])
-
-        def found(**query: Any) -> list[str]:
-            return [item.run for item in store.runs(RunQuery(**query))]
+        found = partial(listed, store)
 
         assert found(status="done") == ["b", "a"]
         assert found(workflow="refactor") == ["c", "a"]
@@ -473,16 +478,14 @@ class StoreContract:
 
     def test_what_waits_for_a_person_is_found_by_kind(self, store: Store) -> None:
         """An inbox of a store with a hundred thousand runs that are done."""
-        rows = (
+        put(
+            store,
             index_row("a", status="stopped", need="in_doubt"),
             index_row("b", status="waiting", need="question", queue="mail", labels={"team": "x"}),
             index_row("c", status="done"),
             index_row("d", status="waiting", need="question", queue="mail", workflow="other"),
         )
-        put(store, *rows)
-
-        def found(**query: Any) -> list[str]:
-            return [item.run for item in store.runs(RunQuery(**query))]
+        found = partial(listed, store)
 
         assert found(need="*") == ["d", "b", "a"]
         assert found(need="question") == ["d", "b"]
@@ -495,13 +498,12 @@ class StoreContract:
 
     def test_filter_goes_by_the_newest_row(self, store: Store) -> None:
         """A question that was answered is in no inbox any more."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", row=index_row("r", status="waiting", need="question"))])
+        writer = begun(store, "r", b"1", row=index_row("r", status="waiting", need="question"))
         store.append([writer.append(b"2", row=index_row("r", status="queued", seq=2))])
 
         assert store.runs(RunQuery(need="*")) == []
         assert store.runs(RunQuery(status="waiting")) == []
-        assert [item.run for item in store.runs(RunQuery(status="queued"))] == ["r"]
+        assert listed(store, status="queued") == ["r"]
 
     def test_pages_of_a_filter_meet_every_run_once(self, store: Store) -> None:
         """Rows that are missing are between them, where they belong, and on one page only."""
@@ -551,9 +553,8 @@ class StoreContract:
 
     def test_parts_are_stored_once(self, store: Store) -> None:
         """A value that grows costs what is new."""
-        writer = Writer(store, "r")
         value = large_value(1, pieces=40)
-        store.append([writer.append(b"1", cuts=[value])])
+        writer = begun(store, "r", b"1", cuts=[value])
         before = set(store.part_ids())
 
         store.append([writer.append(b"2", cuts=[value, large_value(1, pieces=41)])])
@@ -576,8 +577,7 @@ class StoreContract:
 
     def test_rewrite_puts_records_in_the_place_of_others(self, store: Store) -> None:
         """A fallback: the run goes on from its valid prefix, and what was behind it is kept for inspection."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", b"2", b"3", b"4", row=index_row("r"))])
+        writer = begun(store, "r", b"1", b"2", b"3", b"4", row=index_row("r"))
         before = store.read("r").records
         kept = Head(2, before[1].seal)
 
@@ -591,8 +591,7 @@ class StoreContract:
 
     def test_rewrite_may_delete_what_was_there(self, store: Store) -> None:
         """Retention: what is pruned is gone, and only the tombstone stays."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", b"2", b"3")])
+        writer = begun(store, "r", b"1", b"2", b"3")
 
         assert store.rewrite(writer.rewrite(0, None, b"tombstone", archive=False)) is None
 
@@ -616,8 +615,7 @@ class StoreContract:
 
     def test_rewrite_behind_another_head_is_a_conflict_and_changes_nothing(self, store: Store) -> None:
         """Somebody wrote to the run after it was judged: the judgement no longer counts."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", b"2", row=index_row("r"))])
+        writer = begun(store, "r", b"1", b"2", row=index_row("r"))
         late = Writer(store, "r", head=writer.head)
         store.append([writer.append(b"3")])
 
@@ -632,8 +630,7 @@ class StoreContract:
         assert [item.row for item in store.runs(RunQuery())] == [index_row("r")]
 
     def test_rewrite_with_a_hole_is_refused(self, store: Store) -> None:
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", b"2", b"3")])
+        writer = begun(store, "r", b"1", b"2", b"3")
 
         with pytest.raises(UsageError):
             store.rewrite(Rewrite("r", writer.head, 1, Writer(store, "r").records(b"1")))
@@ -651,8 +648,7 @@ class StoreContract:
 
     def test_rewrite_brings_its_parts(self, store: Store) -> None:
         value = large_value(1)
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1")])
+        writer = begun(store, "r", b"1")
 
         store.rewrite(writer.rewrite(0, None, b"again", cuts=[value]))
 
@@ -675,8 +671,7 @@ class StoreContract:
 
     def test_rewrites_together_go_beyond_what_was_lost(self, store: Store) -> None:
         """A reader that saw a position acknowledged must never find another record there."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1")])
+        writer = begun(store, "r", b"1")
         before = store.changes()
 
         assert store.rewrite_together([writer.rewrite(1, writer.head, b"new")], beyond=before + 1000)
@@ -693,8 +688,7 @@ class StoreContract:
 
     def test_positions_of_the_store_never_go_back(self, store: Store) -> None:
         """Waiting processes look at the position, and lost history is found by it."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", b"2", b"3")])
+        writer = begun(store, "r", b"1", b"2", b"3")
         before = store.changes()
 
         store.rewrite(writer.rewrite(0, None, b"again", archive=False))
@@ -726,7 +720,7 @@ class StoreContract:
         store.append([hidden.append(b"1"), Writer(store, "r").append(b"1", row=index_row("r"))])
 
         assert sorted(store.names()) == sorted([hidden.run, "r"])
-        assert [item.run for item in store.runs(RunQuery())] == ["r"]
+        assert listed(store) == ["r"]
         assert_whole(store, hidden.run, 1)
 
     def test_runs_without_a_row_are_told(self, store: Store) -> None:
@@ -740,8 +734,7 @@ class StoreContract:
     def test_discard_deletes_what_is_named(self, store: Store) -> None:
         """Space comes back; what is needed stays whole."""
         keep, drop = large_value(1), large_value(2)
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", cuts=[keep, drop])])
+        begun(store, "r", b"1", cuts=[keep, drop])
         needed = reachable([keep.reference], store.parts)
 
         assert store.discard(sorted(set(store.part_ids()) - needed), store.changes())
@@ -752,8 +745,7 @@ class StoreContract:
     def test_discard_is_refused_if_anything_was_appended_meanwhile(self, store: Store) -> None:
         """A new record may rely on a part that was found to be needed by nobody."""
         value = large_value(1)
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", cuts=[value])])
+        writer = begun(store, "r", b"1", cuts=[value])
         upto = store.changes()
         store.append([writer.append(b"2", cuts=[value])])
 
@@ -764,8 +756,7 @@ class StoreContract:
     def test_what_was_discarded_is_stored_again_when_it_is_needed_again(self, store: Store) -> None:
         """A store remembers which parts it has seen; it must not believe itself after they were deleted."""
         value = large_value(1)
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1", cuts=[value])])
+        writer = begun(store, "r", b"1", cuts=[value])
         assert store.discard(store.part_ids(), store.changes())
 
         store.append([writer.append(b"2", cuts=[value])])
@@ -878,8 +869,7 @@ class StoreContract:
 
     def test_queue_is_driven_by_no_more_than_it_allows(self, store: Store) -> None:
         """Over all workers: what is claimed counts, and what is about to be. Other queues go on."""
-        a = Writer(store, "a")
-        store.append([a.append(b"1", row=index_row("a", queue="q", worker=store.worker))])
+        a = begun(store, "a", b"1", row=index_row("a", queue="q", worker=store.worker))
         put(store, *(due(run, queue="q") for run in ("b", "c", "d")), due("z", wake=_LONG_AGO + 9))
         limits = [Limit("q", concurrency=2), Limit("none", concurrency=1)]
 
@@ -1004,8 +994,7 @@ class StoreContract:
 
     def test_reader_never_sees_the_head_of_another_moment(self, store: Store) -> None:
         """Records and head are one look: a head that is ahead of its records means damage to the engine."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"0")])
+        writer = begun(store, "r", b"0")
         finished = threading.Event()
 
         def work(n: int) -> None:
@@ -1027,8 +1016,7 @@ class StoreContract:
 
     def test_closed_store_is_unavailable(self, store: Store) -> None:
         """Not empty, not new: unavailable."""
-        writer = Writer(store, "r")
-        store.append([writer.append(b"1")])
+        writer = begun(store, "r", b"1")
         worker = store.worker
 
         store.close()
@@ -1075,20 +1063,11 @@ def _soon(work: Callable[[], object]) -> None:
 
 def _in_threads(work: Callable[[int], None]) -> None:
     """Run it in all threads at once; the first failure is raised here."""
-    failures: list[BaseException] = []
     start = threading.Barrier(_THREADS)
 
-    def guarded(n: int) -> None:
-        try:
-            start.wait()
-            work(n)
-        except BaseException as error:  # noqa: BLE001 - carried over to the thread that can raise it
-            failures.append(error)
+    def together(n: int) -> None:
+        start.wait()
+        work(n)
 
-    threads = [threading.Thread(target=guarded, args=(n,)) for n in range(_THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        list(threads.map(together, range(_THREADS)))

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from surefoot.cli import output
-from surefoot.cli.options import Settings, verb
+from surefoot.cli.options import Settings, pairs, verb
 from surefoot.cli.progress import FIRST_LOOK_SECONDS
-from surefoot.errors import UsageError
 from surefoot.view import facts
 
 if TYPE_CHECKING:
@@ -106,15 +105,8 @@ def crashtest(
 def _answers(given: tuple[str, ...]) -> dict[str, object]:
     from surefoot.cli import code
 
-    found = {}
-    for word in given:
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise UsageError(
-                f"--answer {word!r}: write NAME=JSON, with a question's address or text, or an event's name."
-            )
-        found[name] = code.parse_word(value)[1]
-    return found
+    form = "NAME=JSON, with a question's address or text, or an event's name"
+    return {name: code.parse_word(value)[1] for name, value in pairs(given, "--answer", form).items()}
 
 
 def _progress() -> Progress:
@@ -136,16 +128,10 @@ def _progress() -> Progress:
 
 def _tell(report: Report) -> None:
     from surefoot.cli import paint
-    from surefoot.testing.matrix import finding_lines, note_lines, rows, summary
+    from surefoot.testing.matrix import rows
 
     table = rows(report)
     if table:
         paint.draw(("BOUNDARY", "KILLS", "HELD", "HOW THE RESUME ENDED"), table, flexible=(3,))
         output.say()
-    for finding in report.findings:
-        for line in finding_lines(finding):
-            output.say(line)
-        output.say()
-    for line in note_lines(report):
-        output.say(line)
-    output.say(summary(report))
+    output.say(str(report))

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -29,18 +29,7 @@ from surefoot.testing.probe import DENIED, Point
 from surefoot.testing.remarks import Noted, function_of
 from surefoot.testing.scenarios import Ending, Seen, Stage, Task
 from surefoot.testing.trace import Traces
-from surefoot.testing.verdicts import (
-    BODY,
-    BY_REHEARSAL,
-    CURES,
-    ENDLESS,
-    NOT_REACHED,
-    STATE,
-    TWICE,
-    Case,
-    Verdict,
-    Wrong,
-)
+from surefoot.testing.verdicts import Case, Verdict, Wrong
 from surefoot.testing.worlds import few, files, observed, plural
 
 MOST_SECONDS: Final = 24 * 3600.0
@@ -119,7 +108,8 @@ class Report(Struct, frozen=True):
 
     def __str__(self) -> str:
         told = [line for finding in self.findings for line in (*finding_lines(finding), "")]
-        return "\n".join([*told, *note_lines(self), summary(self)])
+        told += [line for note in self.notes for line in (f"note: {visible(note)}", "")]
+        return "\n".join([*told, summary(self)])
 
 
 class NotHeld(AssertionError):
@@ -345,7 +335,7 @@ class _Matrix:
 
     def _require_no_luck(self, right: Seen) -> None:
         """Before anybody is blamed: a coarse clock or luck may have been the same twice, and another one later."""
-        unrepeated = [(at, wrong) for at, wrong in self._wrong if wrong.mistake in (BODY, STATE)]
+        unrepeated = [(at, wrong) for at, wrong in self._wrong if wrong.mistake in (verdicts.BODY, verdicts.STATE)]
         told = [f"{wrong.call}: {wrong.what}" for at, wrong in unrepeated if at in POINTLESS]
         if told:
             raise self._is_another_each_time(
@@ -399,40 +389,35 @@ class _Matrix:
                     continue
                 self._noted.look(found.events)
                 case = Case(self._task, right, found, target, varying=self._varying)
-                verdict = self._verdict(case, how)
-            self._endless += any(wrong.mistake == ENDLESS for wrong in verdict.wrong)
+                verdict = case.judge_damaged() if how in DAMAGES else case.judge_mishap(how) if how else case.judge()
+            self._endless += any(wrong.mistake == verdicts.ENDLESS for wrong in verdict.wrong)
             if not how and case.may_come_from_rehearsal():
                 verdict = replace(
                     verdict, wrong=[self._unless_rehearsed(right, target, wrong) for wrong in verdict.wrong]
                 )
             self._count(at, verdict, found)
             return
-        self._list_of(at).append(Tried(at, NOT_REACHED, held=False, fired=False))
+        self._list_of(at).append(Tried(at, verdicts.NOT_REACHED, held=False, fired=False))
 
     def _unless_rehearsed(self, right: Seen, target: str, wrong: Wrong) -> Wrong:
         """What does not show where the lines between calls run once in the process comes from running them twice."""
         which = wrong.mistake, function_of(wrong.call)
-        if wrong.mistake not in BY_REHEARSAL or target in POINTLESS:
+        if wrong.mistake not in verdicts.BY_REHEARSAL or target in POINTLESS:
             return wrong
         if which not in self._by_rehearsal:
-            once = self._holds(right, target, self._stage.unrehearsed(target))
+            once = self._holds(right, target, rehearsed=False)
             # And again with a rehearsal: what comes and goes by luck is not explained by it.
-            self._by_rehearsal[which] = once and not self._holds(right, target, self._stage.scenario(target, ""))
+            self._by_rehearsal[which] = once and not self._holds(right, target, rehearsed=True)
         if not self._by_rehearsal[which]:
             return wrong
         seen = f"{wrong.call}: {wrong.what}"
         what = f"with its own lines run once, the resumed process does it right; run twice, it does not: {seen}"
-        return Wrong(TWICE, self._task.workflow.name, what)
+        return Wrong(verdicts.TWICE, self._task.workflow.name, what)
 
-    def _holds(self, right: Seen, target: str, scenario: AbstractContextManager[Seen]) -> bool:
-        with scenario as found:
+    def _holds(self, right: Seen, target: str, *, rehearsed: bool) -> bool:
+        with self._stage.scenario(target, rehearsed=rehearsed) as found:
             case = Case(self._task, right, found, target, varying=self._varying)
             return found.fired and not case.judge().wrong
-
-    def _verdict(self, case: Case, how: str) -> Verdict:
-        if not how:
-            return case.judge()
-        return case.judge_damaged() if how in DAMAGES else case.judge_mishap(how)
 
     def _list_of(self, at: str) -> list[Tried]:
         return self._mishaps if _is_mishap(at) else self._tried
@@ -457,7 +442,7 @@ class _Matrix:
             found.setdefault((cause.mistake, function_of(call)), []).append((at, cause, call))
         return [
             Finding(
-                mistake, cases[0][2], cases[0][1].what, CURES[mistake], [at for at, _, _ in cases if at],
+                mistake, cases[0][2], cases[0][1].what, verdicts.CURES[mistake], [at for at, _, _ in cases if at],
                 self._again(cases[0][0]) if cases[0][0] else "",
             )
             for (mistake, _), cases in found.items()
@@ -465,7 +450,7 @@ class _Matrix:
 
     def _cause(self, wrong: Wrong) -> Wrong:
         """What was also seen where no call was repeated is explained by that."""
-        own = [one for _, one in self._wrong if one.mistake in (BODY, STATE)]
+        own = [one for _, one in self._wrong if one.mistake in (verdicts.BODY, verdicts.STATE)]
         seen = {what: one for one in reversed(own) for what in one.world}
         if wrong in own or not wrong.world or not seen.keys() >= set(wrong.world):
             return wrong
@@ -522,10 +507,6 @@ def finding_lines(finding: Finding) -> list[str]:
     if finding.reproduce:
         lines.append(f"  again      {finding.reproduce}")
     return [visible(line) for line in lines]
-
-
-def note_lines(report: Report) -> list[str]:
-    return [line for note in report.notes for line in (f"note: {visible(note)}", "")]
 
 
 def rows(report: Report) -> list[tuple[str, str, str, str]]:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar, cast
 
@@ -79,25 +80,18 @@ EFFECT: Final = "effect"
 ACTED: Final = "acted"
 """It is seen that an effect has changed the world."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_TOUCHING: Final = frozenset(
-    {
-        "open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate",
-        "os.exec", "os.posix_spawn", "os.system", "subprocess.Popen",
-        "ftplib.sendcmd", "http.client.send", "imaplib.send", "smtplib.send", "socket.connect", "socket.sendmsg",
-        "socket.sendto", "sqlite3.connect",
-    }
-)  # fmt: skip
-"""Python's audit events with which user code reaches for the world."""
 _FILES: Final = frozenset(
     {"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate"}
 )
 _NETWORK: Final = frozenset(
-    {event for event in _TOUCHING if event.split(".")[0] in ("ftplib", "http", "imaplib", "smtplib", "socket")}
-)
+    {"ftplib.sendcmd", "http.client.send", "imaplib.send", "smtplib.send", "socket.connect", "socket.sendmsg", "socket.sendto"}
+)  # fmt: skip
 _PROGRAMS: Final = frozenset({"os.exec", "os.posix_spawn", "os.system", "subprocess.Popen"})
+_TOUCHING: Final = _FILES | _NETWORK | _PROGRAMS | {"sqlite3.connect"}
+"""Python's audit events with which user code reaches for the world."""
 OUTLIVING: Final = _NETWORK | _PROGRAMS
 """What is begun with these goes on when the process is dead: at the other side, or in a process of its own."""
-CONTINUING: Final = (OUTLIVING - {"socket.connect", "subprocess.Popen", "os.system"}) | {"os.posix_spawn", "os.exec"}
+CONTINUING: Final = OUTLIVING - {"socket.connect", "subprocess.Popen", "os.system"}
 """These may belong to what was begun before: they send more of it, or start it."""
 _FILE: Final = file_part("x").removesuffix("x")
 _ARGUMENTS: Final[dict[str, list[tuple[int, int | None]]]] = {
@@ -193,24 +187,36 @@ def read_events(path: Path) -> list[Event]:
     return [msgspec.json.decode(line, type=Event) for line in lines]
 
 
+@dataclass(frozen=True)
+class Strike:
+    """What happens to a run, and where; nothing, without a target."""
+
+    target: str | None = None
+    damage: str = ""
+    """What is done to the store of the killed run."""
+    mishap: str = ""
+    """What happens there instead of a kill."""
+    eyes: bool = False
+    """Whether it is seen which effect changes the world."""
+    survivor: Survivor | None = None
+    """What goes on after the kill."""
+    rehearsed: bool = True
+    """Whether a resumed run is replayed before it goes on, as it always is outside of the kit."""
+
+
 class Probe(Observer):
     """Of one process. With a target, the process dies there, or the mishap strikes."""
 
     is_strict = True
 
-    def __init__(
-        self, log: Path, *, run: str, target: str | None, mishap: str = "", survivor: Survivor | None = None,
-        edits: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+    def __init__(self, log: Path, run: str, strike: Strike, edits: Sequence[str]) -> None:
         self.log = log
         past = read_events(log)
         self._fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._run = run
-        self._target = target
-        self._mishap = mishap
+        self._target, self._mishap, self._survivor = strike.target, strike.mishap, strike.survivor
         self._eyes: Eyes | None = None
         self._edits = edits
-        self._survivor = survivor
         self._survives = False
         """Whether this process is what is left of a killed one."""
         self._bounds: dict[str, str] = {}

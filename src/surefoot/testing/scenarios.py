@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -34,27 +34,13 @@ from surefoot.engine.process.runtime import clocked
 from surefoot.errors import Damaged, InDoubt, Stopped, SurefootError, UsageError, WaitingForAnswer
 from surefoot.store.open import close_all, open_store, wrapped
 from surefoot.testing import answers as people
+from surefoot.testing import probe
 from surefoot.testing.children import Ended, Tell, in_child
 from surefoot.testing.clock import FastClock
 from surefoot.testing.damaging import DAMAGES, damage
 from surefoot.testing.mishaps import LATE
 from surefoot.testing.plan import edits, lags
-from surefoot.testing.probe import (
-    AT,
-    BEGUN,
-    ENDED,
-    EVENTS_FILE,
-    LANDED,
-    LEDGER_FILE,
-    LOG_FILE,
-    STORE_FOLDER,
-    STRUCK,
-    TIME,
-    Event,
-    Probe,
-    note,
-    read_events,
-)
+from surefoot.testing.probe import Event, Probe, Strike
 from surefoot.testing.survivor import Survivor
 from surefoot.testing.worlds import (
     Difference,
@@ -62,6 +48,7 @@ from surefoot.testing.worlds import (
     copy_folder,
     file_differences,
     line_differences,
+    lines_of,
     look_differences,
 )
 
@@ -143,24 +130,7 @@ class Seen:
 
     @property
     def boundaries(self) -> list[str]:
-        return [event.text for event in self.events if event.what == AT]
-
-
-@dataclass(frozen=True)
-class Strike:
-    """What happens to a run, and where; nothing, without a target."""
-
-    target: str | None = None
-    damage: str = ""
-    """What is done to the store of the killed run."""
-    mishap: str = ""
-    """What happens there instead of a kill."""
-    eyes: bool = False
-    """Whether it is seen which effect changes the world."""
-    survivor: Survivor | None = None
-    """What goes on after the kill."""
-    rehearsed: bool = True
-    """Whether a resumed run is replayed before it goes on, as it always is outside of the kit."""
+        return [event.text for event in self.events if event.what == probe.AT]
 
 
 class Stage:
@@ -197,46 +167,33 @@ class Stage:
         return seen
 
     @contextmanager
-    def scenario(self, target: str, how: str = "") -> Iterator[Seen]:
-        """Killed there, or struck by that mishap, and brought home. Its folder is there as long as it is looked at."""
+    def scenario(self, target: str, how: str = "", *, rehearsed: bool = True) -> Iterator[Seen]:
+        """Killed there, or struck by that mishap, and brought home. The folder stays until the caller has looked at it.
+
+        Without a rehearsal, what lies between calls runs once in the process that resumes.
+        """
         place = self._scratch / "scenario"
-        strike = (
-            Strike(target, damage=how) if how in DAMAGES else Strike(target, mishap=how, eyes=how not in ("", LATE))
-        )
-        try:
+        damage, mishap = (how, "") if how in DAMAGES else ("", how)
+        with ExitStack() as over:
+            over.callback(shutil.rmtree, place, ignore_errors=True)
+            survivor = None
             if how == LATE:
-                with closing(self._survivor(target)) as survivor:
-                    yield self._play(place, replace(strike, survivor=survivor))
-            else:
-                yield self._play(place, strike)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-
-    def _survivor(self, target: str) -> Survivor:
-        # A resumed run must not come to its own limit by waiting for it.
-        return Survivor(self._lags.get(target, 0), patience=self._seconds / 2)
-
-    @contextmanager
-    def unrehearsed(self, target: str) -> Iterator[Seen]:
-        """Killed there, and resumed without the rehearsal: what lies between calls runs once in the process."""
-        place = self._scratch / "scenario"
-        try:
-            yield self._play(place, Strike(target, rehearsed=False))
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
+                # A resumed run must not come to its own limit by waiting for it.
+                survivor = over.enter_context(closing(Survivor(self._lags.get(target, 0), patience=self._seconds / 2)))
+            yield self._play(place, Strike(target, damage, mishap, mishap not in ("", LATE), survivor, rehearsed))
 
     def _play(self, place: Path, strike: Strike) -> Seen:
         place.mkdir()
         folder = place / "world"
         shutil.copytree(self._pristine, folder, symlinks=True)
-        shutil.copytree(self._store, place / STORE_FOLDER)
+        shutil.copytree(self._store, place / probe.STORE_FOLDER)
         killed, before_kill, done = False, 0, ""
         for number in range(MOST_LEGS):
             ended = in_child(lambda tell: self._leg(place, strike, tell, first=not number), seconds=self._seconds)  # noqa: B023 - called at once
             if ended.killed and strike.target is not None:
-                killed, before_kill = True, len(read_events(place / EVENTS_FILE))
+                killed, before_kill = True, len(probe.read_events(place / probe.EVENTS_FILE))
                 if strike.damage:
-                    done = damage(place / STORE_FOLDER / DATABASE, strike.damage, seed=str(before_kill))
+                    done = damage(place / probe.STORE_FOLDER / DATABASE, strike.damage, seed=str(before_kill))
                 if strike.survivor is not None:
                     strike.survivor.begin(self._time(place))
                 strike = replace(strike, target=None)
@@ -247,18 +204,18 @@ class Stage:
         else:
             leg = Leg(Ending.LATE, text=f"has not ended after {MOST_LEGS} starts")
         if killed and strike.survivor is not None and strike.survivor.land():
-            note(place / EVENTS_FILE, Event(LANDED))
-        events = read_events(place / EVENTS_FILE)
-        struck = next((number for number, event in enumerate(events, 1) if event.what == STRUCK), 0)
+            probe.note(place / probe.EVENTS_FILE, Event(probe.LANDED))
+        events = probe.read_events(place / probe.EVENTS_FILE)
+        struck = next((number for number, event in enumerate(events, 1) if event.what == probe.STRUCK), 0)
         return Seen(
-            leg, events, folder, _lines(place / LEDGER_FILE), killed or bool(struck), struck or before_kill,
-            _tail(place / LOG_FILE), done,
+            leg, events, folder, lines_of(place / probe.LEDGER_FILE), killed or bool(struck), struck or before_kill,
+            _tail(place / probe.LOG_FILE), done,
         )  # fmt: skip
 
     def _time(self, place: Path) -> int:
         """What the kit's clock says: time that has passed stays passed."""
-        past = read_events(place / EVENTS_FILE)
-        return max([self._start, *(int(event.value) for event in past if event.what == TIME)])
+        past = probe.read_events(place / probe.EVENTS_FILE)
+        return max([self._start, *(int(event.value) for event in past if event.what == probe.TIME)])
 
     # -- in a child ---------------------------------------------------------------------------------
 
@@ -266,22 +223,20 @@ class Stage:
         task = self.task
         os.chdir(place / "world")
         sys.dont_write_bytecode = True  # The first import of a module must not differ from the others.
-        _silence(place / LOG_FILE)
-        probe = Probe(
-            place / EVENTS_FILE, run=task.run, target=strike.target, mishap=strike.mishap, survivor=strike.survivor,
-            edits=self._edits.get(strike.target or "", ()),
-        )  # fmt: skip
+        _silence(place / probe.LOG_FILE)
+        edits = self._edits.get(strike.target or "", ())
+        observer = Probe(place / probe.EVENTS_FILE, task.run, strike, edits)
         if strike.eyes:
-            probe.open_eyes(task.world.now)
-        sys.addaudithook(probe.touching)
-        clock = FastClock(self._time(place), probe.waits)
+            observer.open_eyes(task.world.now)
+        sys.addaudithook(observer.touching)
+        clock = FastClock(self._time(place), observer.waits)
         os.environ.pop("SUREFOOT_STORE", None)
-        changed = overridden(store=_url(place / STORE_FOLDER), alerts=(), rehearses=strike.rehearsed)
-        with observed(probe), wrapped(probe.over), clocked(clock), changed:
-            task.world.begin(place / LEDGER_FILE, first=first)
-            tell(msgspec.json.encode(self._drive(probe)))
+        changed = overridden(store=_url(place / probe.STORE_FOLDER), alerts=(), rehearses=strike.rehearsed)
+        with observed(observer), wrapped(observer.over), clocked(clock), changed:
+            task.world.begin(place / probe.LEDGER_FILE, first=first)
+            tell(msgspec.json.encode(self._drive(observer)))
 
-    def _drive(self, probe: Probe) -> Leg:
+    def _drive(self, observer: Probe) -> Leg:
         task = self.task
         try:
             result = task.workflow.run(task.run, *task.args, **task.kwargs)
@@ -289,8 +244,8 @@ class Stage:
                 result = asyncio.run(result)
             ended = Leg(Ending.DONE, value=values.encode(result).decode())
         except Stopped as stop:
-            probe.is_on = False
-            return self._answered(stop, probe)
+            observer.is_on = False
+            return self._answered(stop, observer)
         except UsageError as error:
             ended = Leg(Ending.MISUSED, text=str(error), kind=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is how it ended
@@ -300,15 +255,15 @@ class Stage:
             ended = Leg(Ending.DIED, text=f"it ends the program, with sys.exit({leaving.code!r})", kind="SystemExit")
         except KeyboardInterrupt:
             ended = Leg(Ending.DIED, text="it raises KeyboardInterrupt by itself", kind="KeyboardInterrupt")
-        probe.is_on = False
-        probe.land()
+        observer.is_on = False
+        observer.land()
         calls, unread = _calls(task.run)
         return msgspec.structs.replace(ended, look=task.world.end(), calls=calls, unread=unread)
 
-    def _answered(self, stop: Stopped, probe: Probe) -> Leg:
+    def _answered(self, stop: Stopped, observer: Probe) -> Leg:
         """A person, too, may find that the store is damaged."""
         try:
-            return self._stopped(stop, probe)
+            return self._stopped(stop, observer)
         except Stopped as worse:
             return _standing(worse)
         except UsageError as error:
@@ -316,7 +271,7 @@ class Stage:
         except SurefootError as error:
             return Leg(Ending.FAILED, text=str(error), kind=type(error).__name__)
 
-    def _stopped(self, stop: Stopped, probe: Probe) -> Leg:
+    def _stopped(self, stop: Stopped, observer: Probe) -> Leg:
         """Do what a person would do. What only a look at the real world could tell is left to them."""
         left = ""
         for one in stop.stops:
@@ -324,7 +279,7 @@ class Stage:
             if isinstance(one, WaitingForAnswer):
                 people.give(run, one, self.task.answers)
             elif isinstance(one, InDoubt):
-                left = left or _settled(run, one, read_events(probe.log))
+                left = left or _settled(run, one, probe.read_events(observer.log))
             else:
                 return _standing(one)
         if left:
@@ -347,8 +302,8 @@ def _settled(run: Run, stop: Stopped, events: Sequence[Event]) -> str:
     """Settle an effect in doubt by the log. Why not, if the log cannot tell either."""
     segment = run.state().segment
     mine = [event for event in events if event.call == (run.id, segment, stop.address)]
-    begun = [event for event in mine if event.what == BEGUN]
-    ended = [event for event in mine if event.what == ENDED]
+    begun = [event for event in mine if event.what == probe.BEGUN]
+    ended = [event for event in mine if event.what == probe.ENDED]
     if not begun:
         run.settle(stop.address, not_happened=True, by=people.BY)
     elif len(ended) < len(begun):
@@ -408,10 +363,6 @@ def differences(task: Task, right: Seen, found: Seen) -> list[Difference]:
     """What of the world is not as after an uninterrupted run."""
     told = file_differences(right.folder, found.folder, task.world.exclude) if task.world.files else []
     return told + line_differences(right.ledger, found.ledger) + look_differences(right.leg.look, found.leg.look)
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def _tail(path: Path) -> str:

@@ -23,7 +23,8 @@ class Traces:
     def __init__(self, *logs: Iterable[Event], workflow: str = "") -> None:
         self._of: dict[str, set[Call]] = {}
         self._workflows = {SOMEBODY: workflow}
-        self._branches = False
+        self.branches = False
+        """Whether anything runs side by side."""
         for log in logs:
             self._follow(log)
 
@@ -33,7 +34,7 @@ class Traces:
             match event.what:
                 case probe.BEGUN:
                     under_way[event.call] = None
-                    self._branches = self._branches or "/" in event.address
+                    self.branches = self.branches or "/" in event.address
                 case probe.ENDED:
                     under_way.pop(event.call, None)
                 case probe.TOUCHED:
@@ -47,11 +48,6 @@ class Traces:
         whose = [event.call] if event.run else list(under_way) or [SOMEBODY]
         if event.value:
             self._of.setdefault(event.value, set()).update(whose)
-
-    @property
-    def branches(self) -> bool:
-        """Whether anything runs side by side."""
-        return self._branches
 
     def can_come_from(self, call: Call, name: str) -> bool:
         """Without a name it is something that only a function of the user's can see."""
@@ -80,7 +76,7 @@ class Traces:
         """Whether branches that run side by side reach for it: in which order, only luck says."""
         known = self._known(name)
         lines = {(run, address.rpartition("/")[0]) for run, _, address in known}
-        return self._branches and len(lines) != 1
+        return self.branches and len(lines) != 1
 
     def _known(self, name: str) -> set[Call]:
         whole = [f"{name[:at]}/" for at, char in enumerate(name) if char == "/"]

@@ -14,125 +14,82 @@ from typing import Final, assert_never
 
 from surefoot.core.entry import QuestionAsked
 from surefoot.core.visible import shorten
+from surefoot.testing import probe
 from surefoot.testing.mishaps import EDITED, FAILS, is_edited, sort_of
 from surefoot.testing.plan import edits
-from surefoot.testing.probe import (
-    ACTED,
-    AFTER,
-    ANSWERS,
-    AT,
-    BEGUN,
-    DENIED,
-    DONE,
-    ENDED,
-    INTENDED,
-    LANDED,
-    LOOKED,
-    LOUD,
-    MEDDLED,
-    MISUSED,
-    RAISED,
-    RECORDED,
-    SETTLED_ENTRY,
-    STRAYED,
-    STRUCK,
-    TOUCHED,
-    WRITE,
-    Call,
-    Event,
-    Point,
-    where,
-)
+from surefoot.testing.probe import Call, Event, Point, where
 from surefoot.testing.scenarios import Ending, Seen, Task, differences
 from surefoot.testing.trace import Traces
 from surefoot.testing.worlds import Difference, few
 
 WIDTH: Final = 160
-_ASKING: Final = f"{AFTER}:{WRITE}:{QuestionAsked.__name__}"
+_ASKING: Final = f"{probe.AFTER}:{probe.WRITE}:{QuestionAsked.__name__}"
 _STORE_ERRORS: Final = ("Fenced", "StoreFull", "StoreUnavailable")
 
-STEP = "an effect declared as a step"
-CHECK = "a check that lies"
-ACTING = "an effect that acts and then says that it did not"
-LANDING = "an effect that lands after its check was believed"
-MEDDLING = "a check that changes the world"
-RETRY = "a retry of an effect that is not idempotent"
-UNDO = "an undo that is not idempotent"
-PARTIAL = "an undo that does not take back what its call did in part"
-LEFT = "something left behind by a call that was cut off"
-STATE = "state outside the run"
-TWICE = "code between calls that does not bear to run twice in one process"
-POOL = "an effect called from a thread pool"
-BODY = "an effect outside of any call"
-OVERWRITTEN = "somebody else's change that is overwritten"
-DRIFT = "own changes taken for drift"
-ENDLESS = "a resume that does not end"
-FAILING = "a resume that fails"
-STANDING = "a resume that stops"
-AGAIN = "a recorded call executed again"
-SILENT = "damage that nobody was told of"
-
-RESUMED = "resumed"
-FOUND = "found by its check"
-SETTLED = "in doubt, settled"
-ASKED = "asked a person"
-NOTICED = "noticed: somebody else's change"
-ASKED_AGAIN = "asked again"
-AS_RAISED = "failed, as was raised"
-AS_DECLARED = 'failed, as on_crash="fail" says'
-NOT_REACHED = "not reached"
-UNDISTURBED = "undisturbed"
-FELL_BACK = "fell back, loudly"
+CURES: Final = {
+    (STEP := "an effect declared as a step"): "Declare it with @sf.effect: a step may be executed again after a crash, an "
+    "effect is not, unless you say so.",
+    (CHECK := "a check that lies"): "Let its check look at what the effect really changes (the row, the file, the key at "
+    "the other side), and answer sf.unknown(why) where that cannot tell.",
+    (ACTING := "an effect that acts and then says that it did not"): "Raise sf.NotDone, and name in not_done=, only what "
+    "is raised where nothing was done yet: any other exception is doubt, and on_crash decides. An effect that does "
+    "several things says not_done=().",
+    (LANDING := "an effect that lands after its check was believed"): "Say with in_flight= for how long what it starts "
+    "may still be on its way (counted from the end of timeout=, if it has one): a check's not_happened is believed only "
+    'after that. in_flight="0s" is for what dies with the process.',
+    (MEDDLING := "a check that changes the world"): "Let it only look: a check may be called at any time, and more than "
+    "once.",
+    (RETRY := "a retry of an effect that is not idempotent"): "Give the other side the key (sf.key()) so that it "
+    'recognises a repetition; or drop on_crash="retry" and write a check; or let it ask.',
+    (UNDO := "an undo that is not idempotent"): "Make it harmless to undo twice (look first, or hand over sf.key()); or "
+    'drop its on_crash="retry", or give it a check: @NAME.undo.check.',
+    (PARTIAL := "an undo that does not take back what its call did in part"): "After sf.partial() the effect is undone "
+    "and executed again: its undo has to leave the world as it was before this very call, whatever part of it was done.",
+    (LEFT := "something left behind by a call that was cut off"): "Give it a name that is the same each time, for example "
+    "from sf.key(): then who executes it again finds it, or writes over it. Or put it where nobody looks: the system's "
+    "folder for temporary files.",
+    (STATE := "state outside the run"): "Pass it as an argument, or return it from a step: a resumed run begins in a new "
+    "process, where globals are as imported, and repeats the workflow's own lines. Read files, time and environment in "
+    "steps.",
+    (TWICE := "code between calls that does not bear to run twice in one process"): "Before a run with effects goes on, "
+    "its function is replayed with nothing executed, and then run: the lines between calls run twice in that process. Let "
+    "them depend on arguments and results alone: no global that counts, remembers or is used up, no lock that stays "
+    "taken.",
+    (POOL := "an effect called from a thread pool"): "Use sf.map or sf.gather instead of a pool (in async code also "
+    "asyncio.to_thread): they record what they call.",
+    (BODY := "an effect outside of any call"): "Move what changes the world out of the workflow's own lines into a "
+    "function with @sf.effect: the lines between calls run again at every resume.",
+    (OVERWRITTEN := "somebody else's change that is overwritten"): 'Leave on_drift= at "stop": a person sees what has '
+    "changed before it is overwritten. If nobody else has anything to say about that file, leave it out: --exclude, or "
+    "exclude= of crash_matrix.",
+    (DRIFT := "own changes taken for drift"): "Say in touches= of the effect what it changes: a run's own changes are no "
+    "drift then.",
+    (ENDLESS := "a resume that does not end"): "Look for a wait on something that only the killed process would have "
+    "done.",
+    (FAILING := "a resume that fails"): "Look at what it says: code that runs only at a resume, or that relies on the "
+    "process before.",
+    (STANDING := "a resume that stops"): "Look at what it says: a resume must not need a person where an uninterrupted "
+    "run does not.",
+    (AGAIN := "a recorded call executed again"): "That should be impossible whatever your code does: please report it "
+    "with the line that reproduces it.",
+    (SILENT := "damage that nobody was told of"): "That should be impossible whatever your code does: please report it "
+    "with the line that reproduces it.",
+}  # fmt: skip
+"""What to change, by mistake."""
 ENDINGS: Final = (
-    RESUMED,
-    FOUND,
-    SETTLED,
-    ASKED,
-    AS_DECLARED,
-    AS_RAISED,
-    NOTICED,
-    ASKED_AGAIN,
-    NOT_REACHED,
-    UNDISTURBED,
-    FELL_BACK,
+    RESUMED := "resumed",
+    FOUND := "found by its check",
+    SETTLED := "in doubt, settled",
+    ASKED := "asked a person",
+    NOTICED := "noticed: somebody else's change",
+    ASKED_AGAIN := "asked again",
+    AS_RAISED := "failed, as was raised",
+    AS_DECLARED := 'failed, as on_crash="fail" says',
+    NOT_REACHED := "not reached",
+    UNDISTURBED := "undisturbed",
+    FELL_BACK := "fell back, loudly",
 )
 """How a resume may end where nothing is wrong; and `loud: ` with the name of an error."""
-
-CURES: Final = {
-    STEP: "Declare it with @sf.effect: a step may be executed again after a crash, an effect is not, unless you say so.",
-    CHECK: "Let its check look at what the effect really changes (the row, the file, the key at the other side), and "
-    "answer sf.unknown(why) where that cannot tell.",
-    ACTING: "Raise sf.NotDone, and name in not_done=, only what is raised where nothing was done yet: any other exception is "
-    "doubt, and on_crash decides. An effect that does several things says not_done=().",
-    LANDING: "Say with in_flight= for how long what it starts may still be on its way (counted from the end of timeout=, if "
-    "it has one): a check's not_happened is believed only after that. "
-    'in_flight="0s" is for what dies with the process.',
-    MEDDLING: "Let it only look: a check may be called at any time, and more than once.",
-    RETRY: 'Give the other side the key (sf.key()) so that it recognises a repetition; or drop on_crash="retry" and write '
-    "a check; or let it ask.",
-    UNDO: 'Make it harmless to undo twice (look first, or hand over sf.key()); or drop its on_crash="retry", or give it '
-    "a check: @NAME.undo.check.",
-    PARTIAL: "After sf.partial() the effect is undone and executed again: its undo has to leave the world as it was before "
-    "this very call, whatever part of it was done.",
-    LEFT: "Give it a name that is the same each time, for example from sf.key(): then who executes it again finds it, or "
-    "writes over it. Or put it where nobody looks: the system's folder for temporary files.",
-    STATE: "Pass it as an argument, or return it from a step: a resumed run begins in a new process, where globals are as "
-    "imported, and repeats the workflow's own lines. Read files, time and environment in steps.",
-    TWICE: "Before a run with effects goes on, its function is replayed with nothing executed, and then run: the lines between "
-    "calls run twice in that process. Let them depend on arguments and results alone: no global that counts, remembers or "
-    "is used up, no lock that stays taken.",
-    POOL: "Use sf.map or sf.gather instead of a pool (in async code also asyncio.to_thread): they record what they call.",
-    BODY: "Move what changes the world out of the workflow's own lines into a function with @sf.effect: the lines between "
-    "calls run again at every resume.",
-    OVERWRITTEN: 'Leave on_drift= at "stop": a person sees what has changed before it is overwritten. If nobody else has anything '
-    "to say about that file, leave it out: --exclude, or exclude= of crash_matrix.",
-    DRIFT: "Say in touches= of the effect what it changes: a run's own changes are no drift then.",
-    ENDLESS: "Look for a wait on something that only the killed process would have done.",
-    FAILING: "Look at what it says: code that runs only at a resume, or that relies on the process before.",
-    STANDING: "Look at what it says: a resume must not need a person where an uninterrupted run does not.",
-    AGAIN: "That should be impossible whatever your code does: please report it with the line that reproduces it.",
-    SILENT: "That should be impossible whatever your code does: please report it with the line that reproduces it.",
-}  # fmt: skip
 
 
 BY_REHEARSAL: Final = (STATE, FAILING, STANDING, ENDLESS)
@@ -170,28 +127,24 @@ class Case:
         self._task, self._right, self._found, self._at, self._varying = task, right, found, at, varying
         self._before = found.events[: found.before_kill]
         self._after = found.events[found.before_kill :]
-        self._known = {event.call: event for event in (*right.events, *found.events) if event.what == BEGUN}
-        begun, usual = _counted(found.events, BEGUN), _counted(right.events, BEGUN)
+        self._known = {event.call: event for event in (*right.events, *found.events) if event.what == probe.BEGUN}
+        begun, usual = _counted(found.events, probe.BEGUN), _counted(right.events, probe.BEGUN)
         self._repeated = [call for call in begun if begun[call] > usual[call]]
         self._traces = Traces(right.events, self._before, self._after, workflow=task.workflow.name)
-        self._notes: list[tuple[str, str]] = []
+        self.notes: list[tuple[str, str]] = []
         off = differences(task, right, found) if found.leg.ending is Ending.DONE else []
         self._differences = [one for one in off if not self._is_luck(one)]
 
     def _is_luck(self, one: Difference) -> bool:
         if one.log and not any(self._traces.did(call, one.name) for call in self._known):
             said = f"{one.text}: taken for a log, since no step or effect opens it, and not compared."
-            self._notes.append((one.name, said))
+            self.notes.append((one.name, said))
             return True
         if not (one.reordered and self._traces.is_shared(one.name)):
             return False
         said = f"{one.name}: the same in another order, now and then: branches that run side by side write to it."
-        self._notes.append((one.name, said))
+        self.notes.append((one.name, said))
         return True
-
-    @property
-    def notes(self) -> list[tuple[str, str]]:
-        return self._notes
 
     # -- without damage -----------------------------------------------------------------------------
 
@@ -200,22 +153,24 @@ class Case:
         proven = self._lies() or self._again()
         wrong = proven or self._ending() or self.otherwise()
         if wrong and not proven and (failed := self._failed_as_declared()):
-            return Verdict(AS_DECLARED, [], self._names(self._repeated), [*self._notes, self._went_on(failed)])
+            return Verdict(AS_DECLARED, [], self._names(self._repeated), [*self.notes, self._went_on(failed)])
         how = ASKED if leg.ending is Ending.ASKED else self._settled()
-        return Verdict(how, wrong, self._names(self._repeated), self._notes)
+        return Verdict(how, wrong, self._names(self._repeated), self.notes)
 
     def _settled(self) -> str:
         """Who found out what had become of an effect in doubt; if there was one."""
-        looked = {event.call for event in self._after if event.what == LOOKED and event.text in ANSWERS}
-        settled = {event.call for event in self._after if event.what == RECORDED and event.kind == SETTLED_ENTRY}
+        looked = {event.call for event in self._after if event.what == probe.LOOKED and event.text in probe.ANSWERS}
+        settled = {
+            event.call for event in self._after if event.what == probe.RECORDED and event.kind == probe.SETTLED_ENTRY
+        }
         return SETTLED if settled - looked else FOUND if settled else RESUMED
 
     def _lies(self) -> list[Wrong]:
-        meddled = [event for event in self._after if event.what == MEDDLED]
+        meddled = [event for event in self._after if event.what == probe.MEDDLED]
         names = {one.name for one in self._differences}
         if guilty := [event for event in meddled if event.value in names]:
             return [Wrong(MEDDLING, guilty[0].address, f"its check wrote something{self._seen()}")]
-        looked = [(number, event) for number, event in enumerate(self._after) if event.what == LOOKED]
+        looked = [(number, event) for number, event in enumerate(self._after) if event.what == probe.LOOKED]
         return [
             Wrong(CHECK, self._name(event.call), f"its check {what}")
             for number, event in looked
@@ -224,8 +179,10 @@ class Case:
 
     def _lie(self, event: Event, before: Sequence[Event]) -> str:
         """What a check said that is not so; empty if it is, or if nothing shows that it is not."""
-        begun = any(one.what == BEGUN and one.call == event.call for one in before)
-        returned = [one.value for one in self._before if one.what == ENDED and one.call == event.call and one.value]
+        begun = any(one.what == probe.BEGUN and one.call == event.call for one in before)
+        returned = [
+            one.value for one in self._before if one.what == probe.ENDED and one.call == event.call and one.value
+        ]
         what = "after it had happened" if returned else "after it had happened in part"
         match event.text:
             case "NotHappened" if returned or (begun and self._is_off_by(event.call, repeated=True)):
@@ -253,7 +210,7 @@ class Case:
             return self._found.leg.ending is Ending.DONE
         call = self._name(event.call)
         said = f"{call}: its check said happened before it was begun. Right, if the world was so already: see whether it was."
-        self._notes.append((call, said))
+        self.notes.append((call, said))
         return False
 
     def _has_same_arguments(self, event: Event) -> bool:
@@ -278,16 +235,16 @@ class Case:
     def _can_come_from_repeating(self, call: Call, name: str) -> bool:
         """A call that was killed before the first thing it does has not done twice what it does after that."""
         point = Point.of(self._at)
-        done = [one for one in self._before if one.what == AT and Point.of(one.value).is_inside(point.address)]
+        done = [one for one in self._before if one.what == probe.AT and Point.of(one.value).is_inside(point.address)]
         first = point.is_inside(self._name(call)) and len(done) == 1
         return self._traces.can_come_from(call, name) and not (first and self._traces.is_known(name))
 
     def _left_behind(self) -> dict[Difference, Call]:
         """What a call had made when it was cut off, and nobody reached for again; by which call."""
-        ended = _counted(self._before, ENDED)
-        cut = {call for call, number in _counted(self._before, BEGUN).items() if number > ended[call]}
-        made = {event.value: event.call for event in self._before if event.what == TOUCHED and event.call in cut}
-        again = {event.value for event in self._after if event.what == TOUCHED}
+        ended = _counted(self._before, probe.ENDED)
+        cut = {call for call, number in _counted(self._before, probe.BEGUN).items() if number > ended[call]}
+        made = {event.value: event.call for event in self._before if event.what == probe.TOUCHED and event.call in cut}
+        again = {event.value for event in self._after if event.what == probe.TOUCHED}
         return {one: made[one.name] for one in self._differences if one.extra and one.name in made.keys() - again}
 
     def _recorded_result(self, event: Event) -> str:
@@ -298,11 +255,11 @@ class Case:
         return self._found.leg.calls.get(event.address, ("", ""))[1]
 
     def _again(self) -> list[Wrong]:
-        recorded = {event.call for event in self._before if event.what == RECORDED and event.kind in DONE}
+        recorded = {event.call for event in self._before if event.what == probe.RECORDED and event.kind in probe.DONE}
         return [
             Wrong(AGAIN, self._name(event.call), "it was on record before the kill, and was executed after it")
             for event in self._after
-            if event.what == BEGUN and event.call in recorded
+            if event.what == probe.BEGUN and event.call in recorded
         ] + [
             Wrong(AGAIN, self._name(call), f"it was executed twice, and nobody said that it may be{self._seen()}")
             for call in self._done_twice()
@@ -346,7 +303,7 @@ class Case:
     def _raised(self) -> list[Event]:
         """The calls that raised what the run failed with."""
         text = self._found.leg.text
-        return [event for event in self._after if event.what == ENDED and event.text and event.text == text]
+        return [event for event in self._after if event.what == probe.ENDED and event.text and event.text == text]
 
     def _failed_again(self) -> list[Wrong]:
         """What had changed the world before the kill was done again, and failed for it: in a step, or between calls."""
@@ -355,7 +312,9 @@ class Case:
         for event in self._raised():
             if event.kind == "step" and event.call in self._repeated and before.reaches(event.call):
                 return [Wrong(STEP, self._name(event.call), f"executed again, it raised {text}")]
-        ours = [_deed(event) for event in self._after if event.what == TOUCHED and not event.address and event.run]
+        ours = [
+            _deed(event) for event in self._after if event.what == probe.TOUCHED and not event.address and event.run
+        ]
         if not self._raised() and ours and ours[-1] in map(_deed, self._before):
             _, workflow, what, name = ours[-1]
             return [Wrong(BODY, workflow, f"done again by its own lines ({what} {name}), it raised {text}")]
@@ -364,7 +323,7 @@ class Case:
     def _raised_again(self, address: str) -> list[Wrong]:
         """Declared to be harmless when repeated, and yet a person has to be asked: the repetition failed."""
         raised = [
-            event for event in self._after if event.what == ENDED and not event.value and event.address == address
+            event for event in self._after if event.what == probe.ENDED and not event.value and event.address == address
         ]
         again = [event for event in raised if event.policy == "retry" and event.call in self._repeated]
         return [
@@ -405,7 +364,7 @@ class Case:
     def _unexplained(self, world: tuple[str, ...]) -> Wrong:
         """No call was executed twice: it was the workflow's own lines, or a call that relied on the process before."""
         ours = [self._traces.own_lines(one.name) for one in self._differences]
-        resumed = [event for event in self._after if event.what == BEGUN]
+        resumed = [event for event in self._after if event.what == probe.BEGUN]
         reaching = [
             event for event in resumed if any(self._traces.did(event.call, one.name) for one in self._differences)
         ]
@@ -418,8 +377,10 @@ class Case:
 
     def _unexpected(self) -> str:
         """A call of the workflow that an uninterrupted run does not make."""
-        usual = {event.call for event in self._right.events if event.what == BEGUN}
-        new = [event for event in self._after if event.what == BEGUN and event.call not in usual and not event.undo]
+        usual = {event.call for event in self._right.events if event.what == probe.BEGUN}
+        new = [
+            event for event in self._after if event.what == probe.BEGUN and event.call not in usual and not event.undo
+        ]
         return self._name(new[0].call) if new else ""
 
     def _is_off(self) -> bool:
@@ -446,7 +407,7 @@ class Case:
         event = self._event(name)
         if event.kind == "step":
             return STEP
-        if any(one.what == LOOKED and one.call == event.call and one.text == "Partial" for one in self._after):
+        if any(one.what == probe.LOOKED and one.call == event.call and one.text == "Partial" for one in self._after):
             return PARTIAL
         if event.policy != "retry":
             return AGAIN
@@ -473,8 +434,10 @@ class Case:
 
     def _failed_as_declared(self) -> Event | None:
         """The call that was in doubt when the process was killed, and failed for it."""
-        done = {event.call for event in self._before if event.what == RECORDED and event.kind in DONE}
-        intended = {event.call for event in self._before if event.what == RECORDED and event.kind == INTENDED}
+        done = {event.call for event in self._before if event.what == probe.RECORDED and event.kind in probe.DONE}
+        intended = {
+            event.call for event in self._before if event.what == probe.RECORDED and event.kind == probe.INTENDED
+        }
         return next((event for event in self._gave_up() if event.call in intended - done), None)
 
     def _gave_up(self) -> list[Event]:
@@ -486,14 +449,14 @@ class Case:
             return []
         if any(self._known[call].policy == "fail" for call in self._repeated):
             return []
-        failed = {event.call for event in self._after if event.what == RECORDED and event.kind == RAISED}
-        begun = {event.call for event in self._after if event.what == BEGUN}
+        failed = {event.call for event in self._after if event.what == probe.RECORDED and event.kind == probe.RAISED}
+        begun = {event.call for event in self._after if event.what == probe.BEGUN}
         known = [self._known[call] for call in failed - begun if call in self._known]
         return sorted((event for event in known if event.policy == "fail"), key=lambda event: event.call)
 
     def may_come_from_rehearsal(self) -> bool:
         """Whether lines of the workflow's own that run twice in one process may explain what is wrong, by memory alone."""
-        return not any(event.what == TOUCHED and not event.address for event in self._after)
+        return not any(event.what == probe.TOUCHED and not event.address for event in self._after)
 
     # -- with a mishap ------------------------------------------------------------------------------
 
@@ -515,12 +478,12 @@ class Case:
         """By which call, and what lets it. Who says that it may run again whatever it finds has said so; a warning is told."""
         point = Point.of(self._at)
         writing = (
-            event.call for event in self._after if event.what == TOUCHED and event.value in lost and event.address
+            event.call for event in self._after if event.what == probe.TOUCHED and event.value in lost and event.address
         )
         call = next((self._name(one) for one in writing), point.address)
         on_drift = self._task.workflow.definition.on_drift
         doubted = [event.policy for event in self._known.values() if self._where(event) == point.address]
-        warned = any(event.what == LOUD and "drift" in event.text for event in self._after)
+        warned = any(event.what == probe.LOUD and "drift" in event.text for event in self._after)
         cause = f"on_drift={on_drift!r}" if isinstance(on_drift, str) else "on_drift="
         if "retry" in doubted:
             cause = 'on_crash="retry"'
@@ -533,42 +496,42 @@ class Case:
         return Verdict("", [Wrong(OVERWRITTEN, call, said)])
 
     def _questions(self, seen: Seen) -> int:
-        return sum(event.what == AT and event.value.startswith(_ASKING) for event in seen.events)
+        return sum(event.what == probe.AT and event.value.startswith(_ASKING) for event in seen.events)
 
     def judge_mishap(self, how: str) -> Verdict:
         """The process lives; a file was edited, or an effect has ended with an exception that it did not deserve."""
         if how == EDITED:
             return self._judge_edited()
         struck = Point.of(self._at).address
-        denied = [event for event in self._after if event.what == DENIED and self._where(event) == struck]
-        if acted := [event for event in denied if event.value == ACTED]:
+        denied = [event for event in self._after if event.what == probe.DENIED and self._where(event) == struck]
+        if acted := [event for event in denied if event.value == probe.ACTED]:
             return Verdict("", [_denies(struck, acted[0])])
         if denied:  # Nothing was done, and that is what it says.
-            return Verdict(AS_RAISED, notes=self._notes)
+            return Verdict(AS_RAISED, notes=self.notes)
         if late := self._landed_late():
             return Verdict("", late)
         if sort_of(how) != FAILS:
             return self.judge()
         if self._found.leg.ending is not Ending.DONE:
             return self._ended_otherwise()
-        return Verdict(self._settled(), self._again(), notes=self._notes)
+        return Verdict(self._settled(), self._again(), notes=self.notes)
 
     def _ended_otherwise(self) -> Verdict:
         """After a mishap a run may stop, ask and fail; to hang or to die is not right."""
         if self._found.leg.ending in (Ending.LATE, Ending.DIED):
             return Verdict("", self._ending())
-        return Verdict(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self._notes)
+        return Verdict(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self.notes)
 
     def _landed_late(self) -> list[Wrong]:
         """What a killed process had started came to its end after a check was believed that had not found it."""
-        struck = next((event for event in self._before if event.what == STRUCK), None)
+        struck = next((event for event in self._before if event.what == probe.STRUCK), None)
         what = [event.what for event in self._after]
-        if struck is None or LANDED not in what or not self._is_off():
+        if struck is None or probe.LANDED not in what or not self._is_off():
             return []
         call = Point.of(self._at).address
-        meanwhile = self._after[: what.index(LANDED)]
-        again = [event for event in meanwhile if event.what == BEGUN and self._where(event) == call]
-        denied = [event for event in meanwhile if event.what == LOOKED and self._where(event) == call]
+        meanwhile = self._after[: what.index(probe.LANDED)]
+        again = [event for event in meanwhile if event.what == probe.BEGUN and self._where(event) == call]
+        denied = [event for event in meanwhile if event.what == probe.LOOKED and self._where(event) == call]
         if not again or not denied or denied[-1].text != "NotHappened":
             return []
         said = f"it landed after its check had said not_happened, and was executed again: {struck.kind} is not true"
@@ -582,7 +545,7 @@ class Case:
     def judge_damaged(self) -> Verdict:
         """Right or loud: what was lost is said, and nothing is done twice whatever was lost."""
         leg, where = self._found.leg, self._found.damage
-        told = [event.text for event in self._after if event.what == LOUD]
+        told = [event.text for event in self._after if event.what == probe.LOUD]
         twice = [call for call in self._done_twice() if self._known[call].policy != "check"]
         if twice:
             return Verdict("", [Wrong(SILENT, self._name(twice[0]), f"{where}, and it was executed twice")])
@@ -636,19 +599,17 @@ class Case:
 
 def misused(right: Seen) -> list[Wrong]:
     """What the uninterrupted run already shows: calls that surefoot refused to make."""
-    wrong = []
-    for event in right.events:
-        if event.what == STRAYED:
-            what = "it was called from a thread or task that belongs to no run, so it was refused"
-            wrong.append(Wrong(POOL, event.address, what))
-        elif event.what == MISUSED:
-            wrong.append(Wrong(POOL, event.address, _told(event.text)))
-    return wrong
+    strayed = "it was called from a thread or task that belongs to no run, so it was refused"
+    return [
+        Wrong(POOL, event.address, strayed if event.what == probe.STRAYED else _told(event.text))
+        for event in right.events
+        if event.what in (probe.STRAYED, probe.MISUSED)
+    ]
 
 
 def denied(task: Task, seen: Seen) -> list[Wrong]:
     """Effects that acted in a run without any mishap, and then raised what says that they did not."""
-    acted = {event.call: event for event in seen.events if event.what == DENIED and event.value == ACTED}
+    acted = {event.call: event for event in seen.events if event.what == probe.DENIED and event.value == probe.ACTED}
     return [_denies(where(task.run, event.run, event.address), event) for event in acted.values()]
 
 
@@ -663,12 +624,12 @@ def varying(right: Seen, second: Seen) -> set[str]:
 
 
 def _returned(events: Sequence[Event]) -> Iterable[Call]:
-    return (event.call for event in events if event.what == ENDED and event.value)
+    return (event.call for event in events if event.what == probe.ENDED and event.value)
 
 
 def _deed(event: Event) -> tuple[str, str, str, str]:
     """What the workflow's own lines do: in which run, of which workflow, and what with which file."""
-    return event.run if event.what == TOUCHED and not event.address else "", event.kind, event.text, event.value
+    return event.run if event.what == probe.TOUCHED and not event.address else "", event.kind, event.text, event.value
 
 
 def _counted(events: Sequence[Event], what: str) -> Counter[Call]:

@@ -67,7 +67,7 @@ class Ledger:
     def lines(self) -> list[str]:
         if self._path is None:
             return list(self._lines)
-        return self._path.read_text().splitlines() if self._path.exists() else []
+        return lines_of(self._path)
 
     @property
     def counts(self) -> Counter[str]:
@@ -76,6 +76,10 @@ class Ledger:
     def keep_in(self, path: Path) -> None:
         """For the kit: from here on, in this process, the lines are in that file."""
         self._path = path
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 class World:

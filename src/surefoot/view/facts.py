@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from surefoot.core.entry import Drift, Value
     from surefoot.core.history import Past
     from surefoot.engine.drive.fallback import Damage
-    from surefoot.engine.operate.comparison import Comparison, Pair
+    from surefoot.engine.operate.comparison import Comparison
     from surefoot.engine.operate.forks import Fork
     from surefoot.engine.operate.handle import JournalEntry
     from surefoot.engine.operate.preflight import Finding as Rehearsal
@@ -110,15 +110,15 @@ def runs(listed: Iterable[tuple[Listed, IndexRow | None]]) -> Facts:
 
 def _line(seen: Listed, row: IndexRow | None) -> Facts:
     return Facts(
-        **_of(
-            seen,
-            "run workflow status stands needs_a_person why left created labels",
-            stands=seen.stands.status,
-            needs_a_person=seen.stands.needs_a_person,
-            why=seen.stands.brief,
-            left=list(seen.stands.left),
-            created=_moment(seen.created),
-        ),
+        run=seen.run,
+        workflow=seen.workflow,
+        status=seen.status,
+        stands=seen.stands.status,
+        needs_a_person=seen.stands.needs_a_person,
+        why=seen.stands.brief,
+        left=list(seen.stands.left),
+        created=_moment(seen.created),
+        labels=seen.labels,
         need=row.need if row else "",
         until=_moment(row.until) if row else None,
         queue=row.queue if row else "",
@@ -207,12 +207,8 @@ def comparison(a: str, b: str, found: Comparison) -> Facts:
         different=counts["differs"],
         only_in_a=counts["only in a"],
         only_in_b=counts["only in b"],
-        calls=[_pair(pair) for pair in found.calls],
+        calls=[_of(pair, "address verdict differs a b", a=_side(pair.a), b=_side(pair.b)) for pair in found.calls],
     )
-
-
-def _pair(pair: Pair) -> Facts:
-    return _of(pair, "address verdict differs a b", a=_side(pair.a), b=_side(pair.b))
 
 
 def _side(past: Past | None) -> Facts | None:
@@ -278,11 +274,7 @@ def answer(question: str, asked: str, value: Any) -> Facts:
 
 
 def acceptance(accepted: Iterable[Drift]) -> Facts:
-    return Facts(accepted=[_drift(one) for one in accepted])
-
-
-def _drift(one: Drift) -> Facts:
-    return _of(one, "witness part what expected found", found=one.actual)
+    return Facts(accepted=[_of(one, "witness part what expected found", found=one.actual) for one in accepted])
 
 
 def match(address: str, how: str) -> Facts:
@@ -434,15 +426,11 @@ def inspected_export(path: str, found: Exported) -> Facts:
 
 def export(found: Exported) -> Facts:
     """What an exported file holds."""
-    from msgspec.structs import asdict
-
-    return Facts(asdict(found))
+    return Facts(msgspec.structs.asdict(found))
 
 
 def backup(made: Backup) -> Facts:
-    from msgspec.structs import asdict
-
-    return Facts(**asdict(made), verified=True)
+    return Facts(**msgspec.structs.asdict(made), verified=True)
 
 
 def pruning(going: Iterable[Candidate], left: Iterable[Refusal], swept: Swept | None, store: str) -> Facts:

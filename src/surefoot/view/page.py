@@ -199,9 +199,7 @@ def _late(state: RunState, entry: EffectLandedLate) -> str:
 
 
 def _retry(entry: CallsReopened) -> str:
-    named = ", ".join(entry.addresses[:NAMED_CALLS])
-    more = len(entry.addresses) - NAMED_CALLS
-    what = named + (f" and {more} more" if more > 0 else "") or "the workflow itself"
+    what = text.some(entry.addresses, NAMED_CALLS) or "the workflow itself"
     return f"{what}, says {entry.by}" + (f": {entry.note}" if entry.note else "")
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from surefoot.core import values
 from surefoot.core.cure import APP, Advice, Cure, command
 from surefoot.core.doubt import open_questions, unanswered
-from surefoot.core.entry import Drift, Due, RunAdopted, RunStopped, Stop
+from surefoot.core.entry import Drift, RunAdopted, RunStopped, Stop
 from surefoot.core.need import in_brief
 from surefoot.core.parking import why_parked
 from surefoot.core.reopening import failed_calls, failed_undos, undo_again, undone_around, undone_at_last
@@ -88,8 +88,7 @@ class Wait(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.runs:
-            named, more = ", ".join(self.runs[:NAMED_RUNS]), len(self.runs) - NAMED_RUNS
-            return f"waiting for {'run' if len(self.runs) == 1 else 'runs'} {named}{f' and {more} more' * (more > 0)}"
+            return f"waiting for {'run' if len(self.runs) == 1 else 'runs'} {text.some(self.runs, NAMED_RUNS)}"
         if self.parked:
             return f"parked: {self.parked}; looks again at {text.clock_time(self.until)}"
         return f"{'starts at' if self.begins else 'sleeping until'} {text.clock_time(self.until)}"
@@ -138,20 +137,16 @@ class Stands(Struct, frozen=True):
             return str(self.wait)
         if self.status in _BRIEF:
             return _BRIEF[self.status]
-        if self.left:
-            return (
-                f"{left_in_words(self.left)}; {self.failure}" if self.failure is not None else left_in_words(self.left)
-            )
-        if self.failure is not None:
-            return str(self.failure)
+        if self.left or self.failure is not None:
+            told = [left_in_words(self.left)] if self.left else []
+            return "; ".join([*told, str(self.failure)] if self.failure is not None else told)
         if self.parked:
             return f"parked: {self.parked}"
         return self.damage or ", ".join(map(in_brief, self.stops))
 
 
 def left_in_words(left: tuple[str, ...]) -> str:
-    named, more = ", ".join(left[:NAMED_RUNS]), len(left) - NAMED_RUNS
-    return f"left in doubt or done: {named}{f' and {more} more' * (more > 0)}"
+    return f"left in doubt or done: {text.some(left, NAMED_RUNS)}"
 
 
 _BRIEF: Final = {
@@ -178,20 +173,13 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
     due = state.due if not begins else state.created.due if state.created else None
     children = () if begins else state.children
     if state.claimant is not None or (due is None and not children):
-        return Stands(ABANDONED if state.status in DRIVEN else _let_go(state))
+        return Stands(ABANDONED if state.status in DRIVEN else _waits(state) if begins else state.status)
     # A worker has let go of it, or none has taken it up yet. Whatever has woken it moved the time.
     woken = state.standing.wake is not None and state.standing.wake <= state.newest_at
     if woken or (due is not None and due.at <= now):
         return Stands(_waits(state))
-    return Stands(state.status, wait=_waiting(due, children, begins=begins, parked=why_parked(state)))
-
-
-def _waiting(due: Due | None, children: tuple[str, ...], *, begins: bool, parked: str) -> Wait:
-    return Wait(0 if due is None else due.at, children, begins=begins, parked="" if begins else parked)
-
-
-def _let_go(state: RunState) -> str:
-    return _waits(state) if state.status == QUEUED else state.status
+    until, parked = 0 if due is None else due.at, "" if begins else why_parked(state)
+    return Stands(state.status, wait=Wait(until, children, begins=begins, parked=parked))
 
 
 def _waits(state: RunState) -> str:

@@ -6,12 +6,13 @@ escapes. Every word of a journal passes through here before a person sees it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from surefoot.core.visible import shorten, visible, visible_lines
 
-__all__ = ["ago", "clock_time", "moment", "safe_json", "shorten", "to_json", "took", "visible", "visible_lines"]
+__all__ = ["ago", "clock_time", "moment", "safe_json", "shorten", "some", "to_json", "took", "visible", "visible_lines"]
 
 _MICROS: Final = 1_000_000
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -36,8 +37,6 @@ def safe_json(text: str) -> str:
 
 
 def _json_escape(char: str) -> str:
-    if "\ud800" <= char <= "\udfff":
-        return f"\\u{ord(char):04x}"
     if char == "\x7f":
         return "\\u007f"
     import json
@@ -49,6 +48,15 @@ def _plain(value: Any) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     raise TypeError(f"not JSON: {type(value).__name__}")
+
+
+# --- lists -----------------------------------------------------------------------------------------
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """The first of them; of the others the number."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 # --- time ------------------------------------------------------------------------------------------

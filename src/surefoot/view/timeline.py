@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -31,15 +31,21 @@ class Line(Struct, frozen=True):
     """Whether a person should not overlook it."""
 
 
+class _Words(NamedTuple):
+    what: str
+    detail: Callable[[Data], str] = lambda _: ""
+    loud: bool = False
+
+
 def line(entry: JournalEntry) -> Line:
-    what, detail = _WORDS.get(entry.kind, (entry.kind, _everything))
+    words = _WORDS.get(entry.kind) or _Words(entry.kind, _everything)
     return Line(
         seq=entry.seq,
         at=entry.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
-        what=text.visible(what),
+        what=text.visible(words.what),
         address=text.visible(str(entry.data.get("address", ""))),
-        detail=text.shorten(detail(entry.data), DETAIL_WIDTH),
-        loud=entry.kind in _LOUD,
+        detail=text.shorten(words.detail(entry.data), DETAIL_WIDTH),
+        loud=words.loud,
     )
 
 
@@ -50,10 +56,6 @@ def _json(value: Any) -> str:
 def _everything(data: Data) -> str:
     rest = {key: value for key, value in data.items() if key != "address"}
     return _json(rest) if rest else ""
-
-
-def _nothing(data: Data) -> str:
-    return ""
 
 
 def _created(data: Data) -> str:
@@ -177,67 +179,54 @@ def _landed_late(data: Data) -> str:
     return f"{data.get('outcome', '')} in worker {data.get('worker', '')[:8]} on host {data.get('host', '')}"
 
 
-_WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
-    "RunCreated": ("run created", _created),
-    "RunAdopted": ("claimed", _adopted),
-    "RunReleased": ("released", lambda data: str(data.get("why", ""))),
-    "RunStopped": ("STOPPED", _stopped),
-    "RunSuspended": ("let go", _suspended),
-    "QuarantineLifted": ("quarantine lifted", _by),
-    "RunDone": ("run done", _value),
-    "RunFailed": ("run FAILED", _error),
-    "CancelRequested": ("cancel asked", _by),
-    "RunCancelled": ("run cancelled", _nothing),
-    "RunContinued": ("continued as new", _args),
-    "CallsReopened": ("to be tried again", _reopened),
-    "CallKept": ("kept", lambda data: str(data.get("why", ""))),
-    "CodeMatched": ("matched", _matched),
-    "CallCancelled": ("cancelled from inside", _nothing),
-    "EffectLandedLate": ("EXECUTED TOO LATE", _landed_late),
-    "FellBack": ("FELL BACK", _fell_back),
-    "RunPruned": ("run pruned", lambda data: f"had ended {data.get('status')}; {_by(data)}"),
-    "RunRewound": ("sent back", _rewound),
-    "CallsUnclaimed": ("not asked for any more", _addresses),
-    "StepStarted": ("step started", _args),
-    "StepDone": ("step done", _value),
-    "StepRaised": ("step raised", _error),
-    "EffectIntended": ("effect intended", _args),
-    "EffectDone": ("effect done", _done),
-    "EffectRaised": ("effect raised", _error),
-    "EffectDoubted": ("effect IN DOUBT", _error),
-    "SagaCancelled": ("saga cancelled", lambda _: "what was done in it is undone"),
-    "EffectUnstorable": ("effect done, value not stored", lambda data: str(data.get("why", ""))),
-    "EffectSettled": ("effect settled", _settled),
-    "EffectSuspected": ("effect IN DOUBT", lambda _: "its record may be among those that were lost"),
-    "EffectRecovered": ("effect proven", lambda data: f"by an intact entry that was set aside: {_value(data)}"),
-    "ValueNoted": ("value noted", _value),
-    "Progressed": ("progress", _progress),
-    "Published": ("published", _published),
-    "TimerSet": ("sleeping", _due),
-    "TimerFired": ("woke up", _nothing),
-    "WaitStarted": ("waiting", _wait),
-    "EventSent": ("event sent", lambda data: f"{_published(data)} {_by(data)}"),
-    "EventTaken": ("event taken", _nothing),
-    "WaitExpired": ("wait expired", _nothing),
-    "ChildEnded": ("child ended", lambda data: f"run {data.get('child')}"),
-    "WorldSeen": ("world seen", _sights),
-    "DriftAccepted": ("drift accepted", _accepted),
-    "QuestionAsked": ("question asked", _asked),
-    "AnswerGiven": ("answered", lambda data: f"{_value(data)} {_by(data)}"),
-    "QuestionExpired": ("question expired", lambda _: "nobody answered in time"),
-    "GenerationSaved": ("generation saved", lambda data: f"number {data.get('generation')}"),
-    "StoreAdopted": ("OLDER STATE adopted", lambda data: f"by {data.get('by')}: {data.get('reason')}"),
+_WORDS: Final = {
+    "RunCreated": _Words("run created", _created),
+    "RunAdopted": _Words("claimed", _adopted),
+    "RunReleased": _Words("released", lambda data: str(data.get("why", ""))),
+    "RunStopped": _Words("STOPPED", _stopped, loud=True),
+    "RunSuspended": _Words("let go", _suspended),
+    "QuarantineLifted": _Words("quarantine lifted", _by),
+    "RunDone": _Words("run done", _value),
+    "RunFailed": _Words("run FAILED", _error, loud=True),
+    "CancelRequested": _Words("cancel asked", _by),
+    "RunCancelled": _Words("run cancelled"),
+    "RunContinued": _Words("continued as new", _args),
+    "CallsReopened": _Words("to be tried again", _reopened, loud=True),
+    "CallKept": _Words("kept", lambda data: str(data.get("why", ""))),
+    "CodeMatched": _Words("matched", _matched),
+    "CallCancelled": _Words("cancelled from inside"),
+    "EffectLandedLate": _Words("EXECUTED TOO LATE", _landed_late),
+    "FellBack": _Words("FELL BACK", _fell_back, loud=True),
+    "RunPruned": _Words("run pruned", lambda data: f"had ended {data.get('status')}; {_by(data)}"),
+    "RunRewound": _Words("sent back", _rewound, loud=True),
+    "CallsUnclaimed": _Words("not asked for any more", _addresses),
+    "StepStarted": _Words("step started", _args),
+    "StepDone": _Words("step done", _value),
+    "StepRaised": _Words("step raised", _error),
+    "EffectIntended": _Words("effect intended", _args),
+    "EffectDone": _Words("effect done", _done),
+    "EffectRaised": _Words("effect raised", _error),
+    "EffectDoubted": _Words("effect IN DOUBT", _error, loud=True),
+    "SagaCancelled": _Words("saga cancelled", lambda _: "what was done in it is undone"),
+    "EffectUnstorable": _Words("effect done, value not stored", lambda data: str(data.get("why", "")), loud=True),
+    "EffectSettled": _Words("effect settled", _settled),
+    "EffectSuspected": _Words("effect IN DOUBT", lambda _: "its record may be among those that were lost", loud=True),
+    "EffectRecovered": _Words("effect proven", lambda data: f"by an intact entry that was set aside: {_value(data)}"),
+    "ValueNoted": _Words("value noted", _value),
+    "Progressed": _Words("progress", _progress),
+    "Published": _Words("published", _published),
+    "TimerSet": _Words("sleeping", _due),
+    "TimerFired": _Words("woke up"),
+    "WaitStarted": _Words("waiting", _wait),
+    "EventSent": _Words("event sent", lambda data: f"{_published(data)} {_by(data)}"),
+    "EventTaken": _Words("event taken"),
+    "WaitExpired": _Words("wait expired"),
+    "ChildEnded": _Words("child ended", lambda data: f"run {data.get('child')}"),
+    "WorldSeen": _Words("world seen", _sights),
+    "DriftAccepted": _Words("drift accepted", _accepted),
+    "QuestionAsked": _Words("question asked", _asked),
+    "AnswerGiven": _Words("answered", lambda data: f"{_value(data)} {_by(data)}"),
+    "QuestionExpired": _Words("question expired", lambda _: "nobody answered in time"),
+    "GenerationSaved": _Words("generation saved", lambda data: f"number {data.get('generation')}"),
+    "StoreAdopted": _Words("OLDER STATE adopted", lambda data: f"by {data.get('by')}: {data.get('reason')}", loud=True),
 }
-_LOUD: Final = frozenset(
-    {
-        "RunStopped",
-        "RunFailed",
-        "EffectDoubted",
-        "EffectUnstorable",
-        "FellBack",
-        "EffectSuspected",
-        "RunRewound",
-        "CallsReopened",
-        "StoreAdopted",
-    }
-)

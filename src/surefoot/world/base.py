@@ -7,6 +7,7 @@ What could not be seen is not "unchanged": a look that fails raises `NotObservab
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -94,15 +95,21 @@ class Witness:
             raise NotObservable(f"{self.name} cannot be observed: {why}") from (None if self._secrets else error)
 
 
-class Specified(Witness):
-    """A ready-made one, which can look again by its spec: where it looks, and as what."""
+class Ready(Witness):
+    """A ready-made one: a function that looks, and the spec by which it can look again."""
 
-    def __init__(self, name: str | None, called: str, at: Url | None = None, /, **spec: str) -> None:
+    def __init__(
+        self, name: str | None, called: str, look: Callable[[Pulse], Look], at: Url | None = None, /, **spec: str
+    ) -> None:
         """`called`: its name, where none is given. `at`: the URL that it looks at, if it does."""
+        self._look = look
         if at is not None:
             self.url, self._secrets = at, at.secrets
-        spec |= {"name": name} if name else {}
+        spec |= {"name": name} if name and spec else {}
         super().__init__(name or called, {} if at is not None and at.is_secret else spec)
+
+    def look(self, pulse: Pulse) -> Look:
+        return self._look(pulse)
 
 
 def sight(witness: Any, parts: dict[str, str]) -> Sight:

@@ -17,7 +17,7 @@ from surefoot.core import values
 from surefoot.core.entry import ABSENT
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError, ValueRejected
-from surefoot.world.base import Look, NotObservable, Pulse, Specified, Witness, text_argument
+from surefoot.world.base import Look, NotObservable, Pulse, Ready, Witness, text_argument
 from surefoot.world.urls import parsed
 
 MOST_ROWS: Final = 100_000
@@ -37,47 +37,23 @@ class Database(Protocol):
         """Table -> what it looks like."""
 
 
-class Sql(Specified):
-    def __init__(self, url: Url, query: str, name: str | None) -> None:
-        self.query = query
-        super().__init__(name, f"sql({url.shown}, {_short(query)})", url, look="sql", url=url.given, query=query)
-
-    def look(self, pulse: Pulse) -> Look:
-        with opened(self.url, pulse) as database:
-            columns, found = database.query(self.query)
-            rows = _bounded(found)
-        if not _ORDERED.search(self.query):
-            rows.sort(key=values.encode)  # a database may return them in any order, and that is no change
-        return Look({f"sql:{self.url.shown}#{_short(self.query)}": values.digest([columns, rows])}, rows)
-
-
-class DbSchema(Specified):
-    def __init__(self, url: Url, tables: list[str] | None, name: str | None) -> None:
-        self.tables = tables
-        listed = f", tables={', '.join(tables)}" if tables is not None else ""
-        called = f"db_schema({url.shown}{listed})"[:1000]
-        super().__init__(name, called, url, look="db_schema", url=url.given, tables=json.dumps(tables))
-
-    def look(self, pulse: Pulse) -> Look:
-        with opened(self.url, pulse) as database:
-            found = database.tables(self.tables)
-        known = {table.lower() for table in found}
-        missing = [table for table in self.tables or () if table.lower() not in known]
-        parts = {self._part(table): values.digest(looks) for table, looks in sorted(found.items())}
-        return Look(parts | {self._part(table): ABSENT for table in missing}, found)
-
-    def _part(self, table: str) -> str:
-        # With the database: two of them may have a table of that name.
-        return f"schema:{self.url.shown}:{table}"
-
-
 def sql(url: str, query: str, *, name: str | None = None) -> Witness:
     """What one query returns. Its value is the rows, a list of lists.
 
     Without ORDER BY the order of the rows does not count. Let the database count or sum up where there are many:
     `SELECT count(*), max(id) FROM orders`. In SQLite also `PRAGMA user_version`.
     """
-    return Sql(_url(url), text_argument("query", query), name)
+    at, told = _url(url), _short(text_argument("query", query))
+
+    def look(pulse: Pulse) -> Look:
+        with opened(at, pulse) as database:
+            columns, found = database.query(query)
+            rows = _bounded(found)
+        if not _ORDERED.search(query):
+            rows.sort(key=values.encode)  # a database may return them in any order, and that is no change
+        return Look({f"sql:{at.shown}#{told}": values.digest([columns, rows])}, rows)
+
+    return Ready(name, f"sql({at.shown}, {told})", look, at, look="sql", url=at.given, query=query)
 
 
 def db_schema(url: str, tables: Iterable[str] | None = None, *, name: str | None = None) -> Witness:
@@ -88,7 +64,24 @@ def db_schema(url: str, tables: Iterable[str] | None = None, *, name: str | None
     if isinstance(tables, str):
         raise UsageError(f"tables= takes a list of names: [{tables!r:.100}]")
     wanted = None if tables is None else sorted({text_argument("tables", table) for table in tables})
-    return DbSchema(_url(url), wanted, name)
+    at, listed = _url(url), f", tables={', '.join(wanted)}" if wanted is not None else ""
+    part = f"schema:{at.shown}:"  # With the database: two of them may have a table of the same name.
+
+    def look(pulse: Pulse) -> Look:
+        with opened(at, pulse) as database:
+            found = database.tables(wanted)
+        known = {table.lower() for table in found}
+        missing = {part + table: ABSENT for table in wanted or () if table.lower() not in known}
+        return Look({part + table: values.digest(looks) for table, looks in sorted(found.items())} | missing, found)
+
+    called = f"db_schema({at.shown}{listed})"[:1000]
+    return Ready(name, called, look, at, look="db_schema", url=at.given, tables=json.dumps(wanted))
+
+
+def in_words(name: str, kind: str, not_null: bool, default: Any, more: str) -> str:
+    """A column."""
+    given = ["NOT NULL"] * bool(not_null) + [f"DEFAULT {default}"] * (default is not None) + [more] * bool(more)
+    return " ".join([name, kind, *given])
 
 
 def opened(url: Url, pulse: Pulse) -> AbstractContextManager[Database]:

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Final
 
 from surefoot.core.entry import ABSENT
-from surefoot.world.base import Look, NotObservable, Pulse, Specified, Witness
+from surefoot.world.base import Look, NotObservable, Pulse, Ready, Witness
 from surefoot.world.paths import as_written, shown
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -25,22 +25,19 @@ _PACKED: Final = 256 * 1024 * 1024
 _CHAIN: Final = 5
 
 
-class GitHead(Specified):
-    def __init__(self, repo: str, name: str | None) -> None:
-        self.repo = repo
-        super().__init__(name, f"git_head({shown(repo)})", look="git_head", repo=shown(repo))
-
-    def look(self, pulse: Pulse) -> Look:
-        commit = head(self.repo)
-        return Look({f"git:{shown(self.repo)}:HEAD": commit or ABSENT}, commit)
-
-
 def git_head(repo: str | PathLike[str] = ".", *, name: str | None = None) -> Witness:
     """The commit that HEAD of the repository in this folder stands for. Its value is the commit's id.
 
     A repository without a commit has none: absent, and None. Changes that are not committed are a matter of `files()`.
     """
-    return GitHead(as_written(repo), name)
+    folder = as_written(repo)
+    told = shown(folder)
+
+    def look(_: Pulse) -> Look:
+        commit = head(folder)
+        return Look({f"git:{told}:HEAD": commit or ABSENT}, commit)
+
+    return Ready(name, f"git_head({told})", look, look="git_head", repo=told)
 
 
 def head(repo: str) -> str | None:

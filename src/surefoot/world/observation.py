@@ -35,7 +35,8 @@ def observe_all(witnesses: Iterable[Any], *, seconds: float = LIMIT_SECONDS) -> 
 
     Besides those of `surefoot.witness`, any object with a `name` and a `fingerprint()` will do.
     """
-    return {name: _parts(seen) for name, seen in _look_at(distinct(witnesses), seconds).items()}
+    found = _look_at(distinct(witnesses), seconds)
+    return {name: seen if isinstance(seen, Unseen) else seen.parts for name, seen in found.items()}
 
 
 def distinct(witnesses: Iterable[Any]) -> list[Any]:
@@ -57,10 +58,6 @@ def distinct(witnesses: Iterable[Any]) -> list[Any]:
         if other is not witness and (not spec or spec != getattr(other, "spec", {})):
             raise UsageError(f"two different witnesses are called {name!r}: give one of them another name=.")
     return list(found.values())
-
-
-def _parts(seen: Look | Unseen) -> dict[str, str] | Unseen:
-    return seen if isinstance(seen, Unseen) else seen.parts
 
 
 def _look_at(witnesses: list[Any], seconds: float) -> dict[str, Look | Unseen]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError
 from surefoot.world.base import NotObservable, Pulse
+from surefoot.world.databases import MOST_ROWS, OUR_TABLES, in_words
 
 _TABLES: Final = """
     SELECT c.oid, n.nspname, c.relname, c.relkind::text,
@@ -35,12 +36,16 @@ _MORE: Final = {
 _KINDS: Final = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 
 
-@contextmanager
-def connect(url: Url, pulse: Pulse) -> Iterator[PostgresDatabase]:
+def driver() -> Any:
     try:
-        psycopg: Any = import_module("psycopg")  # no import statement: its types are not at hand everywhere
+        return import_module("psycopg")  # no import statement: its types are not at hand everywhere
     except ImportError:
         raise UsageError('PostgreSQL needs psycopg: pip install "psycopg[binary]"') from None
+
+
+@contextmanager
+def connect(url: Url, pulse: Pulse) -> Iterator[PostgresDatabase]:
+    psycopg = driver()
     seconds = max(2, math.ceil(pulse.left()))  # libpq takes whole seconds, and two at least
     try:
         with psycopg.connect(url.given, connect_timeout=seconds) as connection:
@@ -65,8 +70,6 @@ class PostgresDatabase:
         self._connection = connection
 
     def query(self, query: str) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
-        from surefoot.world.databases import MOST_ROWS
-
         # Prepared: then it can only be one statement, so none can end the read-only transaction and go on behind it.
         found = self._connection.execute(query, prepare=True)
         if found.description is None:
@@ -75,8 +78,6 @@ class PostgresDatabase:
 
     def tables(self, wanted: list[str] | None) -> dict[str, dict[str, Any]]:
         """By name where the schema is the current one, else as `schema.table`."""
-        from surefoot.world.databases import OUR_TABLES
-
         (current,) = self._connection.execute("SELECT current_schema()").fetchone()
         asked = None if wanted is None else {table.lower() for table in wanted}
         found: dict[str, dict[str, Any]] = {}
@@ -89,15 +90,7 @@ class PostgresDatabase:
     def _describe(self, oid: int, kind: str, definition: str | None) -> dict[str, Any]:
         looks: dict[str, Any] = {"kind": kind, "definition": definition or ""}
         looks["columns"] = [
-            " ".join(
-                [
-                    name,
-                    type_,
-                    *(["NOT NULL"] if not_null else []),
-                    *([f"DEFAULT {default}"] if default is not None else []),
-                    *([f"({generated})"] if generated else []),
-                ]
-            )
+            in_words(name, type_, not_null, default, f"({generated})" if generated else "")
             for name, type_, not_null, default, generated in self._connection.execute(_COLUMNS, [oid])
         ]
         for more, query in _MORE.items():

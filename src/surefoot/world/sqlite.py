@@ -28,6 +28,7 @@ from urllib.parse import quote, unquote
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError
 from surefoot.world.base import NotObservable, Pulse
+from surefoot.world.databases import MOST_ROWS, OUR_TABLES, in_words
 from surefoot.world.hashes import first_bytes
 from surefoot.world.paths import as_written, shown
 from surefoot.world.stores import APPLICATION_ID, is_a_store, refuse_store
@@ -94,7 +95,7 @@ class SqliteDatabase:
         for _ in range(_TRIES):
             before = _signature(self._path)
             still = not os.path.exists(f"{self._path}-wal")
-            if still and self._needs_log():
+            if still and first_bytes(self._path, 20)[18:20] == _WAL_VERSIONS:
                 with closing(self._connect("immutable=1")) as connection:
                     seen = look(connection)
                 if _signature(self._path) == before and not os.path.exists(f"{self._path}-wal"):
@@ -106,15 +107,9 @@ class SqliteDatabase:
                 except sqlite3.OperationalError as error:
                     if _name(error) != _HOT_JOURNAL:
                         raise
-                self._roll_back()
+                # Whether its writer is dead, SQLite decides by the lock; where we may not write, it says the same again.
+                self._connect("mode=rw").close()
         raise NotObservable(f"{shown(self._path)} changes while it is being read ({_TRIES} attempts)")
-
-    def _roll_back(self) -> None:
-        """Whether its writer is dead, SQLite decides by the lock; where we may not write, it says the same again."""
-        self._connect("mode=rw").close()
-
-    def _needs_log(self) -> bool:
-        return first_bytes(self._path, 20)[18:20] == _WAL_VERSIONS
 
     def _connect(self, how: str) -> sqlite3.Connection:
         name = quote(os.fsencode(os.path.abspath(self._path)))
@@ -125,15 +120,12 @@ class SqliteDatabase:
             connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
             connection.set_progress_handler(lambda: int(self._pulse.left() <= 0), _STEPS)
-            self._refuse_store(connection)
+            if connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,):
+                raise is_a_store(self._path)  # noqa: TRY301 - closed below, as after any other failure
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _refuse_store(self, connection: sqlite3.Connection) -> None:
-        if connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,):
-            raise is_a_store(self._path)
 
 
 def _rows(connection: sqlite3.Connection, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -141,8 +133,6 @@ def _rows(connection: sqlite3.Connection, query: str) -> tuple[list[str], list[t
     found = connection.execute(query)
     if found.description is None:
         raise NotObservable("the query returns no rows: a witness needs a SELECT")
-    from surefoot.world.databases import MOST_ROWS
-
     return [column[0] for column in found.description], found.fetchmany(MOST_ROWS + 1)
 
 
@@ -182,8 +172,6 @@ def _explained(error: sqlite3.Error, path: str, pulse: Pulse) -> Exception:
 
 
 def _tables(connection: sqlite3.Connection, wanted: list[str] | None) -> dict[str, dict[str, Any]]:
-    from surefoot.world.databases import OUR_TABLES
-
     connection.execute("BEGIN")  # all of it as of one moment
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
     asked = None if wanted is None else {table.lower() for table in wanted}
@@ -208,15 +196,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
         'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?) ORDER BY cid', (table,)
     )
     return [
-        " ".join(
-            [
-                name,
-                kind or "(no type)",
-                *(["NOT NULL"] if not_null else []),
-                *([f"DEFAULT {default}"] if default is not None else []),
-                *([f"PRIMARY KEY {key}"] if key else []),
-            ]
-        )
+        in_words(name, kind or "(no type)", not_null, default, f"PRIMARY KEY {key}" if key else "")
         for name, kind, not_null, default, key in rows
     ]
 

@@ -14,7 +14,7 @@ from surefoot.core import values
 from surefoot.core.entry import ABSENT
 from surefoot.core.urls import Url
 from surefoot.errors import UsageError
-from surefoot.world.base import Look, NotObservable, Pulse, Specified, Witness, text_argument
+from surefoot.world.base import Look, NotObservable, Pulse, Ready, Witness, text_argument
 from surefoot.world.urls import parsed
 
 if TYPE_CHECKING:
@@ -28,41 +28,6 @@ _FIELD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOWHERE: Final = object()
 
 
-class HttpJson(Specified):
-    def __init__(self, url: Url, pointer: str, name: str | None) -> None:
-        self.pointer = pointer
-        called = f"http_json({url.shown}{', ' if pointer else ''}{pointer})"
-        super().__init__(name, called, url, look="http_json", url=url.given, pointer=pointer)
-
-    def look(self, pulse: Pulse) -> Look:
-        with _get(self.url, pulse, accept="application/json") as response:
-            document = _loaded(_body(response, pulse))
-        found = at_pointer(document, self.pointer)
-        if found is _NOWHERE:
-            return Look({self._part: ABSENT})
-        return Look({self._part: values.digest(found)}, found)
-
-    @property
-    def _part(self) -> str:
-        return f"http:{self.url.shown}#{self.pointer}"
-
-
-class HttpHeader(Specified):
-    def __init__(self, url: Url, header: str, name: str | None) -> None:
-        self.header = header
-        called = f"http_header({url.shown}, {header})"
-        super().__init__(name, called, url, look="http_header", url=url.given, header=header)
-
-    def look(self, pulse: Pulse) -> Look:
-        with _get(self.url, pulse, accept="*/*") as response:
-            found = response.headers.get_all(self.header)
-        part = f"http:{self.url.shown}:{self.header.lower()}"
-        if found is None:
-            return Look({part: ABSENT})
-        text = ", ".join(found)
-        return Look({part: values.digest(text)}, text)
-
-
 def http_json(url: str, pointer: str = "", *, name: str | None = None) -> Witness:
     """A value in a JSON document, by its pointer as in RFC 6901 (`/info/version`); without one, the whole document.
 
@@ -70,14 +35,32 @@ def http_json(url: str, pointer: str = "", *, name: str | None = None) -> Witnes
     """
     if not _POINTER.fullmatch(pointer if pointer == "" else text_argument("pointer", pointer)):
         raise UsageError(f"{pointer!r:.200} is no JSON pointer: /info/version, with ~1 for / and ~0 for ~ in a name.")
-    return HttpJson(parsed(url, _SCHEMES), pointer, name)
+    at = parsed(url, _SCHEMES)
+
+    def look(pulse: Pulse) -> Look:
+        with _get(at, pulse, accept="application/json") as response:
+            found = at_pointer(_loaded(_body(response, pulse)), pointer)
+        part = f"http:{at.shown}#{pointer}"
+        return Look({part: ABSENT}) if found is _NOWHERE else Look({part: values.digest(found)}, found)
+
+    called = f"http_json({at.shown}{', ' if pointer else ''}{pointer})"
+    return Ready(name, called, look, at, look="http_json", url=at.given, pointer=pointer)
 
 
 def http_header(url: str, header: str, *, name: str | None = None) -> Witness:
     """A header of the answer to a GET: `ETag`, `Last-Modified`, an API's version. The body is not read."""
     if not _FIELD.fullmatch(text_argument("header", header)):
         raise UsageError(f"{header!r:.200} cannot be the name of a header.")
-    return HttpHeader(parsed(url, _SCHEMES), header, name)
+    at = parsed(url, _SCHEMES)
+
+    def look(pulse: Pulse) -> Look:
+        with _get(at, pulse, accept="*/*") as response:
+            found = response.headers.get_all(header)
+        text = None if found is None else ", ".join(found)
+        return Look({f"http:{at.shown}:{header.lower()}": ABSENT if text is None else values.digest(text)}, text)
+
+    called = f"http_header({at.shown}, {header})"
+    return Ready(name, called, look, at, look="http_header", url=at.given, header=header)
 
 
 def at_pointer(document: Any, pointer: str) -> Any:

@@ -19,7 +19,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
 
 import surefoot
 from surefoot.cli import paint
@@ -27,9 +31,6 @@ from surefoot.cli.options import Settings
 from surefoot.errors import Stopped
 from surefoot.view import facts
 from surefoot.view.facts import Facts
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 RUN = "refactor-42"
 FILES = 16
@@ -73,8 +74,6 @@ class Stage:
     # -- the acts -----------------------------------------------------------------------------------
 
     def set_up(self) -> None:
-        from rich.syntax import Syntax
-
         shutil.copyfile(AGENT, self.folder / "agent.py")
         (self.folder / "src").mkdir()
         for number in range(1, FILES + 1):
@@ -202,8 +201,6 @@ class Stage:
 
     def watch(self, child: subprocess.Popen[str], is_time: Callable[[list[str]], bool]) -> None:
         """Show the ledger as it grows, until it is time."""
-        from rich.text import Text
-
         pause = threading.Event()
         deadline = time.monotonic() + PATIENCE_SECONDS
         shown = len(self.ledger())
@@ -222,17 +219,18 @@ class Stage:
 
     def surefoot(self, *words: str, wide: bool = False) -> subprocess.CompletedProcess[str]:
         """A command as a person would type it, with what it says."""
-        from rich.text import Text
-
         self.command(*words)
-        ended = subprocess.run(  # noqa: S603 - our own command
+        ended = self.ran(*words)
+        for line in (ended.stdout + ended.stderr).rstrip("\n").split("\n"):
+            self.console.print(Text(f"  {line.rstrip()}"), no_wrap=wide, overflow="ellipsis" if wide else "fold")
+        return ended
+
+    def ran(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603 - our own command
             [sys.executable, "-m", "surefoot", *words],
             cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=PATIENCE_SECONDS, check=False,
         )  # fmt: skip
-        for line in (ended.stdout + ended.stderr).rstrip("\n").split("\n"):
-            self.console.print(Text(f"  {line.rstrip()}"), no_wrap=wide, overflow="ellipsis" if wide else "fold")
-        return ended
 
     def environment(self) -> dict[str, str]:
         """This installation, and no settings from outside."""
@@ -244,11 +242,8 @@ class Stage:
     # -- looking ----------------------------------------------------------------------------------------
 
     def page(self) -> dict[str, Any]:
-        shown = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "surefoot", "runs", "show", RUN, "--json"],
-            cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS,
-            check=True,
-        )  # fmt: skip
+        shown = self.ran("runs", "show", RUN, "--json")
+        shown.check_returncode()
         found: dict[str, Any] = json.loads(shown.stdout)
         return found
 
@@ -262,24 +257,16 @@ class Stage:
     # -- telling ----------------------------------------------------------------------------------------
 
     def title(self, words: str) -> None:
-        from rich.text import Text
-
         self.console.print()
         self.console.print(Text(words, style="bold cyan"))
 
     def command(self, *words: str) -> None:
-        from rich.text import Text
-
         self.console.print(Text(f"$ surefoot {shlex.join(words)}", style="bold"), soft_wrap=True)
 
     def say(self, words: str) -> None:
-        from rich.text import Text
-
         self.console.print(Text(words), soft_wrap=True)
 
     def check(self, good: bool, claim: str) -> None:
-        from rich.text import Text
-
         self.held.append((good, claim))
         self.console.print(Text(f"  {'✓' if good else '✗'} {claim}", style="green" if good else "bold red"))
 

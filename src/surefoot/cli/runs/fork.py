@@ -48,7 +48,7 @@ def lines(run_id: str, new_id: str, draft: Draft) -> list[str]:
     """What the fork would take over, and what it would do again."""
     told = [
         f"run {new_id} would go on from run {run_id}, before {draft.at}",
-        f"  reused     {_calls(len(draft.reused))}, none runs again",
+        f"  reused     {len(draft.reused)} recorded call{'s' * (len(draft.reused) != 1)}, none runs again",
     ]
     told += [
         f"  effect     {address} would be executed again, with a key of its own" for address in draft.would_execute
@@ -56,7 +56,3 @@ def lines(run_id: str, new_id: str, draft: Draft) -> list[str]:
     if not draft.would_execute:
         told.append("  effects    none on record from there on")
     return [text.visible(line) for line in told]
-
-
-def _calls(count: int) -> str:
-    return "1 recorded call" if count == 1 else f"{count} recorded calls"

@@ -63,14 +63,13 @@ def list_(
 
         output.say_json(facts.runs((one, found[one.run].row) for one in listing.ordered(seen)))
         return
-    lines = listing.lines(seen, time.time_ns() // 1000)
-    if not lines:
+    if not seen:
         from surefoot.cli import operators
 
         output.tell(text.visible(f"no such runs in {operators.where(settings)}"))
         return
-    rows = [(line.status, line.run, line.workflow, line.since, line.why) for line in lines]
-    paint.draw(("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY"), rows, flexible=(4,))
+    now = time.time_ns() // 1000
+    paint.draw(listing.COLUMNS, [listing.row(one, now) for one in listing.ordered(seen)], flexible=(4,))
 
 
 def _seen(runtime: Runtime, one: Listed) -> listing.Seen:

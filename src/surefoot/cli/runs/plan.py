@@ -39,7 +39,8 @@ def lines(found: ResumePlan, headline: str) -> list[str]:
     told = [f"run {found.run_id}: {headline}", _replayed(found)]
     told += [f"  in doubt   {address}: a resume would {what}" for address, what in found.in_doubt]
     told += [f"  question   {address}: {question}" for address, question in found.questions]
-    told += _drift(found)
+    if found.drift:
+        told += [*(f"  drift      {one}" for one in found.drift), f"             {_ON_DRIFT[found.on_drift]}"]
     told += [f"  stop       {part}" for stop in _other_stops(found) for part in stop.split("\n")]
     if found.next is None:
         told += ["  next       not known without the code: add --app MODULE"] if found.status not in _OVER else []
@@ -76,12 +77,6 @@ def _unasked(found: ResumePlan) -> list[str]:
 def _other_stops(found: ResumePlan) -> list[str]:
     """A stop that says no more than the drift that is told already is not told twice."""
     return [stop for stop in found.stops if not any(one in stop for one in found.drift)]
-
-
-def _drift(found: ResumePlan) -> list[str]:
-    if not found.drift:
-        return []
-    return [*(f"  drift      {one}" for one in found.drift), f"             {_ON_DRIFT[found.on_drift]}"]
 
 
 _ON_DRIFT = {

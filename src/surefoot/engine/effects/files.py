@@ -27,6 +27,7 @@ from surefoot.engine.declare import current
 from surefoot.engine.declare.context import Context
 from surefoot.engine.workflow import effect
 from surefoot.errors import Fatal, UsageError
+from surefoot.store import disk
 from surefoot.world.base import NotObservable, Witness
 from surefoot.world.files import file
 from surefoot.world.hashes import of_content, written
@@ -367,19 +368,11 @@ def _take_over(descriptor: int, status: os.stat_result | None, mode: int | None)
 
 
 def _sync(target: str) -> None:
-    _sync_one(target, os.O_RDONLY | os.O_CLOEXEC)
+    disk.sync(target, 0)
     _sync_folder(target)
 
 
 def _sync_folder(target: str) -> None:
     """If the folder itself is gone, there is nothing to make durable."""
     with suppress(FileNotFoundError):
-        _sync_one(os.path.dirname(target) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-def _sync_one(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        disk.sync(os.path.dirname(target) or ".", os.O_DIRECTORY)

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from surefoot.engine.declare import current
-from surefoot.engine.effects.databases.contract import Database, Work
+from surefoot.engine.effects.databases.contract import Database
 from surefoot.engine.effects.databases.opening import database_of
 from surefoot.engine.workflow import effect
 from surefoot.errors import UsageError
@@ -40,7 +40,11 @@ def upsert(url: str, table: str, key: str | Sequence[str], row: Mapping[str, Any
 @effect(name="upsert", on_crash="retry", ignore="database")
 def _upsert(url: str, table: str, key: list[str], row: dict[str, Any], database: Database) -> None:
     statement = _statement(table, key, list(row), "%s" if not url.startswith("sqlite:") else "?")
-    work = _begun(database)
+    try:
+        work = database.begin(make=False)  # a row needs a table, which a new database would not have
+    except Exception as error:
+        current.rolled_back(error)
+        raise
     try:
         try:
             work.db.execute(statement, list(row.values()))
@@ -54,14 +58,6 @@ def _upsert(url: str, table: str, key: list[str], row: dict[str, Any], database:
     finally:
         work.rollback()
         work.close()
-
-
-def _begun(database: Database) -> Work:
-    try:
-        return database.begin(make=False)  # a row needs a table, which a new database would not have
-    except Exception as error:
-        current.rolled_back(error)
-        raise
 
 
 def _statement(table: str, key: list[str], columns: list[str], sign: str) -> str:

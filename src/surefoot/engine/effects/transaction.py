@@ -156,7 +156,7 @@ class _Transaction:
             current.rolled_back(error)  # Nothing was begun.
             raise
         try:
-            found = work.mark(key, _asked(), datetime.now(UTC).isoformat()) if key else None
+            found = work.mark(key, current.inside().digest, datetime.now(UTC).isoformat()) if key else None
         except BaseException as error:
             raise _give_up(work, error) from error
         if found is None:
@@ -248,14 +248,9 @@ def _misused(error: UsageError) -> UsageError:
     return place.session.stops.misused(place.inside.misused(error))  # type: ignore[no-any-return]
 
 
-def _asked() -> str:
-    """The digest of the arguments, as recorded. Defaults are no part of it: they are those on record anyway."""
-    return current.inside().digest
-
-
 def _unclear(found: Marker, as_before: Callable[[], str]) -> str | None:
     """Why this marker does not tell that the call at hand was carried out; None: it does."""
-    digest = _asked()
+    digest = current.inside().digest  # As recorded. Defaults are no part of it: they are those on record anyway.
     if found.digest not in (digest, as_before()):
         return (
             "there is a marker of it in the database, but with other arguments: it was carried out with the digest "

@@ -76,7 +76,7 @@ def _pair(address: str, a: Past | None, b: Past | None) -> Pair:
             ("kind", a.kind == b.kind),
             ("arguments", _asked(a) == _asked(b)),
             ("outcome", a.state is b.state),
-            ("result", _same(a.value, b.value)),
+            ("result", _identity(a.value) == _identity(b.value)),
             ("error", a.error is None or b.error is None or _summary(a) == _summary(b)),
         )
         if not same
@@ -101,12 +101,8 @@ def _summary(failed: Past | RunState) -> tuple[str, str] | None:
     return None if failed.error is None else values.error_summary(failed.error)
 
 
-def _same(a: Value | None, b: Value | None) -> bool:
-    """A value that is kept by parts is compared by its size and SHA-256."""
-    return _identity(a) == _identity(b)
-
-
 def _identity(value: Value | None) -> object:
+    """A value that is kept by parts is compared by its size and SHA-256."""
     if isinstance(value, Kept):
         return value.reference.size, value.reference.digest
     return None if value is None else bytes(value)
@@ -118,7 +114,7 @@ def _runs(a: RunState, b: RunState) -> list[str]:
         ("workflow", workflows[0] == workflows[1]),
         ("arguments", a.digest == b.digest),
         ("outcome", a.status == b.status),
-        ("result", _same(a.value, b.value)),
+        ("result", _identity(a.value) == _identity(b.value)),
         ("error", _summary(a) == _summary(b)),
     )
     return [name for name, same in told if not same]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -41,7 +41,6 @@ from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_recor
 from surefoot.core.state import DRIVEN, RunState
 from surefoot.engine.declare.plan import check_id
 from surefoot.engine.declare.rehearsal import would_do
-from surefoot.engine.drive.outcome import not_found
 from surefoot.engine.operate.handle import RecordedCall, Run, whoami
 from surefoot.engine.process import bell, journal
 from surefoot.engine.upkeep import verification
@@ -131,9 +130,7 @@ def state_at(run: Run, address: str, *, segment: int | None = None) -> StateAt:
 
 
 def _records(run: Run) -> list[Record]:
-    found = journal.records(run.runtime.store, run.id)
-    if not found:
-        raise not_found(run.id, run.runtime.store.url)
+    found = run._records()
     if found[0].kind == KIND_OF[RunPruned]:
         raise UsageError(f"run {run.id} was pruned: what it recorded is no longer kept.")
     return found
@@ -294,20 +291,6 @@ def _belongs(past: Past, kept: set[str]) -> bool:
 def _taken_over(records: list[Record], kept: set[str], point: int, last_segment: int) -> list[tuple[Record, Entry]]:
     """The records that a fork is made of, as they are in the parent."""
     entries = [(record, from_record(record)) for record in records]
-    wanted = _wanted(entries, kept, point, last_segment)
-    chosen = [(record, entry) for record, entry in entries if wanted(record, entry)]
-    upto = max([point, *(record.seq + 1 for record, _ in chosen)])
-    # Claims, rewinds and retries say what the records between them mean: all of them stay, up to the last record.
-    frame = (RunAdopted, RunRewound, CallsReopened, RunContinued)
-    return sorted(
-        [*chosen, *((record, entry) for record, entry in entries if isinstance(entry, frame) and record.seq < upto)],
-        key=lambda pair: pair[0].seq,
-    )
-
-
-def _wanted(
-    entries: list[tuple[Record, Entry]], kept: set[str], point: int, last_segment: int
-) -> Callable[[Record, Entry], bool]:
     began = [record.seq for record, entry in entries if isinstance(entry, RunContinued)]
     current = began[-1] if last_segment > 1 else 0
     taken = {
@@ -326,7 +309,14 @@ def _wanted(
             return isinstance(entry, WorldSeen | DriftAccepted) and record.seq < point
         return record.seq < current or address in kept
 
-    return wanted
+    chosen = [(record, entry) for record, entry in entries if wanted(record, entry)]
+    upto = max([point, *(record.seq + 1 for record, _ in chosen)])
+    # Claims, rewinds and retries say what the records between them mean: all of them stay, up to the last record.
+    frame = (RunAdopted, RunRewound, CallsReopened, RunContinued)
+    return sorted(
+        [*chosen, *((record, entry) for record, entry in entries if isinstance(entry, frame) and record.seq < upto)],
+        key=lambda pair: pair[0].seq,
+    )
 
 
 def _created(parent: str, first: Record, taken: list[tuple[Record, Entry]], address: str) -> bytes:

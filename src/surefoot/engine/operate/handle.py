@@ -29,6 +29,7 @@ from surefoot.core.entry import (
 from surefoot.core.expectation import UNSEEN
 from surefoot.core.history import Past, PastCall, PastEffect, PastQuestion, PastState
 from surefoot.core.reopening import failed_undos, undo_again, undone_across, why_not
+from surefoot.core.seal import Record, from_record
 from surefoot.core.state import ENDED, STOPPED, WAITING, RunState
 from surefoot.core.stops import revive
 from surefoot.core.timer import Duration, remaining, seconds
@@ -161,10 +162,13 @@ class Run:
         return claimant.is_driven(self.runtime, self.state())
 
     def entries(self) -> list[JournalEntry]:
+        return [journal_entry(record) for record in self._records()]
+
+    def _records(self) -> list[Record]:
         found = journal.records(self.runtime.store, self.id)
         if not found:
             raise not_found(self.id, self.runtime.store.url)
-        return [journal_entry(record) for record in found]
+        return found
 
     def steps(self) -> list[RecordedCall]:
         """The recorded calls of the current segment, in the order they were first recorded."""
@@ -597,9 +601,7 @@ def whoami() -> str:
         return "unknown"
 
 
-def journal_entry(record: Any) -> JournalEntry:
-    from surefoot.core.seal import from_record
-
+def journal_entry(record: Record) -> JournalEntry:
     entry = from_record(record)
     data = msgspec.json.decode(record.body)
     for name in data.pop("large", ()):

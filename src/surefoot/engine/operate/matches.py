@@ -99,18 +99,14 @@ def _require_recorded(state: RunState, address: str, how: str) -> None:
             f"before it ({command('runs rewind')}): then a person is asked."
         )
     if how == "keep":
-        _refuse_undo(state, address)
+        if split(address)[1].endswith(".undo") and address not in _asked(state):
+            # To go on without an undo would be to go on as if its effect stood.
+            raise UsageError(
+                f"run {state.run}: {address} is an undo, and belongs to its effect. Say what becomes of that one."
+            )
         open_ = [past.address for past in hit if past.state is PastState.IN_DOUBT and "*" not in address]
         if open_:
             raise UsageError(f"run {state.run}: {open_[0]} is in doubt. Settle it first ({command('settle')}).")
-
-
-def _refuse_undo(state: RunState, address: str) -> None:
-    """To go on without an undo would be to go on as if its effect stood."""
-    if split(address)[1].endswith(".undo") and address not in _asked(state):
-        raise UsageError(
-            f"run {state.run}: {address} is an undo, and belongs to its effect. Say what becomes of that one."
-        )
 
 
 def _refuse_recorded(state: RunState, address: str) -> None:

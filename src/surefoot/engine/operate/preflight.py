@@ -15,7 +15,7 @@ the fence stops it before an effect is executed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -60,8 +60,6 @@ IN_DOUBT: Final = "in doubt"
 STRANDED: Final = "stranded"
 PERHAPS: Final = "perhaps stranded"
 DAMAGED: Final = "damaged"
-VERDICTS: Final = (DAMAGED, STRANDED, PERHAPS, IN_DOUBT, WAITS, GOES_ON)
-"""The most pressing first."""
 
 _NOT_THE_CODE: Final = frozenset({"InDoubt", "WaitingForAnswer", "Drifted", "Quarantined"})
 _OF_PEOPLE: Final = frozenset({"InDoubt", "WaitingForAnswer"})
@@ -121,13 +119,8 @@ class Patience(Struct, frozen=True):
 PATIENT: Final = Patience()
 
 
-def preflight(runtime: Runtime, runs: list[str], *, patience: Patience = PATIENT) -> Iterator[Finding | None]:
-    """One answer for each run, in order. None: it has ended meanwhile."""
-    return (check(runtime, run, patience=patience) for run in runs)
-
-
 def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Finding | None:
-    """Rehearse one run with the workflows this process knows."""
+    """Rehearse one run with the workflows this process knows. None: it has ended meanwhile."""
     try:
         found = journal.load(runtime.store, run)
     except Stopped as error:
@@ -152,7 +145,9 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
     if verdict.name in (GOES_ON, WAITS):
         # Recorded stops that no replay asks again. (Doubt and waiting are asked again, and so is the code.)
         still_open = tuple(stop for stop in state.stops if stop.reason in ("Drifted", "Quarantined"))
-        verdict = _held_up(verdict, in_doubt, _revived(still_open, run, runtime.store.url))
+        held = _revived(still_open, run, runtime.store.url)
+        if in_doubt or held:
+            verdict = _Verdict(IN_DOUBT if in_doubt else WAITS, (*held, *verdict.why), verdict.unclaimed)
     return Finding(
         run,
         verdict.name,
@@ -196,12 +191,6 @@ def _suspected(session: Session) -> tuple[Stop, ...]:
     """Effects that are in doubt because entries of the run were lost, and which a person has to answer for."""
     asking = [address for address, policy in session.losses.suspects if policy not in ("retry", "fail")]
     return tuple(doubt.lost(session.run, address).stop("it has no check") for address in asking)
-
-
-def _held_up(verdict: _Verdict, in_doubt: tuple[Stopped, ...], held: tuple[Stopped, ...]) -> _Verdict:
-    if not (in_doubt or held):
-        return verdict
-    return _Verdict(IN_DOUBT if in_doubt else WAITS, (*held, *verdict.why), verdict.unclaimed)
 
 
 def _revived(stops: tuple[Stop, ...], run: str, where: str) -> tuple[Stopped, ...]:

@@ -6,8 +6,6 @@ what is open stops first, then the world is looked at, and only then does anythi
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
 from surefoot.core import doubt
@@ -22,7 +20,6 @@ from surefoot.engine.declare.registry import Definition, registry
 from surefoot.engine.declare.signals import ContinueSignal, RunSignal
 from surefoot.engine.drive.conclusion import foreseen
 from surefoot.engine.process.runtime import Runtime
-from surefoot.engine.session.session import Session
 from surefoot.errors import Stopped
 from surefoot.store.contract import Head
 
@@ -149,19 +146,15 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
         session.stops.planned.clear()  # It is found before anything runs, in every branch.
     if not (session.stops.planned or session.stops.found or session.stops.trouble):
         # Else an outcome may be no more than what a TaskGroup makes of our own signals.
-        _foresee_end(session, outcome)
+        if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
+            raise outcome
+        # A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here.
+        ending, _ = foreseen(session, outcome)
+        if isinstance(ending, ContinueSignal):
+            session.stops.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))
     stops = [] if session.stops.trouble is None else [str(session.stops.trouble)]
     stops += [str(stop) for stop in session.stops.found]
     stopped_at = frozenset(stop.address for stop in session.stops.found)
     unasked = [past.address for past in session.unasked()]
     asked = frozenset(session.replay.matcher.asked)
     return _Rehearsed(session.stops.planned, session.losses.suspects, stops, unasked, asked, stopped_at)
-
-
-def _foresee_end(session: Session, outcome: Any) -> None:
-    """A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here."""
-    if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
-        raise outcome
-    ending, _ = foreseen(session, outcome)
-    if isinstance(ending, ContinueSignal):
-        session.stops.planned.append(("continue_as_new", f"segment {session.state.segment + 1}"))

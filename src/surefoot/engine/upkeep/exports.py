@@ -17,7 +17,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import msgspec
 from msgspec import Struct
@@ -41,10 +41,11 @@ from surefoot.errors import (
     StoreUnavailable,
     UsageError,
 )
+from surefoot.store import disk
 from surefoot.store.contract import Head, Journals, Parts, Store
 
 FORMAT: Final = 1
-
+_WHAT: Final = "surefoot run"
 _BATCH: Final = 256
 _LONGEST_LINE: Final = 2 * MAX_BYTES
 _LONGEST_HEADER: Final = 64 * 1024
@@ -69,6 +70,59 @@ class Exported(Struct, frozen=True):
 Write = Callable[[bytes], object]
 
 
+# --- the lines -------------------------------------------------------------------------------------------
+
+
+class _Strict(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Written and read in this order."""
+
+
+class _Header(_Strict):
+    format: int
+    what: str
+    store: str
+    run: str
+    head: dict[str, int | str] | None
+    whole: bool
+
+
+class _Record(_Strict, kw_only=True):
+    seq: int
+    epoch: int
+    at: int
+    kind: int
+    schema: int
+    codec: int
+    key: int
+    body: str | None = None
+    body64: str | None = None
+    """In place of `body`, where that is no UTF-8."""
+    seal: str
+
+
+class _PartLine(_Strict):
+    id: str
+    kind: int
+    codec: int
+    size: int
+    body64: str
+
+
+class _End(_Strict):
+    records: int
+    parts: int
+    whole: bool
+    valid: int
+    sha256: str
+
+
+class _Line(_Strict):
+    header: _Header | None = None
+    record: _Record | None = None
+    part: _PartLine | None = None
+    end: _End | None = None
+
+
 # --- writing ---------------------------------------------------------------------------------------------
 
 
@@ -83,7 +137,8 @@ def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Ex
     if seen.flaw is not None and not damaged:
         raise seen.flaw.error()
     out, whole = _Lines(write), seen.flaw is None
-    out.line(header=_header(store, run, stored, whole=whole))
+    head: dict[str, int | str] | None = None if stored is None else {"seq": stored.seq, "seal": stored.seal.hex()}
+    out.line(_Line(header=_Header(FORMAT, _WHAT, store.id.hex(), run, head, whole)))
     upto = stored.seq if stored is not None and whole else None
     needed, valid = _records(store, run, upto, out, damaged=not whole)
     missing = _parts(store, needed, out)
@@ -100,12 +155,12 @@ def export_to(store: Store, run: str, path: str, *, damaged: bool = False) -> Ex
         raise UsageError(f"{path} is there already, or belongs to the store, and is not written over. Name another.")
     unfinished = f"{path}.{secrets.token_hex(4)}.partial"
     try:
-        with _private(unfinished) as file:
+        with os.fdopen(disk.create(unfinished), "wb", buffering=1 << 20) as file:
             made = export(store, run, file.write, damaged=damaged)
             file.flush()
             os.fsync(file.fileno())
         os.rename(unfinished, path)
-        _sync_folder(path)
+        disk.sync_name(os.path.abspath(path))
     except OSError as error:
         kind = StoreFull if error.errno in _FULL else StoreUnavailable
         raise kind(f"{path}: cannot be written: {error.strerror}. Nothing is left of it.") from error
@@ -126,28 +181,16 @@ class _Lines:
         self.bytes = 0
         self.valid = 0
 
-    def line(self, **content: Any) -> None:
-        line = json.dumps(content, separators=(",", ":")).encode("ascii") + b"\n"
+    def line(self, content: _Line) -> None:
+        plain = msgspec.to_builtins(content, builtin_types=[bytes])  # Bytes where none belong are refused below.
+        line = json.dumps(plain, separators=(",", ":")).encode("ascii") + b"\n"
         self._sum.update(line)
         self.bytes += len(line)
         self._write(line)
 
     def end(self, *, whole: bool, valid: int) -> None:
         self.valid = valid
-        self.line(
-            end={
-                "records": self.records,
-                "parts": self.parts,
-                "whole": whole,
-                "valid": valid,
-                "sha256": self._sum.hexdigest(),
-            }
-        )
-
-
-def _header(store: Journals, run: str, head: Head | None, *, whole: bool) -> dict[str, Any]:
-    told = None if head is None else {"seq": head.seq, "seal": head.seal.hex()}
-    return {"format": FORMAT, "what": "surefoot run", "store": store.id.hex(), "run": run, "head": told, "whole": whole}
+        self.line(_Line(end=_End(self.records, self.parts, whole, valid, self._sum.hexdigest())))
 
 
 def _records(
@@ -160,7 +203,7 @@ def _records(
         entry = audit.take(record)
         if audit.found is not None and not damaged:
             raise _changed(run)
-        out.line(record=_record(record))
+        out.line(_Line(record=_record(record)))
         out.records += 1
         if entry is not None:  # nothing else is decoded: a record that does not hold is handed on as it is
             needed += references(entry)
@@ -181,16 +224,15 @@ def _stored(store: Journals, run: str, upto: int | None, *, damaged: bool) -> It
             raise stored
 
 
-def _record(record: Record) -> dict[str, Any]:
-    fields = {
-        "seq": record.seq, "epoch": record.epoch, "at": record.at, "kind": record.kind,
-        "schema": record.schema, "codec": record.codec, "key": record.key,
-    }  # fmt: skip
+def _record(record: Record) -> _Record:
     try:
         body = {"body": record.body.decode("utf-8")}
     except UnicodeDecodeError:
         body = {"body64": _base64(record.body)}
-    return {**fields, **body, "seal": record.seal.hex()}
+    return _Record(
+        seq=record.seq, epoch=record.epoch, at=record.at, kind=record.kind, schema=record.schema, codec=record.codec,
+        key=record.key, seal=record.seal.hex(), **body,
+    )  # fmt: skip
 
 
 def _parts(store: Parts, needed: Sequence[Reference], out: _Lines) -> int:
@@ -211,14 +253,10 @@ def _parts(store: Parts, needed: Sequence[Reference], out: _Lines) -> int:
     for at in range(0, len(wanted), _BATCH):
         for part in store.parts(wanted[at : at + _BATCH]).values():
             with contextlib.suppress(TypeError, AttributeError):  # a damaged row of the wrong types is left out
-                out.line(part=_part(part))
+                line = _PartLine(part.id.hex(), part.kind, part.codec, part.size, _base64(part.body))
+                out.line(_Line(part=line))
                 out.parts += 1
     return len(wanted) - out.parts
-
-
-def _part(part: Part) -> dict[str, Any]:
-    fields = {"id": part.id.hex(), "kind": part.kind, "codec": part.codec, "size": part.size}
-    return {**fields, "body64": _base64(part.body)}
 
 
 def _base64(data: bytes) -> str:
@@ -229,51 +267,6 @@ _from_base64: Final = partial(binascii.a2b_base64, strict_mode=True)
 
 
 # --- checking ----------------------------------------------------------------------------------------------
-
-
-class _Header(Struct, forbid_unknown_fields=True):
-    format: int
-    what: str
-    store: str
-    run: str
-    head: dict[str, int | str] | None
-    whole: bool
-
-
-class _Record(Struct, forbid_unknown_fields=True):
-    seq: int
-    epoch: int
-    at: int
-    kind: int
-    schema: int
-    codec: int
-    key: int
-    seal: str
-    body: str | None = None
-    body64: str | None = None
-
-
-class _PartLine(Struct, forbid_unknown_fields=True):
-    id: str
-    kind: int
-    codec: int
-    size: int
-    body64: str
-
-
-class _End(Struct, forbid_unknown_fields=True):
-    records: int
-    parts: int
-    whole: bool
-    valid: int
-    sha256: str
-
-
-class _Line(Struct, forbid_unknown_fields=True):
-    header: _Header | None = None
-    record: _Record | None = None
-    part: _PartLine | None = None
-    end: _End | None = None
 
 
 _decode: Final = msgspec.json.Decoder(_Line).decode
@@ -313,7 +306,7 @@ class _Check:
     def file(self) -> Exported:
         first = self._line(_LONGEST_HEADER)
         header = None if first is None else first.header
-        if header is None or header.what != "surefoot run":
+        if header is None or header.what != _WHAT:
             raise UsageError(f"{self._path} is no export of a run.")
         if header.format > FORMAT:
             raise SchemaMismatch(
@@ -329,15 +322,12 @@ class _Check:
                 raise self._bad("it ends before its last line: it is cut off")
             if line.end is not None:
                 return self._end(header, line.end, so_far)
-            self._take(header, line)
-
-    def _take(self, header: _Header, line: _Line) -> None:
-        if line.record is not None and not self._parts:
-            self._record(header.run, line.record, whole=header.whole)
-        elif line.part is not None:
-            self._part(line.part, whole=header.whole)
-        else:
-            raise self._bad("it is not the kind of line that belongs here")
+            if line.record is not None and not self._parts:
+                self._record(header.run, line.record, whole=header.whole)
+            elif line.part is not None:
+                self._part(line.part, whole=header.whole)
+            else:
+                raise self._bad("it is not the kind of line that belongs here")
 
     def _record(self, run: str, line: _Record, *, whole: bool) -> None:
         body = (line.body or "").encode() if line.body64 is None else self._bytes_of(line.body64, _from_base64)
@@ -459,16 +449,3 @@ def _plain(path: str) -> IO[bytes]:
         os.close(fd)
         raise UsageError(f"{path} is no plain file, so it is no export of a run.")
     return os.fdopen(fd, "rb", buffering=1 << 16)
-
-
-def _private(path: str) -> IO[bytes]:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    return os.fdopen(fd, "wb", buffering=1 << 20)
-
-
-def _sync_folder(path: str) -> None:
-    fd = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -133,14 +133,11 @@ class Survey:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._parts = PartsSeen(store)
+        self.needed = self._parts.sound
         self._flaws: list[Flaw] = []
         self._journals: list[str] = []
         self._entries = 0
         self._bytes = 0
-
-    @property
-    def needed(self) -> set[bytes]:
-        return self._parts.sound
 
     def verdict(self, names: Sequence[str] | None = None, *, watch: Watch | None = None) -> Verdict:
         everything = names is None

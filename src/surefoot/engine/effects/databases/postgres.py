@@ -7,13 +7,12 @@ still on its way, even if its sender is dead: "absent" is certain then. Nothing 
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from surefoot.core.urls import Url
 from surefoot.engine.effects.databases.contract import CREATE, LOCK_SECONDS, TABLE, Marker, Work, meddled
-from surefoot.errors import UsageError
+from surefoot.world.postgres import driver
 
 _CONNECT_SECONDS: Final = 10
 _PORT: Final = 5432
@@ -27,13 +26,6 @@ _INSERT: Final = (
 )
 _FIND: Final = f"SELECT digest, value FROM {TABLE} WHERE key = %s"  # noqa: S608 - a constant
 _FINISH: Final = f"UPDATE {TABLE} SET value = %s WHERE key = %s"  # noqa: S608 - a constant
-
-
-def driver() -> Any:
-    try:
-        return import_module("psycopg")  # no import statement: its types are not at hand everywhere
-    except ImportError:
-        raise UsageError('PostgreSQL needs psycopg: pip install "psycopg[binary]"') from None
 
 
 class PostgresDatabase:

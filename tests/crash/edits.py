@@ -579,12 +579,14 @@ def _forms_inside(block: Block, part: str) -> bool:
 
 @edit
 def unbox(made: Edited, rest: str, declared: bool) -> Edited:
-    """`unbox:a`: a scope is taken away. There is no declaration for it."""
-    inside = {node.n for node, way in walked(made.program.block) if node.n and f"scope {rest}" in way}
+    """`unbox:a`: a scope is taken away. There is no declaration for it. A child run in it counts as an effect."""
+    within = [node for node, way in walked(made.program.block) if f"scope {rest}" in way]
+    inside = {node.n for node in within if node.n}
     block = _rebuilt(made.program.block, lambda node: list(node.blocks[0]) if node.label == rest else [node])
     if block == made.program.block:
         raise Unfit(f"no scope {rest}")
-    return _moved(made, block, inside, declared=False)
+    moved = _moved(made, block, inside, declared=False)
+    return replace(moved, harmless=moved.harmless and not any(node.name == "child" for node in within))
 
 
 @edit

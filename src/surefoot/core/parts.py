@@ -29,8 +29,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from surefoot.core.cure import NEWER_VERSION
 from surefoot.core import cuts
+from surefoot.core.cure import NEWER_VERSION
 from surefoot.core.forms import MAX_BYTES
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt
 

@@ -254,7 +254,7 @@ def test_older_state_of_the_server_is_noticed_and_can_be_adopted(own, tmp_path, 
     PostgresStore.open(where, create=False).close()  # somebody who has seen nothing cannot know
     monkeypatch.delenv("SUREFOOT_ANCHORS")
 
-    regressed = PostgresStore.open_regressed(where)
+    regressed = PostgresStore.open(where, create=False, adopting=True)
     writer = Writer(regressed, "r", head=regressed.read("r").head)
     assert regressed.expected == lost
     assert regressed.rewrite_together(

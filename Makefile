@@ -1,7 +1,7 @@
 # Everything sets itself up: Python 3.11 or newer, pip and make are enough. No root needed.
 #   make demo    see a run survive kill -9, in about a minute
 #   make quick   the tests for every save: no processes, no servers, a minute or so
-#   make test    every test but the long ones, about twenty minutes on two cores
+#   make test    every test but the long ones, under fifteen minutes on two cores
 #   make check   lint, format, types, layers
 #   make bench   measure; writes docs/performance.md, docs/performance.json and the table in README.md
 #   make proof   the long tests with full counts

@@ -53,7 +53,7 @@ from surefoot.store.contract import (
 from surefoot.store.derived import Derived
 from surefoot.store.liveness import Liveness
 from surefoot.store.pages import NEWEST, Placed, collect, is_filtered
-from surefoot.store.rules import check_positions, check_records
+from surefoot.store.rules import between, check_positions, check_records
 from surefoot.store.sound import Sound
 from surefoot.store.sqlite import lanes
 from surefoot.store.sqlite.files import (
@@ -103,6 +103,10 @@ _RECORDS: Final = (
     "LIMIT ?"
 )
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
+_NAMES: Final = "SELECT run FROM heads UNION SELECT run FROM entries"
+_NAMES_FROM: Final = (
+    "SELECT run FROM heads WHERE run >= ? AND run < ? UNION SELECT run FROM entries WHERE run >= ? AND run < ?"
+)
 # A head is found by its run's name in the index, and listed by its row in the table. Where one bit makes the two
 # disagree, a run would be listed under another name, or not at all: `same` and the two counts say so.
 _ROW: Final = (
@@ -623,9 +627,10 @@ class SqliteStore(Derived):
     def quarantined(self, run: str) -> list[Record]:
         return [Record(run, *row) for row in _typed_ones(self._look((_QUARANTINED, (run,)))[0], _RECORD_ROW)]
 
-    def names(self) -> list[str]:
-        question = "SELECT run FROM heads UNION SELECT run FROM entries"
-        return [str(run) for (run,) in self._look((question, ()))[0]]
+    def names(self, prefix: str = "") -> list[str]:
+        if not prefix:
+            return [str(run) for (run,) in self._look((_NAMES, ()))[0]]
+        return [str(run) for (run,) in self._look((_NAMES_FROM, between(prefix) * 2))[0]]
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
         rows = self._look((_SCAN, (after, limit)))[0]

@@ -111,6 +111,10 @@ def _error(data: Data) -> str:
     return f"{error.get('type')}: {error.get('message')}{again}{_attempt(data)}"
 
 
+def _checkpoint(data: Data) -> str:
+    return f"{data.get('id')}" + (f" of {data['ns']}" if data.get("ns") else "")
+
+
 def _by(data: Data) -> str:
     return f"by {data.get('by')}" + (f": {data['note']}" if data.get("note") else "")
 
@@ -238,6 +242,9 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Data], str]]]] = {
     "AnswerGiven": ("answered", lambda data: f"{_value(data)} {_by(data)}"),
     "QuestionExpired": ("question expired", lambda _: "nobody answered in time"),
     "GenerationSaved": ("generation saved", lambda data: f"number {data.get('generation')}"),
+    "ThreadSaved": ("checkpoint saved", _checkpoint),
+    "ThreadWrote": ("task wrote", lambda data: f"{_checkpoint(data)}, task {data.get('task')}"),
+    "ThreadCleared": ("CLEARED", lambda data: str(data.get("why", ""))),
     "StoreAdopted": ("OLDER STATE adopted", lambda data: f"by {data.get('by')}: {data.get('reason')}"),
 }
 _LOUD: Final = frozenset(
@@ -251,5 +258,6 @@ _LOUD: Final = frozenset(
         "RunRewound",
         "CallsReopened",
         "StoreAdopted",
+        "ThreadCleared",
     }
 )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from surefoot.core import parts
 from surefoot.core.cuts import pieces
 from surefoot.core.forms import dump
-from surefoot.core.parts import LEAF, NODE, RAW, ZLIB, Part, Reference, Whole, cut, damaged_parts, expand, lacking
+from surefoot.core.parts import LEAF, NODE, RAW, ZLIB, Memo, Part, Reference, Whole, cut, damaged_parts, expand, lacking
 from surefoot.errors import CodecMissing, JournalCorrupt
 
 ROW = 80
@@ -493,3 +493,43 @@ def test_marking_refuses_when_a_node_cannot_be_trusted(damage):
 def test_nothing_is_reachable_from_nothing():
     """An empty store is collected without a question."""
     assert parts.reachable([], Shelf().fetch) == set()
+
+
+# --- a memo of what was cut last -------------------------------------------------------------------------------------
+
+
+def texts(luck, count):
+    alphabet = 'abcdefghijklmnop "\\\\éß\\n'
+    return ["".join(luck.choices(alphabet, k=luck.choice([3, 40, 600, 1000, 5000]))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_value_is_cut_the_same_with_a_memo_and_without(seed):
+    """A memo may only save work: two processes with different memories must name the same parts."""
+    luck = random.Random(seed)
+    memo = Memo()
+    items = texts(luck, luck.randrange(12))
+    for step in range(30):
+        match luck.randrange(6):
+            case 0 if items:
+                items[luck.randrange(len(items))] = texts(luck, 1)[0]
+            case 1 if items:
+                del items[luck.randrange(len(items)) :]
+            case 2:
+                items.insert(0, texts(luck, 1)[0])
+            case 3:
+                items.append(list(range(luck.randrange(1000))))
+            case _:
+                items += texts(luck, 2)
+        raw = dump({"items": items, "step": step})
+
+        assert cut(raw, memo) == cut(raw)
+
+
+@given(st.lists(st.binary(max_size=4000), max_size=6))
+@settings(max_examples=50)
+def test_bytes_of_any_kind_are_cut_the_same_with_a_memo(values):
+    memo = Memo()
+    for value in values:
+        for raw in (value, value + value, value[: len(value) // 2]):
+            assert cut(raw, memo) == cut(raw)

@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from surefoot.core.cure import NEWER_VERSION
-from surefoot.core.cuts import pieces
+from surefoot.core.cuts import Mark, pieces
 from surefoot.core.forms import MAX_BYTES
 from surefoot.errors import CodecMissing, Damaged, JournalCorrupt
 
@@ -142,19 +142,82 @@ class Cut(Struct, frozen=True):
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def cut(canonical: bytes) -> Cut:
-    """The parts of a value. The same bytes give the same parts."""
-    leaves: dict[bytes, bytes] = {}
+def cut(canonical: bytes, memo: Memo | None = None) -> Cut:
+    """The parts of a value. The same bytes give the same parts, with a memo or without."""
     nodes: dict[bytes, bytes] = {}
-    items = _listed(pieces(canonical), leaves)
+    items, leaves, digest = (memo or Memo()).listed(canonical)
     root: list[bytes] = []
     for _ in range(MAX_DEPTH):
         items, open_ = _folded(items, nodes)
         root[:0] = open_
         if not items:
             break
-    reference = Reference(len(canonical), sha256(canonical).digest(), b"".join([*items, *root]))
-    return Cut(reference, leaves, nodes)
+    return Cut(Reference(len(canonical), digest, b"".join([*items, *root])), leaves, nodes)
+
+
+class Memo:
+    """What was cut last under one name, so that a value which grows at its end costs what is new.
+
+    It compares bytes, so it can save work and nothing else. It holds the last value in memory.
+    """
+
+    def __init__(self) -> None:
+        self._raw = b""
+        self._items: list[bytes] = []
+        self._leaves: list[tuple[bytes, bytes]] = []
+        self._marks: list[tuple[Mark, int]] = []
+        """Each with how many leaves are before it."""
+        self._sum = (0, sha256())
+        """The SHA-256 of so many bytes at the beginning."""
+
+    def listed(self, canonical: bytes) -> tuple[list[bytes], dict[bytes, bytes], bytes]:
+        """The items of the flat recipe, the leaves, and the digest of the whole."""
+        same = _common(self._raw, canonical)
+        while self._marks and self._marks[-1][0].at >= same:
+            self._marks.pop()
+        (at, count), leaves = self._marks[-1] if self._marks else (Mark(0, 0), 0)
+        del self._items[count:], self._leaves[leaves:]
+        digest = self._digest(canonical, at)
+        marks: list[Mark] = []
+        found = pieces(canonical[at:] if at else canonical, marks)
+        upto = marks[-1].pieces if marks else 0
+        held: dict[bytes, bytes] = {}
+        ends = {mark.pieces: mark for mark in marks}
+        for number, piece in enumerate(found[:upto], 1):
+            self._items.append(_item(piece, _SHORT, held))
+            if number in ends:
+                mark = Mark(at + ends[number].at, count + number)
+                self._marks.append((mark, len(self._leaves) + len(held)))
+        self._leaves += held.items()
+        self._raw = canonical
+        rest: dict[bytes, bytes] = {}
+        items = self._items + _listed(found[upto:], rest)
+        return items, {**dict(self._leaves), **rest}, digest
+
+    def _digest(self, canonical: bytes, at: int) -> bytes:
+        upto, known = self._sum
+        if upto > at:
+            upto, known = 0, sha256()
+        view = memoryview(canonical)
+        known.update(view[upto:at])
+        self._sum = at, known
+        whole = known.copy()
+        whole.update(view[at:])
+        return whole.digest()
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """About how many bytes are the same at the beginning of both; never too many."""
+    low, high = 0, min(len(one), len(other))
+    if not high or one[:64] != other[:64]:
+        return 0
+    while high - low > 64:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def lacking(value: Cut, sound: AbstractSet[bytes], fetch: Fetch) -> list[Part]:

@@ -16,7 +16,7 @@ import msgspec
 
 from surefoot.core.cure import NEWER_VERSION, Advice
 from surefoot.core.entry import BY_PARTS, ELSEWHERE, KIND_OF, KINDS, LARGE, Entry, Kept
-from surefoot.core.parts import Cut, Reference, cut
+from surefoot.core.parts import Cut, Memo, Reference, cut
 from surefoot.errors import CodecMissing, JournalCorrupt, SchemaMismatch, UsageError
 
 FORMAT: Final = 1
@@ -104,33 +104,33 @@ _encode = msgspec.json.Encoder().encode
 _decoders: Final[dict[int, Any]] = {kind: msgspec.json.Decoder(cls).decode for kind, cls in KINDS.items()}
 
 
-def to_body(entry: Entry) -> tuple[int, bytes, tuple[Cut, ...]]:
-    """The kind and the body of an entry, and those of its values that are kept by parts."""
+def to_body(entry: Entry, memo: Memo | None = None) -> tuple[int, bytes, tuple[Cut, ...]]:
+    """The kind and the body of an entry, and those of its values that are kept by parts. `memo` is for its state."""
     body = _encode(entry)
     if len(body) <= LARGE:
         return KIND_OF[type(entry)], body, ()
-    entry, cuts = _by_parts(entry)
+    entry, cuts = _by_parts(entry, memo)
     return KIND_OF[type(entry)], _encode(entry) if cuts else body, cuts
 
 
-def checked_body(entry: Entry) -> tuple[int, bytes, tuple[Cut, ...]]:
+def checked_body(entry: Entry, memo: Memo | None = None) -> tuple[int, bytes, tuple[Cut, ...]]:
     """As `to_body`, for entries with fields that came from user code as they are: what we write, we can read."""
     try:
-        kind, body, cuts = to_body(entry)
+        kind, body, cuts = to_body(entry, memo)
         _decoders[kind](body)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"{type(entry).__name__} cannot be recorded as given: {error}") from None
     return kind, body, cuts
 
 
-def _by_parts(entry: Entry) -> tuple[Entry, tuple[Cut, ...]]:
+def _by_parts(entry: Entry, memo: Memo | None) -> tuple[Entry, tuple[Cut, ...]]:
     """The entry with its large values replaced by references."""
     large: dict[str, str] = {}
     cuts = []
     for name in BY_PARTS:
         value = getattr(entry, name, None)
         if isinstance(value, msgspec.Raw) and memoryview(value).nbytes > LARGE:
-            found = cut(bytes(value))
+            found = cut(bytes(value), memo if name == "state" else None)
             large[name] = found.reference.encode()
             cuts.append(found)
     fields = dict.fromkeys(large, ELSEWHERE)

@@ -144,14 +144,14 @@ class Cut(Struct, frozen=True):
 
 def cut(canonical: bytes, memo: Memo | None = None) -> Cut:
     """The parts of a value. The same bytes give the same parts, with a memo or without."""
-    nodes: dict[bytes, bytes] = {}
-    items, leaves, digest = (memo or Memo()).listed(canonical)
-    root: list[bytes] = []
-    for _ in range(MAX_DEPTH):
-        items, open_ = _folded(items, nodes)
-        root[:0] = open_
+    memo = memo or Memo()
+    leaves, digest = memo.listed(canonical)
+    items, root, nodes = memo.folded()
+    for _ in range(MAX_DEPTH - 1):
         if not items:
             break
+        items, open_ = _folded(items, nodes)
+        root[:0] = open_
     return Cut(Reference(len(canonical), digest, b"".join([*items, *root])), leaves, nodes)
 
 
@@ -164,19 +164,25 @@ class Memo:
     def __init__(self) -> None:
         self._raw = b""
         self._items: list[bytes] = []
+        self._rest: list[bytes] = []
+        """Items behind the last mark."""
+        self._groups: list[tuple[int, bytes, bytes]] = []
+        """Groups of items: how many items there are up to its end, its node, and the node's recipe."""
         self._leaves: list[tuple[bytes, bytes]] = []
         self._marks: list[tuple[Mark, int]] = []
         """Each with how many leaves are before it."""
         self._sum = (0, sha256())
         """The SHA-256 of so many bytes at the beginning."""
 
-    def listed(self, canonical: bytes) -> tuple[list[bytes], dict[bytes, bytes], bytes]:
-        """The items of the flat recipe, the leaves, and the digest of the whole."""
+    def listed(self, canonical: bytes) -> tuple[dict[bytes, bytes], bytes]:
+        """Cut the value. The leaves, and the digest of the whole."""
         same = _common(self._raw, canonical)
         while self._marks and self._marks[-1][0].at >= same:
             self._marks.pop()
         (at, count), leaves = self._marks[-1] if self._marks else (Mark(0, 0), 0)
         del self._items[count:], self._leaves[leaves:]
+        while self._groups and self._groups[-1][0] > count:
+            self._groups.pop()
         digest = self._digest(canonical, at)
         marks: list[Mark] = []
         found = pieces(canonical[at:] if at else canonical, marks)
@@ -191,8 +197,21 @@ class Memo:
         self._leaves += held.items()
         self._raw = canonical
         rest: dict[bytes, bytes] = {}
-        items = self._items + _listed(found[upto:], rest)
-        return items, {**dict(self._leaves), **rest}, digest
+        self._rest = _listed(found[upto:], rest)
+        leaves_ = dict(self._leaves)
+        leaves_.update(rest)
+        return leaves_, digest
+
+    def folded(self) -> tuple[list[bytes], list[bytes], dict[bytes, bytes]]:
+        """The first level of nodes over all items, the items after the last of them, and what the nodes contain."""
+        items = self._items + self._rest
+        done = self._groups[-1][0] if self._groups else 0
+        new: dict[bytes, bytes] = {}
+        stops: list[int] = []
+        closed, open_ = _folded(items[done:], new, stops)
+        self._groups += [(done + stop, item, new[item[1:]]) for stop, item in zip(stops, closed, strict=True)]
+        nodes = [item for _, item, _ in self._groups]
+        return nodes, open_, {item[1:]: recipe for _, item, recipe in self._groups}
 
     def _digest(self, canonical: bytes, at: int) -> bytes:
         upto, known = self._sum
@@ -245,7 +264,9 @@ def _item(piece: bytes, literal: int, leaves: dict[bytes, bytes]) -> bytes:
     return b"C" + name
 
 
-def _folded(items: list[bytes], nodes: dict[bytes, bytes]) -> tuple[list[bytes], list[bytes]]:
+def _folded(
+    items: list[bytes], nodes: dict[bytes, bytes], stops: list[int] | None = None
+) -> tuple[list[bytes], list[bytes]]:
     """Groups of items as nodes, and the items after the last group.
 
     The id of an item decides whether its group ends, so groups follow content as cuts do. The open group is left
@@ -261,6 +282,8 @@ def _folded(items: list[bytes], nodes: dict[bytes, bytes]) -> tuple[list[bytes],
         name = sha256(_NODE_DOMAIN + recipe).digest()
         nodes[name] = recipe
         closed.append(b"N" + name)
+        if stops is not None:
+            stops.append(stop)
         start = stop
     return closed, items[start:]
 

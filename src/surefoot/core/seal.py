@@ -106,11 +106,11 @@ _decoders: Final[dict[int, Any]] = {kind: msgspec.json.Decoder(cls).decode for k
 
 def to_body(entry: Entry, memo: Memo | None = None) -> tuple[int, bytes, tuple[Cut, ...]]:
     """The kind and the body of an entry, and those of its values that are kept by parts. `memo` is for its state."""
-    body = _encode(entry)
-    if len(body) <= LARGE:
+    body = b"" if memo is not None else _encode(entry)
+    if memo is None and len(body) <= LARGE:
         return KIND_OF[type(entry)], body, ()
     entry, cuts = _by_parts(entry, memo)
-    return KIND_OF[type(entry)], _encode(entry) if cuts else body, cuts
+    return KIND_OF[type(entry)], _encode(entry) if cuts or not body else body, cuts
 
 
 def checked_body(entry: Entry, memo: Memo | None = None) -> tuple[int, bytes, tuple[Cut, ...]]:

@@ -24,8 +24,11 @@ from surefoot.store.contract import RESERVED, Append, Head, Journals, Rewrite, S
 
 PREFIX: Final = f"{RESERVED}thread{RESERVED}"
 _STORE: Final = f"{RESERVED}store"
-_READ_AGAIN: Final = 16
+_READ_AGAIN: Final = 32
 """Every so many checkpoints all that the newest one consists of is read again."""
+
+_MOST_MEMOS: Final = 4
+"""Subgraphs have namespaces by the hundred; each memo holds a state."""
 
 
 class Key(NamedTuple):
@@ -291,7 +294,11 @@ class ThreadJournal:
         return records
 
     def _memo(self, entry: Entry) -> Memo | None:
-        return self._memos.setdefault(entry.ns, Memo()) if isinstance(entry, ThreadSaved) else None
+        if not isinstance(entry, ThreadSaved):
+            return None
+        while entry.ns not in self._memos and len(self._memos) >= _MOST_MEMOS:
+            self._memos.pop(next(iter(self._memos)))
+        return self._memos.setdefault(entry.ns, Memo())
 
     def _read_now_and_then(self, entry: Entry, cuts: Sequence[Cut]) -> None:
         """Parts that are shared may have gone bad since they were written. Content at hand heals them, exactly."""

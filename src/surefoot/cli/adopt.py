@@ -32,6 +32,7 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
     from surefoot.engine.upkeep import adoption
     from surefoot.store.generation_journal import checkpoints
     from surefoot.store.open import open_regressed, shown
+    from surefoot.store.threads import threads
 
     if not reason.strip():
         raise UsageError("--reason must say why: somebody will read it.")
@@ -45,15 +46,16 @@ def adopt(settings: Settings, reason: str, by: str | None, yes: bool) -> int:
     store = open_regressed(url)
     try:
         found = adoption.look(store)
-        kept = checkpoints(store.names())
-        output.tell(*lines(found, kept))
+        names = store.names()
+        kept, chats = checkpoints(names), threads(names)
+        output.tell(*lines(found, kept), *of_threads(chats))
         if not confirmation.agreed("accept it?", yes=yes):
             return confirmation.DECLINED
         adoption.adopt(store, SystemClock(), reason=reason, by=by or whoami())
     finally:
         store.close()
     if settings.json:
-        output.say_json(facts.adoption(found, kept))
+        output.say_json(facts.adoption(found, kept, chats))
     else:
         output.say("adopted: the store can be used again.")
     return 0
@@ -78,4 +80,13 @@ def lines(found: Adoption, checkpoints: list[str]) -> list[str]:
         told += [f"  {name}" for name in checkpoints[:50]]
     if len(checkpoints) > 50:
         told.append(f"  … and {len(checkpoints) - 50} more")
+    return [text.visible(line) for line in told]
+
+
+def of_threads(threads: list[str]) -> list[str]:
+    if not threads:
+        return []
+    told = [f"{len(threads)} threads may have lost checkpoints: their graphs warn, and go on from older ones:"]
+    told += [f"  {name}" for name in threads[:50]]
+    told += [f"  … and {len(threads) - 50} more"] * (len(threads) > 50)
     return [text.visible(line) for line in told]

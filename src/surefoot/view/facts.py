@@ -500,7 +500,7 @@ def _candidate(one: Candidate) -> Facts:
     )
 
 
-def adoption(found: Adoption, checkpoints: list[str]) -> Facts:
+def adoption(found: Adoption, checkpoints: list[str], threads: list[str]) -> Facts:
     """An older state of the store that was accepted."""
     return Facts(
         expected=found.expected,
@@ -508,6 +508,7 @@ def adoption(found: Adoption, checkpoints: list[str]) -> Facts:
         fell_back=found.unfinished,
         hopeless=found.hopeless,
         checkpoints=checkpoints,
+        threads=threads,
     )
 
 

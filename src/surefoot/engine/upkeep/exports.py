@@ -41,6 +41,7 @@ from surefoot.errors import (
     UsageError,
 )
 from surefoot.store.contract import Head, Journals, Parts, Store
+from surefoot.store.rules import is_run
 
 FORMAT: Final = 1
 
@@ -48,6 +49,7 @@ _BATCH: Final = 256
 _LONGEST_LINE: Final = 2 * MAX_BYTES
 _LONGEST_HEADER: Final = 64 * 1024
 _PARTS_KEPT: Final = 2000
+_WHAT: Final = {True: "surefoot run", False: "surefoot journal"}
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -73,8 +75,9 @@ Write = Callable[[bytes], object]
 
 @in_its_store
 def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Exported:
-    """Hand the lines of a run's export to `write`."""
-    check_id(run)
+    """Hand the lines of an export to `write`: of a run, or of another journal by its full name (a thread)."""
+    if is_run(run):
+        check_id(run)
     stored = head_of(store, run)
     seen = check(store, run, PartsSeen(store))
     if stored is None and not seen.entries and not store.read(run, 0, 1).records:
@@ -147,7 +150,8 @@ class _Lines:
 
 def _header(store: Journals, run: str, head: Head | None, *, whole: bool) -> dict[str, Any]:
     told = None if head is None else {"seq": head.seq, "seal": head.seal.hex()}
-    return {"format": FORMAT, "what": "surefoot run", "store": store.id.hex(), "run": run, "head": told, "whole": whole}
+    what = _WHAT[is_run(run)]
+    return {"format": FORMAT, "what": what, "store": store.id.hex(), "run": run, "head": told, "whole": whole}
 
 
 def _records(
@@ -310,7 +314,7 @@ class _Check:
     def file(self) -> Exported:
         first = self._line(_LONGEST_HEADER)
         header = None if first is None else first.header
-        if header is None or header.what != "surefoot run":
+        if header is None or header.what not in _WHAT.values():
             raise UsageError(f"{self._path} is no export of a run.")
         if header.format > FORMAT:
             raise SchemaMismatch(

@@ -469,6 +469,13 @@ def export(found: Exported) -> Facts:
     return Facts(asdict(found))
 
 
+def imported(outcomes: Iterable[Any], source: str) -> Facts:
+    """What became of each thread that was to be imported."""
+    from msgspec.structs import asdict
+
+    return Facts(source=source, threads=[asdict(one) for one in outcomes])
+
+
 def backup(made: Backup) -> Facts:
     from msgspec.structs import asdict
 

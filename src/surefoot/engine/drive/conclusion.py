@@ -37,7 +37,7 @@ from surefoot.core.reopening import is_over, is_void
 from surefoot.core.state import RunState
 from surefoot.engine.declare.call_spec import unknown
 from surefoot.engine.declare.drifts import STOP
-from surefoot.engine.declare.signals import CancelSignal, ContinueSignal
+from surefoot.engine.declare.signals import CancelSignal, ContinueSignal, ReleaseSignal
 from surefoot.engine.process.config import alert_error, loud
 from surefoot.engine.session.questions import alert_of, identity
 from surefoot.engine.session.session import Session
@@ -79,6 +79,9 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
         tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
         yield Append(RunCancelled(left))
         return Cancelled(f"run {session.run} was cancelled{_by(session.state)}")
+    if isinstance(outcome, ReleaseSignal):
+        yield from _release(session, outcome.error)
+        return outcome.error
     outcome = session.stops.continuation or outcome
     if not isinstance(outcome, Returned | Exception | ContinueSignal):
         yield from _release(session, outcome)

@@ -50,6 +50,7 @@ from surefoot.errors import (
     CodeChanged,
     CodecMissing,
     CorruptCheckpoint,
+    Denied,
     Drifted,
     Fatal,
     Fenced,
@@ -82,7 +83,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing", "CorruptCheckpoint",
-    "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry",
+    "Decision", "Denied", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt", "JournalCorrupt", "JournalEntry",
     "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined", "Queue", "RecordedCall", "ResumePlan",
     "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed", "Stopped", "StoreFull",
     "StoreNotDurable", "StoreUnavailable", "SurefootError", "Unavailable", "UsageError", "ValueRejected", "WaitingForAnswer",

@@ -57,6 +57,7 @@ from surefoot.errors import (
     CodeChanged,
     CodecMissing,
     CorruptCheckpoint,
+    Denied,
     Drifted,
     Fatal,
     Fenced,
@@ -84,7 +85,7 @@ from surefoot.errors import (
 
 __all__ = [
     "AsyncRun", "AsyncWorkflow", "Backoff", "Cancelled", "Checkpoint", "CodeChanged", "CodecMissing",
-    "CorruptCheckpoint", "Decision", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt",
+    "CorruptCheckpoint", "Decision", "Denied", "Drifted", "Effect", "Fatal", "Fenced", "Generation", "InDoubt",
     "JournalCorrupt", "JournalEntry", "JournalRegressed", "MapResult", "NotDone", "NotFound", "Quarantined",
     "Queue", "RecordedCall", "ResumePlan", "RetryAfter", "Run", "RunConflict", "SchemaMismatch", "Secret", "StepFailed",
     "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError", "Unavailable", "UsageError", "ValueRejected",

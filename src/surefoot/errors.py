@@ -60,6 +60,18 @@ class Fatal(SurefootError):
     """Raised by a step or an effect: it failed, nothing happened, and trying again will not help."""
 
 
+class Denied(Fatal):
+    """An effect that needs a person's yes got a no. `by` and `note` are whose, and what they said."""
+
+    def __init__(self, message: str, by: str = "", note: str = "") -> None:
+        super().__init__(message, by, note)
+        self.by = by
+        self.note = note
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class NotDone(SurefootError):
     """Raised by an effect: this attempt failed and certainly changed nothing outside."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from surefoot.view import text
+from surefoot.view import answers, text
 
 DETAIL_WIDTH = 100
 
@@ -84,7 +84,7 @@ def _stopped(data: Data) -> str:
 
 
 def _value(data: Data) -> str:
-    return _json(data.get("value"))
+    return answers.told(data.get("value")) or _json(data.get("value"))
 
 
 def _args(data: Data) -> str:

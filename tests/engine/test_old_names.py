@@ -72,12 +72,16 @@ def test_effects_of_other_places_do_not_make_a_circle():
         @sf.effect(was="there_b")
         def there_a(): ...
 
+        return there_a
+
     def elsewhere():
         @sf.effect(was="there_a")
         def there_b(): ...
 
-    here()
-    elsewhere()
+        return there_b
+
+    assert here().spec.was == ("there_b",)
+    assert elsewhere().spec.was == ("there_a",)
 
 
 @pytest.mark.parametrize("not_done", ["KeyError", 404, (KeyError, "x"), [KeyError], KeyError("x"), int])

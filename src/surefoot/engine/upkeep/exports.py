@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import binascii
 import contextlib
-import errno
 import json
 import os
 import secrets
@@ -50,7 +49,6 @@ _BATCH: Final = 256
 _LONGEST_LINE: Final = 2 * MAX_BYTES
 _LONGEST_HEADER: Final = 64 * 1024
 _PARTS_KEPT: Final = 2000
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Exported(Struct, frozen=True):
@@ -162,7 +160,7 @@ def export_to(store: Store, run: str, path: str, *, damaged: bool = False) -> Ex
         os.rename(unfinished, path)
         disk.sync_name(os.path.abspath(path))
     except OSError as error:
-        kind = StoreFull if error.errno in _FULL else StoreUnavailable
+        kind = StoreFull if error.errno in disk.FULL else StoreUnavailable
         raise kind(f"{path}: cannot be written: {error.strerror}. Nothing is left of it.") from error
     finally:
         with contextlib.suppress(OSError):

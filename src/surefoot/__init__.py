@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from surefoot import errors
 
 if TYPE_CHECKING:
-    from surefoot.face import *  # noqa: F403 - the same names, for type checkers and editors
+    from surefoot.common_face import *  # noqa: F403 - for type checkers and editors
+    from surefoot.face import *  # noqa: F403 - the same
     from surefoot.face import __all__ as __all__
 
 __version__ = "0.1.0"

@@ -303,13 +303,8 @@ class Probe(Observer):
             die()
 
     def _labels(self, item: Append) -> list[str]:
-        found = []
-        for record in item.records:
-            kind = KINDS[record.kind]
-            if kind not in _LAZY:
-                where = self._where(item.run, _fact(record.body).address)
-                found.append(f"{kind.__name__} {where}".rstrip())
-        return found
+        eager = [(kind.__name__, record) for record in item.records if (kind := KINDS[record.kind]) not in _LAZY]
+        return [f"{name} {self._where(item.run, _fact(record.body).address)}".rstrip() for name, record in eager]
 
     def _recorded(self, item: Append) -> None:
         for record in item.records:
@@ -461,9 +456,8 @@ class Probe(Observer):
         if event in _NETWORK:
             return event
         path = self._path(args) if event in _FILES else ""
-        return (
-            f"{event} {path}" if path and not self._is_ours(path) and not path.startswith(self._world + os.sep) else ""
-        )
+        is_compared = not path or self._is_ours(path) or path.startswith(self._world + os.sep)
+        return "" if is_compared else f"{event} {path}"
 
     def _path(self, args: tuple[Any, ...]) -> str | None:
         """None: what it is about is no file."""

@@ -159,16 +159,13 @@ class Case:
 
     def _settled(self) -> str:
         """Who found out what had become of an effect in doubt; if there was one."""
-        looked = {event.call for event in self._after if event.what == probe.LOOKED and event.text in probe.ANSWERS}
-        settled = {
-            event.call for event in self._after if event.what == probe.RECORDED and event.kind == probe.SETTLED_ENTRY
-        }
+        looked = {event.call for event in _of(probe.LOOKED, self._after) if event.text in probe.ANSWERS}
+        settled = {event.call for event in _of(probe.RECORDED, self._after) if event.kind == probe.SETTLED_ENTRY}
         return SETTLED if settled - looked else FOUND if settled else RESUMED
 
     def _lies(self) -> list[Wrong]:
-        meddled = [event for event in self._after if event.what == probe.MEDDLED]
         names = {one.name for one in self._differences}
-        if guilty := [event for event in meddled if event.value in names]:
+        if guilty := [event for event in _of(probe.MEDDLED, self._after) if event.value in names]:
             return [Wrong(MEDDLING, guilty[0].address, f"its check wrote something{self._seen()}")]
         looked = [(number, event) for number, event in enumerate(self._after) if event.what == probe.LOOKED]
         return [
@@ -179,10 +176,8 @@ class Case:
 
     def _lie(self, event: Event, before: Sequence[Event]) -> str:
         """What a check said that is not so; empty if it is, or if nothing shows that it is not."""
-        begun = any(one.what == probe.BEGUN and one.call == event.call for one in before)
-        returned = [
-            one.value for one in self._before if one.what == probe.ENDED and one.call == event.call and one.value
-        ]
+        begun = any(one.call == event.call for one in _of(probe.BEGUN, before))
+        returned = [one.value for one in _of(probe.ENDED, self._before) if one.call == event.call and one.value]
         what = "after it had happened" if returned else "after it had happened in part"
         match event.text:
             case "NotHappened" if returned or (begun and self._is_off_by(event.call, repeated=True)):
@@ -235,7 +230,7 @@ class Case:
     def _can_come_from_repeating(self, call: Call, name: str) -> bool:
         """A call that was killed before the first thing it does has not done twice what it does after that."""
         point = Point.of(self._at)
-        done = [one for one in self._before if one.what == probe.AT and Point.of(one.value).is_inside(point.address)]
+        done = [one for one in _of(probe.AT, self._before) if Point.of(one.value).is_inside(point.address)]
         first = point.is_inside(self._name(call)) and len(done) == 1
         return self._traces.can_come_from(call, name) and not (first and self._traces.is_known(name))
 
@@ -243,8 +238,8 @@ class Case:
         """What a call had made when it was cut off, and nobody reached for again; by which call."""
         ended = _counted(self._before, probe.ENDED)
         cut = {call for call, number in _counted(self._before, probe.BEGUN).items() if number > ended[call]}
-        made = {event.value: event.call for event in self._before if event.what == probe.TOUCHED and event.call in cut}
-        again = {event.value for event in self._after if event.what == probe.TOUCHED}
+        made = {event.value: event.call for event in _of(probe.TOUCHED, self._before) if event.call in cut}
+        again = {event.value for event in _of(probe.TOUCHED, self._after)}
         return {one: made[one.name] for one in self._differences if one.extra and one.name in made.keys() - again}
 
     def _recorded_result(self, event: Event) -> str:
@@ -255,11 +250,11 @@ class Case:
         return self._found.leg.calls.get(event.address, ("", ""))[1]
 
     def _again(self) -> list[Wrong]:
-        recorded = {event.call for event in self._before if event.what == probe.RECORDED and event.kind in probe.DONE}
+        recorded = {event.call for event in _of(probe.RECORDED, self._before) if event.kind in probe.DONE}
         return [
             Wrong(AGAIN, self._name(event.call), "it was on record before the kill, and was executed after it")
-            for event in self._after
-            if event.what == probe.BEGUN and event.call in recorded
+            for event in _of(probe.BEGUN, self._after)
+            if event.call in recorded
         ] + [
             Wrong(AGAIN, self._name(call), f"it was executed twice, and nobody said that it may be{self._seen()}")
             for call in self._done_twice()
@@ -267,7 +262,10 @@ class Case:
 
     def _done_twice(self) -> list[Call]:
         """Effects that came to their end more often than usual, though they are not declared to be harmless."""
-        usual, ended = (Counter(_returned(seen.events)) for seen in (self._right, self._found))
+        usual, ended = (
+            Counter(event.call for event in _of(probe.ENDED, seen.events) if event.value)
+            for seen in (self._right, self._found)
+        )
         known = self._known
         return [
             call for call, number in ended.items()
@@ -303,7 +301,7 @@ class Case:
     def _raised(self) -> list[Event]:
         """The calls that raised what the run failed with."""
         text = self._found.leg.text
-        return [event for event in self._after if event.what == probe.ENDED and event.text and event.text == text]
+        return [event for event in _of(probe.ENDED, self._after) if event.text and event.text == text]
 
     def _failed_again(self) -> list[Wrong]:
         """What had changed the world before the kill was done again, and failed for it: in a step, or between calls."""
@@ -312,9 +310,7 @@ class Case:
         for event in self._raised():
             if event.kind == "step" and event.call in self._repeated and before.reaches(event.call):
                 return [Wrong(STEP, self._name(event.call), f"executed again, it raised {text}")]
-        ours = [
-            _deed(event) for event in self._after if event.what == probe.TOUCHED and not event.address and event.run
-        ]
+        ours = [_deed(event) for event in _of(probe.TOUCHED, self._after) if not event.address and event.run]
         if not self._raised() and ours and ours[-1] in map(_deed, self._before):
             _, workflow, what, name = ours[-1]
             return [Wrong(BODY, workflow, f"done again by its own lines ({what} {name}), it raised {text}")]
@@ -322,9 +318,7 @@ class Case:
 
     def _raised_again(self, address: str) -> list[Wrong]:
         """Declared to be harmless when repeated, and yet a person has to be asked: the repetition failed."""
-        raised = [
-            event for event in self._after if event.what == probe.ENDED and not event.value and event.address == address
-        ]
+        raised = [event for event in _of(probe.ENDED, self._after) if not event.value and event.address == address]
         again = [event for event in raised if event.policy == "retry" and event.call in self._repeated]
         return [
             Wrong(UNDO if event.undo else RETRY, self._name(event.call), f"executed again, it raised {event.text}")
@@ -348,9 +342,8 @@ class Case:
             return [Wrong(LEFT, self._name(next(iter(left.values()))), self._seen().removeprefix(": "), world=world)]
         if suspects:
             call = suspects[0]
-            return [
-                Wrong(self._mistake(call), call, "it was executed twice" + self._seen(), tuple(suspects[1:]), world)
-            ]
+            what = "it was executed twice" + self._seen()
+            return [Wrong(self._mistake(call), call, what, tuple(suspects[1:]), world)]
         if self._differences:
             return [self._unexplained(world)]
         return [Wrong(STATE, self._task.workflow.name, self._results())]
@@ -363,11 +356,10 @@ class Case:
 
     def _unexplained(self, world: tuple[str, ...]) -> Wrong:
         """No call was executed twice: it was the workflow's own lines, or a call that relied on the process before."""
-        ours = [self._traces.own_lines(one.name) for one in self._differences]
-        resumed = [event for event in self._after if event.what == probe.BEGUN]
-        reaching = [
-            event for event in resumed if any(self._traces.did(event.call, one.name) for one in self._differences)
-        ]
+        off = [one.name for one in self._differences]
+        ours = [self._traces.own_lines(name) for name in off]
+        resumed = _of(probe.BEGUN, self._after)
+        reaching = [event for event in resumed if any(self._traces.did(event.call, name) for name in off)]
         suspects = reaching or [event for event in resumed if event.kind == "effect"]
         if any(ours) or not suspects:
             workflow = next(filter(None, ours), self._task.workflow.name)
@@ -377,10 +369,8 @@ class Case:
 
     def _unexpected(self) -> str:
         """A call of the workflow that an uninterrupted run does not make."""
-        usual = {event.call for event in self._right.events if event.what == probe.BEGUN}
-        new = [
-            event for event in self._after if event.what == probe.BEGUN and event.call not in usual and not event.undo
-        ]
+        usual = {event.call for event in _of(probe.BEGUN, self._right.events)}
+        new = [event for event in _of(probe.BEGUN, self._after) if event.call not in usual and not event.undo]
         return self._name(new[0].call) if new else ""
 
     def _is_off(self) -> bool:
@@ -407,7 +397,7 @@ class Case:
         event = self._event(name)
         if event.kind == "step":
             return STEP
-        if any(one.what == probe.LOOKED and one.call == event.call and one.text == "Partial" for one in self._after):
+        if any(one.call == event.call and one.text == "Partial" for one in _of(probe.LOOKED, self._after)):
             return PARTIAL
         if event.policy != "retry":
             return AGAIN
@@ -434,10 +424,9 @@ class Case:
 
     def _failed_as_declared(self) -> Event | None:
         """The call that was in doubt when the process was killed, and failed for it."""
-        done = {event.call for event in self._before if event.what == probe.RECORDED and event.kind in probe.DONE}
-        intended = {
-            event.call for event in self._before if event.what == probe.RECORDED and event.kind == probe.INTENDED
-        }
+        recorded = _of(probe.RECORDED, self._before)
+        done = {event.call for event in recorded if event.kind in probe.DONE}
+        intended = {event.call for event in recorded if event.kind == probe.INTENDED}
         return next((event for event in self._gave_up() if event.call in intended - done), None)
 
     def _gave_up(self) -> list[Event]:
@@ -449,14 +438,14 @@ class Case:
             return []
         if any(self._known[call].policy == "fail" for call in self._repeated):
             return []
-        failed = {event.call for event in self._after if event.what == probe.RECORDED and event.kind == probe.RAISED}
-        begun = {event.call for event in self._after if event.what == probe.BEGUN}
+        failed = {event.call for event in _of(probe.RECORDED, self._after) if event.kind == probe.RAISED}
+        begun = {event.call for event in _of(probe.BEGUN, self._after)}
         known = [self._known[call] for call in failed - begun if call in self._known]
         return sorted((event for event in known if event.policy == "fail"), key=lambda event: event.call)
 
     def may_come_from_rehearsal(self) -> bool:
         """Whether lines of the workflow's own that run twice in one process may explain what is wrong, by memory alone."""
-        return not any(event.what == probe.TOUCHED and not event.address for event in self._after)
+        return all(event.address for event in _of(probe.TOUCHED, self._after))
 
     # -- with a mishap ------------------------------------------------------------------------------
 
@@ -477,33 +466,30 @@ class Case:
     def _overwritten(self, lost: Sequence[str]) -> Verdict:
         """By which call, and what lets it. Who says that it may run again whatever it finds has said so; a warning is told."""
         point = Point.of(self._at)
-        writing = (
-            event.call for event in self._after if event.what == probe.TOUCHED and event.value in lost and event.address
-        )
-        call = next((self._name(one) for one in writing), point.address)
+        writing = [event for event in _of(probe.TOUCHED, self._after) if event.value in lost and event.address]
+        call = self._name(writing[0].call) if writing else point.address
         on_drift = self._task.workflow.definition.on_drift
         doubted = [event.policy for event in self._known.values() if self._where(event) == point.address]
-        warned = any(event.what == probe.LOUD and "drift" in event.text for event in self._after)
+        warned = any("drift" in event.text for event in _of(probe.LOUD, self._after))
         cause = f"on_drift={on_drift!r}" if isinstance(on_drift, str) else "on_drift="
         if "retry" in doubted:
             cause = 'on_crash="retry"'
         when = f"after {point.detail} of {point.address}"
         said = f"{lost[0]}, edited by somebody else {when}, was overwritten: {cause} lets it be"
         if warned or "retry" in doubted:
-            return Verdict(
-                NOTICED if warned else RESUMED, notes=[(call, f"{call}: {said}{', with a warning' * warned}.")]
-            )
+            note = f"{call}: {said}{', with a warning' * warned}."
+            return Verdict(NOTICED if warned else RESUMED, notes=[(call, note)])
         return Verdict("", [Wrong(OVERWRITTEN, call, said)])
 
     def _questions(self, seen: Seen) -> int:
-        return sum(event.what == probe.AT and event.value.startswith(_ASKING) for event in seen.events)
+        return sum(event.value.startswith(_ASKING) for event in _of(probe.AT, seen.events))
 
     def judge_mishap(self, how: str) -> Verdict:
         """The process lives; a file was edited, or an effect has ended with an exception that it did not deserve."""
         if how == EDITED:
             return self._judge_edited()
         struck = Point.of(self._at).address
-        denied = [event for event in self._after if event.what == probe.DENIED and self._where(event) == struck]
+        denied = [event for event in _of(probe.DENIED, self._after) if self._where(event) == struck]
         if acted := [event for event in denied if event.value == probe.ACTED]:
             return Verdict("", [_denies(struck, acted[0])])
         if denied:  # Nothing was done, and that is what it says.
@@ -530,8 +516,8 @@ class Case:
             return []
         call = Point.of(self._at).address
         meanwhile = self._after[: what.index(probe.LANDED)]
-        again = [event for event in meanwhile if event.what == probe.BEGUN and self._where(event) == call]
-        denied = [event for event in meanwhile if event.what == probe.LOOKED and self._where(event) == call]
+        again = [event for event in _of(probe.BEGUN, meanwhile) if self._where(event) == call]
+        denied = [event for event in _of(probe.LOOKED, meanwhile) if self._where(event) == call]
         if not again or not denied or denied[-1].text != "NotHappened":
             return []
         said = f"it landed after its check had said not_happened, and was executed again: {struck.kind} is not true"
@@ -545,7 +531,7 @@ class Case:
     def judge_damaged(self) -> Verdict:
         """Right or loud: what was lost is said, and nothing is done twice whatever was lost."""
         leg, where = self._found.leg, self._found.damage
-        told = [event.text for event in self._after if event.what == probe.LOUD]
+        told = _of(probe.LOUD, self._after)
         twice = [call for call in self._done_twice() if self._known[call].policy != "check"]
         if twice:
             return Verdict("", [Wrong(SILENT, self._name(twice[0]), f"{where}, and it was executed twice")])
@@ -609,7 +595,7 @@ def misused(right: Seen) -> list[Wrong]:
 
 def denied(task: Task, seen: Seen) -> list[Wrong]:
     """Effects that acted in a run without any mishap, and then raised what says that they did not."""
-    acted = {event.call: event for event in seen.events if event.what == probe.DENIED and event.value == probe.ACTED}
+    acted = {event.call: event for event in _of(probe.DENIED, seen.events) if event.value == probe.ACTED}
     return [_denies(where(task.run, event.run, event.address), event) for event in acted.values()]
 
 
@@ -623,8 +609,8 @@ def varying(right: Seen, second: Seen) -> set[str]:
     return {address for address, call in right.leg.calls.items() if second.leg.calls.get(address) != call}
 
 
-def _returned(events: Sequence[Event]) -> Iterable[Call]:
-    return (event.call for event in events if event.what == probe.ENDED and event.value)
+def _of(what: str, events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event.what == what]
 
 
 def _deed(event: Event) -> tuple[str, str, str, str]:
@@ -633,7 +619,7 @@ def _deed(event: Event) -> tuple[str, str, str, str]:
 
 
 def _counted(events: Sequence[Event], what: str) -> Counter[Call]:
-    return Counter(event.call for event in events if event.what == what)
+    return Counter(event.call for event in _of(what, events))
 
 
 def _same(one: str, other: str) -> bool:

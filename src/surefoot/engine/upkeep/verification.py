@@ -161,16 +161,8 @@ class Survey:
                 raise
             self._flaws.append(Flaw("", f"the rest could not be read: {error}", cures=_file_cures(self._store)))
             unneeded = quarantined = 0
-        return Verdict(
-            sum(map(is_run, wanted)),
-            len(wanted),
-            self._entries,
-            self._bytes + self._parts.bytes,
-            len(self._parts.sound),
-            unneeded,
-            quarantined,
-            self._flaws,
-        )
+        runs, size, parts = sum(map(is_run, wanted)), self._bytes + self._parts.bytes, len(self._parts.sound)
+        return Verdict(runs, len(wanted), self._entries, size, parts, unneeded, quarantined, self._flaws)
 
     def again(self, names: Iterable[str]) -> list[Flaw]:
         """Look at these journals too (they were written to meanwhile)."""

@@ -129,7 +129,7 @@ _COUNTS: Final = (
 # Indexes that are out of order make it differ, too: then each name is looked up.
 _BOTH: Final = (
     "SELECT (SELECT group_concat(run, char(31)) FROM heads INDEXED BY sqlite_autoindex_heads_1 "
-    "WHERE run < char(31) OR run >= char(32)) "
+    "WHERE +run < char(31) OR +run >= char(32)) "
     "IS (SELECT group_concat(run, char(31)) FROM runs INDEXED BY sqlite_autoindex_runs_1)"
 )
 _ROWLESS: Final = (

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -84,6 +84,8 @@ class Committer:
         """What the leader is writing now."""
         self._leader: object = None
         self._calls: SimpleQueue[bool] | None = None
+        self._sharers = 0
+        """How many tickets the last batch had."""
 
     def commit(self, make: Callable[[], Ticket], order: AbstractContextManager[object]) -> Ticket:
         """Blocking: returns the ticket when it is durable, or when it is certain that it is not.
@@ -144,10 +146,15 @@ class Committer:
 
     def _lead(self, leader: object) -> None:
         try:
+            if leader is not WRITER and len(self._queue) < self._sharers:
+                # Threads that shared a batch were woken together, and soon write again. Without this pause the first of
+                # them commits alone, and all others wait for that commit and then for their own.
+                sleep(0)
             with self._mutex:
                 if self._leader is not leader:
                     return
                 self._batch, self._queue = [*self._batch, *self._queue], []
+                self._sharers = len(self._batch)
             self._write(self._batch)
         finally:
             self._hand_over(leader)

@@ -67,10 +67,6 @@ class Rehearsal(Session):
         self._owner = owner
         return super().root_place(owner)
 
-    def enter_verb(self, place: Place) -> None:
-        self.flight.entered += 1
-        super().enter_verb(place)
-
     def takes_long(self) -> None:
         """Called by another thread, once: log where it is, for the caller that waits."""
         where = f" It is at {at}." if (at := self.where()) else ""

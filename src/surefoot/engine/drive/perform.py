@@ -38,7 +38,8 @@ def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         finally:
             if is_lent:
                 place.lent_to = None
-    note(place, spec, args, kwargs, begun, asked)
+    if spec.kind == "effect":
+        note(place, spec, args, kwargs, begun, asked)
     return session.finish(place, begun)
 
 

@@ -78,7 +78,8 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         except asyncio.CancelledError:
             cancellations.cut_off_in_turn(place, address)
             raise
-    note(place, spec, args, kwargs, begun, asked)
+    if spec.kind == "effect":
+        note(place, spec, args, kwargs, begun, asked)
     return session.finish(place, begun)
 
 

@@ -35,7 +35,7 @@ from surefoot.core.entry import (
 from surefoot.core.evidence import Evidence, weigh
 from surefoot.core.history import PastEffect
 from surefoot.core.parts import Cut, expand
-from surefoot.core.readiness import LEFT_BEHIND, Standing, moved
+from surefoot.core.readiness import LEFT_BEHIND, MOVING, Standing, moved
 from surefoot.core.seal import GENESIS, Record, Sealer, checked_body, from_record, to_body, verify
 from surefoot.core.state import NO_PROGRESS, RunState, status_after
 from surefoot.engine.process import bell
@@ -275,7 +275,8 @@ class Journal:
                 status = status_after(entry, status)
                 if type(entry) not in NO_PROGRESS:
                     starts = 0
-                standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
+                if type(entry) in MOVING:
+                    standing = moved(entry, at, starts=starts, answered=state.is_answered) or standing
                 if type(entry) is RunCreated:
                     created = entry, at
         row = None

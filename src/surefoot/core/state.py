@@ -814,7 +814,7 @@ def _note_of(address: str) -> str:
 
 
 def was_in_doubt(error: Raw) -> bool:
-    """Whether it failed by its policy, because it was not known whether it happened (`doubt.Question.failure`)."""
+    """Whether it failed by its policy, because it was not known whether it happened (`doubt.Doubt.failure`)."""
     kind, message = values.error_summary(error)
     return kind == "StepFailed" and message.startswith("InDoubt: ")
 

@@ -30,8 +30,8 @@ from surefoot.core.seal import GENESIS, Record, Sealer, verify
 from surefoot.errors import StoreUnavailable, UsageError
 from surefoot.store.contract import (
     RESERVED,
-    Append,
     Conflict,
+    Extend,
     Head,
     IndexRow,
     Limit,
@@ -86,11 +86,11 @@ class Writer:
             records.append(record)
         return records
 
-    def append(self, *bodies: bytes, row: IndexRow | None = None, cuts: Sequence[Cut] = ()) -> Append:
+    def append(self, *bodies: bytes, row: IndexRow | None = None, cuts: Sequence[Cut] = ()) -> Extend:
         """The wish to append these, as if it will be granted: the writer goes on behind them."""
         head, records = self.head, self.records(*bodies)
         self.head = Head(records[-1].seq, records[-1].seal)
-        return Append(self.run, head, records, row, cuts)
+        return Extend(self.run, head, records, row, cuts)
 
     def rewrite(self, keep: int, kept: Head | None, *bodies: bytes, **more: Any) -> Rewrite:
         """The wish to have these behind `kept`, the record at that position, instead of all that is there."""
@@ -380,9 +380,9 @@ class StoreContract:
 
         for records in ([second], [first, third], [second, first], []):
             with pytest.raises(UsageError):
-                store.append([Append("r", None, records)])
+                store.append([Extend("r", None, records)])
         with pytest.raises(UsageError):
-            store.append([Append("other", None, [first])])
+            store.append([Extend("other", None, [first])])
 
         assert store.read("r") == Stored([], None)
 
@@ -451,8 +451,8 @@ class StoreContract:
         """The list is a cache and can be rebuilt; only behind the head it was built from."""
         writer = begun(store, "r", b"1")
 
-        assert store.append([Append("r", writer.head, [], index_row("r"))]) == [None]
-        assert store.append([Append("r", Head(9, bytes(32)), [], index_row("r", status="no"))]) == [Conflict("r")]
+        assert store.append([Extend("r", writer.head, [], index_row("r"))]) == [None]
+        assert store.append([Extend("r", Head(9, bytes(32)), [], index_row("r", status="no"))]) == [Conflict("r")]
 
         assert [item.row for item in store.runs(RunQuery())] == [index_row("r")]
 

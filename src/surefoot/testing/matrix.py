@@ -29,7 +29,7 @@ from surefoot.testing.probe import DENIED, Point
 from surefoot.testing.remarks import Noted, function_of
 from surefoot.testing.scenarios import Ending, Seen, Stage, Task
 from surefoot.testing.trace import Traces
-from surefoot.testing.verdicts import Case, Verdict, Wrong
+from surefoot.testing.verdicts import Case, Judgement, Wrong
 from surefoot.testing.worlds import few, files, observed, plural
 
 MOST_SECONDS: Final = 24 * 3600.0
@@ -420,7 +420,7 @@ class _Matrix:
     def _list_of(self, at: str) -> list[Tried]:
         return self._mishaps if _is_mishap(at) else self._tried
 
-    def _count(self, at: str, verdict: Verdict, found: Seen) -> None:
+    def _count(self, at: str, verdict: Judgement, found: Seen) -> None:
         self._wrong += [(at, wrong) for wrong in verdict.wrong]
         if not verdict.wrong and len(verdict.repeated) == 1:
             self._harmless.add(function_of(verdict.repeated[0]))

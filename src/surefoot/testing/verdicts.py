@@ -17,7 +17,7 @@ from surefoot.core.visible import shorten
 from surefoot.testing import probe
 from surefoot.testing.mishaps import EDITED, FAILS, is_edited, sort_of
 from surefoot.testing.plan import edits
-from surefoot.testing.probe import Call, Event, Point, where
+from surefoot.testing.probe import Call, LogLine, Point, where
 from surefoot.testing.scenarios import Ending, Seen, Task, differences
 from surefoot.testing.trace import Traces
 from surefoot.testing.worlds import Difference, few
@@ -110,7 +110,7 @@ class Wrong:
 
 
 @dataclass
-class Verdict:
+class Judgement:
     how: str
     """In few words, how the resume ended."""
     wrong: list[Wrong] = field(default_factory=list)
@@ -148,14 +148,14 @@ class Case:
 
     # -- without damage -----------------------------------------------------------------------------
 
-    def judge(self) -> Verdict:
+    def judge(self) -> Judgement:
         leg = self._found.leg
         proven = self._lies() or self._again()
         wrong = proven or self._ending() or self.otherwise()
         if wrong and not proven and (failed := self._failed_as_declared()):
-            return Verdict(AS_DECLARED, [], self._names(self._repeated), [*self.notes, self._went_on(failed)])
+            return Judgement(AS_DECLARED, [], self._names(self._repeated), [*self.notes, self._went_on(failed)])
         how = ASKED if leg.ending is Ending.ASKED else self._settled()
-        return Verdict(how, wrong, self._names(self._repeated), self.notes)
+        return Judgement(how, wrong, self._names(self._repeated), self.notes)
 
     def _settled(self) -> str:
         """Who found out what had become of an effect in doubt; if there was one."""
@@ -174,7 +174,7 @@ class Case:
             if (what := self._lie(event, [*self._before, *self._after[:number]]))
         ]
 
-    def _lie(self, event: Event, before: Sequence[Event]) -> str:
+    def _lie(self, event: LogLine, before: Sequence[LogLine]) -> str:
         """What a check said that is not so; empty if it is, or if nothing shows that it is not."""
         begun = any(one.call == event.call for one in _of(probe.BEGUN, before))
         returned = [one.value for one in _of(probe.ENDED, self._before) if one.call == event.call and one.value]
@@ -192,7 +192,7 @@ class Case:
             case _:
                 return ""
 
-    def _is_unfounded(self, event: Event) -> bool:
+    def _is_unfounded(self, event: LogLine) -> bool:
         """It says of a call that was never begun that it has happened.
 
         That is right where the world was so already: the same world in the end shows that. What no world shows is not.
@@ -208,7 +208,7 @@ class Case:
         self.notes.append((call, said))
         return False
 
-    def _has_same_arguments(self, event: Event) -> bool:
+    def _has_same_arguments(self, event: LogLine) -> bool:
         """As in the uninterrupted run. The calls of children are not compared one by one."""
         right, found = (seen.leg.calls.get(event.address) for seen in (self._right, self._found))
         if event.run != self._task.run or found is None:
@@ -242,7 +242,7 @@ class Case:
         again = {event.value for event in _of(probe.TOUCHED, self._after)}
         return {one: made[one.name] for one in self._differences if one.extra and one.name in made.keys() - again}
 
-    def _recorded_result(self, event: Event) -> str:
+    def _recorded_result(self, event: LogLine) -> str:
         """What is on record for that call; empty if it belongs to a segment that is over, or to another run."""
         newest = max(one.segment for one in self._found.events if one.run == self._task.run)
         if (event.run, event.segment) != (self._task.run, newest):
@@ -298,7 +298,7 @@ class Case:
             case _:
                 assert_never(leg.ending)
 
-    def _raised(self) -> list[Event]:
+    def _raised(self) -> list[LogLine]:
         """The calls that raised what the run failed with."""
         text = self._found.leg.text
         return [event for event in _of(probe.ENDED, self._after) if event.text and event.text == text]
@@ -348,7 +348,7 @@ class Case:
             return [self._unexplained(world)]
         return [Wrong(STATE, self._task.workflow.name, self._results())]
 
-    def _why_another(self, event: Event) -> str:
+    def _why_another(self, event: LogLine) -> str:
         """Why a call gave something else when it was executed again, and no world shows that it was."""
         if event.kind != "step":
             return RETRY
@@ -403,7 +403,7 @@ class Case:
             return AGAIN
         return UNDO if event.undo else RETRY
 
-    def _event(self, name: str) -> Event:
+    def _event(self, name: str) -> LogLine:
         return next(event for call, event in self._known.items() if self._name(call) == name)
 
     def _suspects(self) -> list[str]:
@@ -413,7 +413,7 @@ class Case:
         names = list(self._names(guilty))
         return sorted(names, key=lambda name: name != Point.of(self._at).address)
 
-    def _went_on(self, failed: Event) -> tuple[str, str]:
+    def _went_on(self, failed: LogLine) -> tuple[str, str]:
         """What a person should see: of the call that failed nobody knows whether it happened."""
         call = self._name(failed.call)
         said = (
@@ -422,14 +422,14 @@ class Case:
         )
         return call, said if self._differences else ""
 
-    def _failed_as_declared(self) -> Event | None:
+    def _failed_as_declared(self) -> LogLine | None:
         """The call that was in doubt when the process was killed, and failed for it."""
         recorded = _of(probe.RECORDED, self._before)
         done = {event.call for event in recorded if event.kind in probe.DONE}
         intended = {event.call for event in recorded if event.kind == probe.INTENDED}
         return next((event for event in self._gave_up() if event.call in intended - done), None)
 
-    def _gave_up(self) -> list[Event]:
+    def _gave_up(self) -> list[LogLine]:
         """Calls that are declared to fail when in doubt, and did: on record, and without being executed.
 
         Only a run that came to an end has done what was declared: one that hangs or dies after that has not.
@@ -449,21 +449,21 @@ class Case:
 
     # -- with a mishap ------------------------------------------------------------------------------
 
-    def _judge_edited(self) -> Verdict:
+    def _judge_edited(self) -> Judgement:
         """Somebody else's change is noticed, asked about, or still there. To overwrite it in silence is not right."""
         leg = self._found.leg
         if leg.ending is Ending.STOPPED and leg.kind == "Drifted":
-            return Verdict(NOTICED)
+            return Judgement(NOTICED)
         if leg.ending is not Ending.DONE:
             return self._ended_otherwise()
         files = edits(self._right.events, self._task.run, self._task.world.exclude)[self._at]
         lost = [name for name in files if not is_edited(self._found.folder / name)]
         asked, usual = (self._questions(seen) for seen in (self._found, self._right))
         if not lost or asked > usual:
-            return Verdict(ASKED_AGAIN if lost else RESUMED)
+            return Judgement(ASKED_AGAIN if lost else RESUMED)
         return self._overwritten(lost)
 
-    def _overwritten(self, lost: Sequence[str]) -> Verdict:
+    def _overwritten(self, lost: Sequence[str]) -> Judgement:
         """By which call, and what lets it. Who says that it may run again whatever it finds has said so; a warning is told."""
         point = Point.of(self._at)
         writing = [event for event in _of(probe.TOUCHED, self._after) if event.value in lost and event.address]
@@ -478,35 +478,35 @@ class Case:
         said = f"{lost[0]}, edited by somebody else {when}, was overwritten: {cause} lets it be"
         if warned or "retry" in doubted:
             note = f"{call}: {said}{', with a warning' * warned}."
-            return Verdict(NOTICED if warned else RESUMED, notes=[(call, note)])
-        return Verdict("", [Wrong(OVERWRITTEN, call, said)])
+            return Judgement(NOTICED if warned else RESUMED, notes=[(call, note)])
+        return Judgement("", [Wrong(OVERWRITTEN, call, said)])
 
     def _questions(self, seen: Seen) -> int:
         return sum(event.value.startswith(_ASKING) for event in _of(probe.AT, seen.events))
 
-    def judge_mishap(self, how: str) -> Verdict:
+    def judge_mishap(self, how: str) -> Judgement:
         """The process lives; a file was edited, or an effect has ended with an exception that it did not deserve."""
         if how == EDITED:
             return self._judge_edited()
         struck = Point.of(self._at).address
         denied = [event for event in _of(probe.DENIED, self._after) if self._where(event) == struck]
         if acted := [event for event in denied if event.value == probe.ACTED]:
-            return Verdict("", [_denies(struck, acted[0])])
+            return Judgement("", [_denies(struck, acted[0])])
         if denied:  # Nothing was done, and that is what it says.
-            return Verdict(AS_RAISED, notes=self.notes)
+            return Judgement(AS_RAISED, notes=self.notes)
         if late := self._landed_late():
-            return Verdict("", late)
+            return Judgement("", late)
         if sort_of(how) != FAILS:
             return self.judge()
         if self._found.leg.ending is not Ending.DONE:
             return self._ended_otherwise()
-        return Verdict(self._settled(), self._again(), notes=self.notes)
+        return Judgement(self._settled(), self._again(), notes=self.notes)
 
-    def _ended_otherwise(self) -> Verdict:
+    def _ended_otherwise(self) -> Judgement:
         """After a mishap a run may stop, ask and fail; to hang or to die is not right."""
         if self._found.leg.ending in (Ending.LATE, Ending.DIED):
-            return Verdict("", self._ending())
-        return Verdict(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self.notes)
+            return Judgement("", self._ending())
+        return Judgement(ASKED if self._is_loud() else AS_RAISED, self._again(), notes=self.notes)
 
     def _landed_late(self) -> list[Wrong]:
         """What a killed process had started came to its end after a check was believed that had not found it."""
@@ -523,30 +523,30 @@ class Case:
         said = f"it landed after its check had said not_happened, and was executed again: {struck.kind} is not true"
         return [Wrong(LANDING, call, said + self._seen())]
 
-    def _where(self, event: Event) -> str:
+    def _where(self, event: LogLine) -> str:
         return where(self._task.run, event.run, event.address)
 
     # -- with damage --------------------------------------------------------------------------------
 
-    def judge_damaged(self) -> Verdict:
+    def judge_damaged(self) -> Judgement:
         """Right or loud: what was lost is said, and nothing is done twice whatever was lost."""
         leg, where = self._found.leg, self._found.damage
         told = _of(probe.LOUD, self._after)
         twice = [call for call in self._done_twice() if self._known[call].policy != "check"]
         if twice:
-            return Verdict("", [Wrong(SILENT, self._name(twice[0]), f"{where}, and it was executed twice")])
+            return Judgement("", [Wrong(SILENT, self._name(twice[0]), f"{where}, and it was executed twice")])
         if self._is_loud():
-            return Verdict(f"loud: {leg.kind or leg.ending}")
+            return Judgement(f"loud: {leg.kind or leg.ending}")
         if leg.ending is not Ending.DONE and not self._is_our_failure():
-            return Verdict("", [replace(wrong, what=f"{where}: {wrong.what}") for wrong in self._ending()])
+            return Judgement("", [replace(wrong, what=f"{where}: {wrong.what}") for wrong in self._ending()])
         if self._is_told_later():
-            return Verdict(f"loud: {leg.unread}")
+            return Judgement(f"loud: {leg.unread}")
         if leg.ending is not Ending.DONE or self._is_off():
             what = _told(leg.text) or (self._seen().removeprefix(": ") or self._results())
-            return Verdict("", [Wrong(SILENT, self._task.workflow.name, f"{where}: {what}")])
+            return Judgement("", [Wrong(SILENT, self._task.workflow.name, f"{where}: {what}")])
         if self._again() and not told:
-            return Verdict("", [Wrong(SILENT, self._again()[0].call, f"{where}, and what was recorded ran again")])
-        return Verdict(FELL_BACK if told else UNDISTURBED)
+            return Judgement("", [Wrong(SILENT, self._again()[0].call, f"{where}, and what was recorded ran again")])
+        return Judgement(FELL_BACK if told else UNDISTURBED)
 
     def _is_loud(self) -> bool:
         """The run refused to go on, or a call failed as it is declared to: it was in doubt, or its record was lost."""
@@ -599,7 +599,7 @@ def denied(task: Task, seen: Seen) -> list[Wrong]:
     return [_denies(where(task.run, event.run, event.address), event) for event in acted.values()]
 
 
-def _denies(call: str, event: Event) -> Wrong:
+def _denies(call: str, event: LogLine) -> Wrong:
     error, _, why = event.text.rpartition("\n")
     return Wrong(ACTING, call, f"it raised {_told(error)} after it had acted: {why}")
 
@@ -609,16 +609,16 @@ def varying(right: Seen, second: Seen) -> set[str]:
     return {address for address, call in right.leg.calls.items() if second.leg.calls.get(address) != call}
 
 
-def _of(what: str, events: Sequence[Event]) -> list[Event]:
+def _of(what: str, events: Sequence[LogLine]) -> list[LogLine]:
     return [event for event in events if event.what == what]
 
 
-def _deed(event: Event) -> tuple[str, str, str, str]:
+def _deed(event: LogLine) -> tuple[str, str, str, str]:
     """What the workflow's own lines do: in which run, of which workflow, and what with which file."""
     return event.run if event.what == probe.TOUCHED and not event.address else "", event.kind, event.text, event.value
 
 
-def _counted(events: Sequence[Event], what: str) -> Counter[Call]:
+def _counted(events: Sequence[LogLine], what: str) -> Counter[Call]:
     return Counter(event.call for event in _of(what, events))
 
 

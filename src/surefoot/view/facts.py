@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from surefoot.engine.upkeep.adoption import Adoption
     from surefoot.engine.upkeep.exports import Exported
     from surefoot.engine.upkeep.tombstones import Candidate, Refusal, Swept
-    from surefoot.engine.upkeep.verification import Flaw, Verdict
+    from surefoot.engine.upkeep.verification import Flaw, VerifyResult
     from surefoot.store.backend import Backup
     from surefoot.store.contract import IndexRow
     from surefoot.store.findings import Finding
@@ -376,7 +376,7 @@ def demo(
 # --- the store ---------------------------------------------------------------------------------------
 
 
-def verdict(found: Verdict, store: str) -> Facts:
+def verdict(found: VerifyResult, store: str) -> Facts:
     """Whether everything is whole."""
     return _of(
         found,

@@ -224,7 +224,7 @@ async def _performed(wish: Looking | command.Doing, frame: Any) -> Any:
         return await acts_async.invoke(wish.session, wish.fn)
     if isinstance(wish, command.Do):
         return await hop(wish.fn)
-    if isinstance(wish, command.Look):
+    if isinstance(wish, command.RunCheck):
         return await acts_async.look(frame)
     if isinstance(wish, command.Repair):
         begun = frame.repair(wish.attempt)

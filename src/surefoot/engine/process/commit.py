@@ -21,7 +21,7 @@ from surefoot.core.entry import Entry
 from surefoot.core.parts import Cut
 from surefoot.engine.process.observer import Observer, observers
 from surefoot.errors import Fenced, StoreUnavailable, SurefootError, UsageError
-from surefoot.store.contract import Append, Journals
+from surefoot.store.contract import Extend, Journals
 
 Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
 """An entry ready to be sealed: with its kind, body, time and epoch, and its values that are kept by parts."""
@@ -30,7 +30,7 @@ Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
 class Writer(Protocol):
     """What a run's journal lets the committer do, one thread at a time."""
 
-    def propose(self, tickets: list[Ticket]) -> Append:
+    def propose(self, tickets: list[Ticket]) -> Extend:
         """Seal what the tickets hold, behind the head as it is known."""
 
     def accepted(self) -> None:

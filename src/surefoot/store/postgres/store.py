@@ -32,8 +32,8 @@ from surefoot.store.backend import Announce
 from surefoot.store.channel import Channel, Waits, explained
 from surefoot.store.contract import (
     ANY,
-    Append,
     Conflict,
+    Extend,
     Head,
     IndexRow,
     Listed,
@@ -51,7 +51,7 @@ from surefoot.store.host import HostLock
 from surefoot.store.lease import Lease, ServerClock
 from surefoot.store.listener import Listener
 from surefoot.store.pages import Placed, listed
-from surefoot.store.place import Place
+from surefoot.store.place import Site
 from surefoot.store.postgres import refusals, schema, wire
 from surefoot.store.postgres.connection import Connection, Decoders, Params, Rows
 from surefoot.store.postgres.refusals import explain
@@ -226,7 +226,7 @@ class PostgresStore(Derived):
 
     # --- appending ---------------------------------------------------------------------------------
 
-    def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
+    def append(self, batch: Sequence[Extend]) -> list[Conflict | None]:
         check_positions(batch)
         self._refuse_unless_usable()
         if not batch:
@@ -236,7 +236,7 @@ class PostgresStore(Derived):
                 return [self._append_one(batch[0])]
             return grant(batch, self._send)
 
-    def _append_one(self, item: Append) -> Conflict | None:
+    def _append_one(self, item: Extend) -> Conflict | None:
         head, (record,) = item.head, item.records
         params = (
             text(item.run), integer(head.seq if head else None), raw(head.seal if head else None),
@@ -616,9 +616,9 @@ class PostgresStore(Derived):
         self._reader.connection = connection
         self._note_open()
 
-    def _greet(self, connection: Connection) -> tuple[schema.Server, Place]:
+    def _greet(self, connection: Connection) -> tuple[schema.Server, Site]:
         """The server. `JournalRegressed`, if it had a store and has none now."""
-        place = Place(self._folder, connection.place, self.url)
+        place = Site(self._folder, connection.place, self.url)
         # Read the note first, then ask the server: a store that another process makes in between is not missed.
         was_here = self._adopting or self.id or place.noted() is not None
         server = schema.greet(connection, self.url)

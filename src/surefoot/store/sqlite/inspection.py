@@ -41,9 +41,9 @@ from surefoot.store.inspection import (
     SQLITE,
     AnchorSeen,
     Bad,
+    FileOffset,
     JournalSeen,
     PartSeen,
-    Place,
     StoreSeen,
     Watch,
     anchor_seen,
@@ -321,7 +321,7 @@ class _Look:
                     self._parts[name] = Part(*rows[0][1:])
         return {name: self._parts[name] for name in ids if name in self._parts}
 
-    def _place(self, record: Record | None) -> Place | None:
+    def _place(self, record: Record | None) -> FileOffset | None:
         """Where the bytes of a record are: in the log, if they are there, since the log is newer."""
         if record is None:
             return None
@@ -329,7 +329,7 @@ class _Look:
         for suffix in ("-wal", ""):
             offset = _find(self._copy + suffix, needle)
             if offset >= 0:
-                return Place(os.path.basename(self._path) + suffix, offset, 0 if suffix else offset // _PAGE + 1)
+                return FileOffset(os.path.basename(self._path) + suffix, offset, 0 if suffix else offset // _PAGE + 1)
         return None
 
     def _reach(self, mark: Mark | None, newest: int, meta: dict[Any, Any]) -> str:

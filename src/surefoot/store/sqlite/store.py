@@ -39,8 +39,8 @@ from surefoot.store.anchor import Mark
 from surefoot.store.backend import Announce
 from surefoot.store.contract import (
     ANY,
-    Append,
     Conflict,
+    Extend,
     Head,
     IndexRow,
     Listed,
@@ -306,7 +306,7 @@ class SqliteStore(Derived):
 
     # --- appending ---------------------------------------------------------------------------------
 
-    def append(self, batch: Sequence[Append]) -> list[Conflict | None]:
+    def append(self, batch: Sequence[Extend]) -> list[Conflict | None]:
         check_positions(batch)
         if not batch:
             self._refuse_unless_usable()
@@ -364,7 +364,7 @@ class SqliteStore(Derived):
             raise
         return answer
 
-    def _write_batch(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None, list[Cut]]:
+    def _write_batch(self, batch: Sequence[Extend]) -> tuple[list[Conflict | None], Mark | None, list[Cut]]:
         """All at once if every run is as expected, as nearly always; else one by one."""
         try:
             newest = self._write(batch[0]) if len(batch) == 1 else self._write_all(batch)
@@ -376,7 +376,7 @@ class SqliteStore(Derived):
         cuts = [cut for item, answer in zip(batch, answers, strict=True) if answer is None for cut in item.cuts]
         return answers, newest, cuts
 
-    def _write(self, item: Append) -> Mark | None:
+    def _write(self, item: Extend) -> Mark | None:
         """Head, records, index row of one run. `_Refused` if the head is another one."""
         execute = self._execute
         head, records = item.head, item.records
@@ -404,7 +404,7 @@ class SqliteStore(Derived):
             raise _Refused from None
         return Mark(self.id, self._last_position(), records[-1].seal)
 
-    def _write_all(self, batch: Sequence[Append]) -> Mark:
+    def _write_all(self, batch: Sequence[Extend]) -> Mark:
         if len({item.run for item in batch}) != len(batch) or not all(item.records for item in batch):
             raise _Refused
         last = [(item, item.records[-1]) for item in batch]
@@ -424,7 +424,7 @@ class SqliteStore(Derived):
             for name, value in row.labels.items():
                 self._execute(_LABEL, (name, value, row.run))
 
-    def _write_each(self, batch: Sequence[Append]) -> tuple[list[Conflict | None], Mark | None]:
+    def _write_each(self, batch: Sequence[Extend]) -> tuple[list[Conflict | None], Mark | None]:
         answers: list[Conflict | None] = []
         newest = None
         for item in batch:

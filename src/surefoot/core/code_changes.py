@@ -267,12 +267,16 @@ def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, ask
     return Stop("CodeChanged", message, first.address, {"recorded": _shown(recorded), "asked": _shown(asked)}, told)
 
 
-def undecorated(run: str, name: str, module: str, pasts: Sequence[Past], *, qualname: str = "") -> Stop:
+def undecorated(
+    run: str, name: str, module: str, pasts: Sequence[Past], *, qualname: str = "", now: str = "a plain function"
+) -> Stop:
     """`qualname`: what the function is called in its module, if that is not the effect's name."""
     function = qualname or name
+    pasts = [past for past in pasts if past.state is not PastState.FAILED] or pasts
+    were = f"{'were' if len(pasts) > 1 else 'was'} {'tried' if pasts[0].state is PastState.FAILED else 'executed'}"
     message = (
-        f"run {run}: {names_of(pasts)} {'were' if len(pasts) > 1 else 'was'} executed as an effect, and {function} in "
-        f"{module} is a plain function now: to replay the code would execute it, unrecorded. Nothing was executed."
+        f"run {run}: {names_of(pasts)} {were} as an effect, and {function} in {module} is {now} now: to replay the code "
+        "would execute it, unrecorded. Nothing was executed."
     )
     named = "" if function.rpartition(".")[2] == name else f'(name="{name}")'
     told = (

@@ -475,7 +475,11 @@ def require_named(fn: Callable[..., Any], what: str) -> Callable[..., Any]:
 
 def is_decorated(fn: Any) -> bool:
     """Whether calls of this function are recorded: a step, an effect or a workflow."""
-    return hasattr(fn, "spec") or hasattr(fn, "definition")
+    return hasattr(fn, "spec") or is_workflow(fn)
+
+
+def is_workflow(fn: Any) -> bool:
+    return hasattr(fn, "definition")
 
 
 def is_effect(name: str) -> bool:

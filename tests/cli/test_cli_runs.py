@@ -151,10 +151,10 @@ def test_a_failed_run_says_how_to_try_again_once_the_cause_is_mended(shell):
     shell("run", "app:failing", "--id", "f", "luck")
 
     cure = "surefoot runs retry f --failed"
-    assert f"  mended?   {cure}\n" in shell("runs", "show", "f").out
-    assert f"  mended?    {cure}\n" in shell("runs", "plan", "f").out
+    assert f"  fixed?   {cure}\n" in shell("runs", "show", "f").out
+    assert f"  fixed?    {cure}\n" in shell("runs", "plan", "f").out
     [told] = shell("runs", "plan", "f", "--json").json["cures"]
-    assert (told["when"], told["do"], told["command"]) == ("mended?", cure, cure)
+    assert (told["when"], told["do"], told["command"]) == ("fixed?", cure, cure)
     assert (told["verb"], told["arguments"]) == ("runs retry", {"run": "f", "failed": True})
     assert shell("runs", "retry", "f", "--failed", "--yes").code == 0
 

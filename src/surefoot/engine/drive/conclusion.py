@@ -172,7 +172,7 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
     """`on_failure="stop"`: no end, but a stop that a person opens."""
     run, told = session.run, session.mask(f"{type(error).__name__}: {failures.message(error)}".rstrip(": "))
     message = f"run {run}: the workflow raised {told}. What it did is on record; nothing is lost."
-    cures = (command("runs retry", run, failed=True, when="mended?"), command("runs cancel", run, when="give up?"))
+    cures = (command("runs retry", run, failed=True, when="fixed?"), command("runs cancel", run, when="give up?"))
     return Stop("WorkflowFailed", message, facts={"error": told}, cures=cures)
 
 

@@ -18,18 +18,7 @@ from surefoot.core.entry import Drift, RunAdopted, RunStopped, Stop
 from surefoot.core.need import in_brief
 from surefoot.core.parking import why_parked
 from surefoot.core.reopening import failed_calls, failed_undos, undo_again, undone_around, undone_at_last
-from surefoot.core.state import (
-    CANCELLED,
-    DONE,
-    DRIVEN,
-    ENDED,
-    FAILED,
-    QUEUED,
-    STOPPED,
-    WAITING,
-    RunState,
-    status_after,
-)
+from surefoot.core.state import CANCELLED, DONE, DRIVEN, ENDED, FAILED, QUEUED, STOPPED, WAITING, RunState, status_after
 from surefoot.view import text
 from surefoot.view.words import UNKNOWN_APP, Help, helps
 

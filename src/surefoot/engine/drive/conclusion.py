@@ -40,15 +40,7 @@ from surefoot.engine.declare.signals import CancelSignal, ContinueSignal
 from surefoot.engine.process.config import alert_error, loud
 from surefoot.engine.session.questions import alert_of, identity
 from surefoot.engine.session.session import Session
-from surefoot.errors import (
-    Cancelled,
-    Fenced,
-    JournalCorrupt,
-    Stopped,
-    StoreUnavailable,
-    SurefootError,
-    UsageError,
-)
+from surefoot.errors import Cancelled, Fenced, JournalCorrupt, Stopped, StoreUnavailable, SurefootError, UsageError
 
 
 class Suspended(Struct, frozen=True):

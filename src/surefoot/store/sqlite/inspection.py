@@ -27,14 +27,7 @@ from surefoot.core.cure import Advice
 from surefoot.core.entry import Entry
 from surefoot.core.parts import Part, damaged_parts
 from surefoot.core.seal import Record, Sealer, from_record, references
-from surefoot.errors import (
-    CodecMissing,
-    Damaged,
-    SchemaMismatch,
-    Stopped,
-    StoreFull,
-    StoreUnavailable,
-)
+from surefoot.errors import CodecMissing, Damaged, SchemaMismatch, Stopped, StoreFull, StoreUnavailable
 from surefoot.store import disk
 from surefoot.store.anchor import Mark
 from surefoot.store.inspection import (

@@ -28,13 +28,7 @@ from surefoot.core.cure import Advice
 from surefoot.core.parts import Cut, Part
 from surefoot.core.seal import Record
 from surefoot.core.state import DONE
-from surefoot.errors import (
-    JournalCorrupt,
-    JournalRegressed,
-    StoreNotDurable,
-    SurefootError,
-    UsageError,
-)
+from surefoot.errors import JournalCorrupt, JournalRegressed, StoreNotDurable, SurefootError, UsageError
 from surefoot.store.anchor import Mark
 from surefoot.store.backend import Announce
 from surefoot.store.contract import (

@@ -15,9 +15,9 @@ _ADDRESS: Final = re.compile(r"\[[^\]]*\]/|[^#]+#\d+$|[^/#]+#\d+(\.\d+)?/")
 
 
 def escape(label: str) -> str:
-    """Percent-escape what has a meaning in addresses, and what has no business in a name.
+    """Percent-escape what has a meaning in addresses, and what does not belong in a name.
 
-    A slash stays: between brackets it cannot be mistaken, and paths stay readable (`[src/a.py]/write#1`).
+    A slash stays: between brackets it cannot be misread, and paths stay readable (`[src/a.py]/write#1`).
     """
     return _UNSAFE.sub(_escaped, label)
 
@@ -28,17 +28,17 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def as_recorded(address: str) -> str:
-    """An address as people may write it: an escaped slash means the same."""
+    """An address as people may write it: an escaped slash and a plain slash mean the same."""
     return address.replace("%2F", "/").replace("%2f", "/")
 
 
 def is_address(text: str) -> bool:
-    """Whether a text that should be a name is rather an address: `[eu]/send`, `send#1`."""
+    """Whether a text that should be a name is an address instead: `[eu]/send`, `send#1`."""
     return _ADDRESS.match(text) is not None
 
 
 def approval_of(address: str) -> str:
-    """The question whether this very effect may run."""
+    """The address of the question whether this effect may run."""
     return f"{address}.approval"
 
 
@@ -50,7 +50,7 @@ def split(address: str) -> tuple[str, str, int]:
 
 
 def on_one_line(path: str, other: str) -> bool:
-    """Whether two scopes are the same, or one is inside the other: then one call follows the other."""
+    """Whether two scopes are the same, or one is inside the other: then their calls run one after the other."""
     return path.startswith(other) or other.startswith(path)
 
 
@@ -58,7 +58,7 @@ Elsewhere = tuple[tuple[str, bool], ...]
 
 
 class Scope:
-    """Where addresses are counted. One node per label or branch; entering it again goes on counting."""
+    """Where addresses are counted. One node per label or branch; entering a node again continues its count."""
 
     __slots__ = ("_around", "_children", "_counts", "_old", "_step", "also", "owner", "path")
 
@@ -68,7 +68,7 @@ class Scope:
         self._step = step
         self._old = ""
         self.owner: object = None
-        """The line of control that counts here; two would number calls by luck, also one after the other."""
+        """The line of control that counts here; two lines would number calls by chance, even one after the other."""
         self.also = also
         """Where its calls may be on record, too (`was=`): the path, and whether they are counted there as they are here."""
         self._counts: dict[str, int] = {}
@@ -89,12 +89,12 @@ class Scope:
         return self._counts.get(name, 0)
 
     def child(self, step: str) -> Scope | None:
-        """What was opened below under that label (`[label]/`)."""
+        """The scope that was opened below, under that label (`[label]/`)."""
         return self._children.get(step)
 
     def labelled(self, label: str, was: str | None = None, *, shared: bool = False) -> Scope:
-        """`was`: the label it had before; empty: its calls were made in the scope around it. `shared`: others beside it
-        say the same, so that its calls were counted together with theirs.
+        """`was`: the label it had before; empty: its calls were made in the scope around it. `shared`: other scopes
+        declare the same `was`, so their calls were counted together.
         """
         step = f"[{escape(label)}]/"
         child = self._children.get(step)
@@ -104,7 +104,7 @@ class Scope:
         return child
 
     def branch(self, verb: str, index: int, was: str | None = None, *, shared: bool = False) -> Scope:
-        """The scope of one branch of the `gather` or `map` that has just taken its number."""
+        """The scope of one branch of the `gather` or `map` that took its number last."""
         step = f"{verb}#{self.count(verb)}.{index}/"
         child = Scope(self.path + step, self._elsewhere(step, was, shared=shared), self, step)
         child._old = "" if shared else _step(was)
@@ -118,7 +118,7 @@ class Scope:
         return (*inherited, *((path + _step(was), counted and bool(was) and not shared) for path, counted in here))
 
     def before(self) -> list[Scope]:
-        """What it was called before, as far as the code opens that by itself, too."""
+        """The scopes it was before a renaming, as far as the code also opens them itself."""
         if self._around is None:
             return []
         olds = self._around.before()

@@ -1,8 +1,8 @@
-"""The one auditor of journals: which entries hold, what is wrong with the first that does not, and what is whole behind it.
+"""The one auditor of journals: which entries hold, what is wrong with the first that does not, what is whole after it.
 
 An entry holds if it comes right after the one before, its seal holds on the seal before, and it can be read. A journal holds
-if all its entries do and the last one is the one that its head names. Where the records come from is the caller's matter
-(a store, a damaged file, an export), and so is what is done about a break. So records are handed in one at a time: some
+if all its entries do and the last one is the one that its head names. The caller decides where the records come from
+(a store, a damaged file, an export) and what is done about a break. So records are handed in one at a time: some
 readers meet a row that cannot be read, some read lines of a file.
 """
 
@@ -31,7 +31,7 @@ class Break(Struct, frozen=True):
     """The first entry that cannot be used."""
     why: str
     valid: int
-    """So many entries, from the first on, hold."""
+    """The number of entries, from the first on, that hold."""
     record: Record | None = None
     """What was found there."""
     cures: Cures | None = None
@@ -39,10 +39,10 @@ class Break(Struct, frozen=True):
 
 
 class Audit:
-    """One pass over a journal. `read` makes an entry of a record that holds; what it raises of `damage` is a break.
+    """One pass over a journal. `read` makes an entry of a record that holds; an exception of type `damage` is a break.
 
-    `behind` reads what is whole by itself behind a break. Without it nothing is decoded there, and in no case folded:
-    nothing is merged from behind a break.
+    `behind` reads what is whole by itself after a break. Without `behind`, nothing after the break is decoded.
+    Nothing after a break is ever folded or merged.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Audit:
         damage: tuple[type[Stopped], ...] = (JournalCorrupt,),
     ) -> None:
         self.end = after
-        """The last entry that holds, with all that are before it."""
+        """The last entry that holds, with all entries before it."""
         self.found: Break | None = None
         """The first thing that is wrong."""
         self.beyond = 0
-        """So many entries behind it are whole by themselves: their seals hold on the record before."""
+        """The number of entries behind it that are whole by themselves: their seals hold on the record before."""
         self._last = after
         self._sealer = sealer
         self._read = read
@@ -129,8 +129,8 @@ class Audit:
 
 
 def set_aside(sealer: Sealer, standing: Iterable[Record], aside: Sequence[Record]) -> Iterator[tuple[Record, bool]]:
-    """Each record that was set aside, and whether it is whole by itself: its seal holds on the seal of a record that
-    stands, or stood, before it.
+    """Each record that was set aside, and whether it is whole by itself: its seal holds on the seal of a record before
+    it that stands, or stood.
     """
     seals: dict[int, set[bytes]] = {record.seq - 1: set() for record in aside}
     for record in (*standing, *aside):

@@ -1,7 +1,7 @@
-"""Options that take one of a few words. A word that is none of them is refused where it is given, with the nearest one.
+"""Options that take one of a few words. Any other word is refused where it is given, and the nearest word is named.
 
-The words of an option are its type, so that a type checker refuses a wrong one in the editor. The same type is asked at
-run time: found there it is a typing error on somebody's screen; found later it is a run that does something else at night.
+The words of an option are its type, so that a type checker refuses a wrong word in the editor. The same type is checked
+at run time: a typing error is found at the desk, not at night in a run that does something else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Approval = Literal["declared", "every", "never"]
 
 
 def one_of(given: W, option: Any, what: str, *, more: str = "") -> W:
-    """The word, if it is one of this type's. `what` names the option as people write it: `effect pay: on_crash`."""
+    """The word, if this type has it. `what` names the option as people write it: `effect pay: on_crash`."""
     words = get_args(option)
     if isinstance(given, str) and given in words:
         return given
@@ -33,7 +33,7 @@ def one_of(given: W, option: Any, what: str, *, more: str = "") -> W:
 
 
 def yes_or_no(given: object, what: str, *, hint: str = "") -> bool:
-    """A switch is on or off: any other word would count as on, whatever it says."""
+    """A switch is on or off: any other value would count as on, whatever it means."""
     if isinstance(given, bool):
         return given
     raise UsageError(f"{what}={given!r:.100}: must be True or False.{f' {hint}' if hint else ''}")

@@ -1,4 +1,4 @@
-"""What comes of wanting to drive a run: a value, since to find the run taken, or there already, is an ordinary event."""
+"""The outcomes of a claim on a run. They are values: a run that is taken, or there already, is an ordinary outcome."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Lost(Struct, frozen=True):
 
 
 class Driven(Struct, frozen=True):
-    """A living process drives the run: this one, in another thread or task, or another one."""
+    """A living process drives the run: this one, in another thread or task, or another process."""
 
 
 Refusal = Exists | Lost
-"""What the journal of a run has against an entry of ours."""
+"""Why the journal of a run refuses an entry of ours."""

@@ -1,9 +1,9 @@
-"""What the exceptions of well-known clients prove about a request: a table, and the few rules to read it.
+"""What the exceptions of well-known clients prove about a request: a table, and the rules to read it.
 
-Never wrong beats convenient: whatever is not certain is *unsure*. Classes are known by package and name along their
-family, so nothing is imported. Three things make a client's word worth less than it sounds, and are looked for:
-it may have retried by itself, it may have followed a redirection (the first server did what it was asked to), and it may
-only wrap what really happened.
+Never wrong beats convenient: whatever is not certain is *unsure*. Classes are known by package and name, and so are
+their bases: nothing is imported. Three things weaken what a client's exception proves, and all three are checked:
+the client may have retried by itself, it may have followed a redirection (the first server did what it was asked to),
+and the exception may only wrap what really happened.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 MANY: Final = 20
-"""So deep exceptions are looked into that wrap each other."""
+"""The depth to which exceptions that wrap each other are read."""
 
 
 class Known(Enum):
@@ -31,17 +31,17 @@ class Family(Struct, frozen=True):
     not_sent: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
     wraps: frozenset[str] = frozenset()
-    """Those that tell what became of a request only by what they wrap."""
+    """Classes that prove something only by the exception that they wrap."""
     unsure: frozenset[str] | None = None
-    """None: all others. Else only these; of the others nothing is known."""
+    """Classes that are unsure. None: all others. Else only these, and nothing is known of the others."""
     status: tuple[str, ...] = ()
     """Where the HTTP status of an answer is found."""
     codes: tuple[str, frozenset[Any]] | None = None
     """Where another code is found, and which of them are refusals."""
     method: str = ""
-    """Where the method is found, of a client that sends all but POST and PATCH once more by itself, and does not tell."""
+    """Where the method is found, if the client silently sends all but POST and PATCH once more."""
     retries: bool = False
-    """Whether the client tries again by itself: then its last word is not the whole story."""
+    """Whether the client tries again by itself: then its exception tells only of the last try."""
 
 
 def _names(names: str) -> frozenset[str]:
@@ -129,19 +129,19 @@ FAMILIES: Final[dict[str, Family]] = {
 """Package or module -> what its exceptions mean."""
 
 NO_REFUSAL: Final = frozenset({408, 409})
-"""A gateway may say the first after it has passed the request on; the second may answer to one sent before."""
+"""A gateway may answer 408 after it has passed the request on; 409 may be the answer to an earlier request."""
 REFUSED_AFTER_RETRIES: Final = frozenset({400, 401, 403, 404, 405, 413, 415, 422})
 """The refusals of a client that retries by itself. Not 429: an earlier try may have got through."""
 SENT_ONCE: Final = ("POST", "PATCH")
 """aiohttp sends a request of any other method once more if the connection was lost."""
 _RETRIES: Final = ("response.ResponseMetadata.RetryAttempts", "response.request.headers.x-stainless-retry-count")
-"""Where clients that retry by themselves say how often they did."""
+"""Where clients that retry by themselves keep the number of retries."""
 _EARLIER: Final = ("response.history", "history")
-"""Where clients keep the answers from which they were sent on to another place."""
+"""Where clients keep the answers that redirected them."""
 
 
 def known(error: BaseException) -> Known | None:
-    """What this exception proves, by the client it comes from; None: it is not one of a client that is known."""
+    """What this exception proves, by the client it comes from. None: the client is not known."""
     return _known(error, MANY)
 
 
@@ -189,7 +189,7 @@ def _is_named(family: Family, name: str) -> bool:
 
 
 def _family(module: str) -> Family | None:
-    """Of the longest part of a module's name that is in the table."""
+    """The family of the longest part of a module's name that is in the table."""
     while module:
         if (found := FAMILIES.get(module)) is not None:
             return found
@@ -198,7 +198,7 @@ def _family(module: str) -> Family | None:
 
 
 def is_caught_in_client(error: BaseException) -> bool:
-    """Whether it came no further than to code of a client that is known here."""
+    """Whether the exception went no further than the code of a client that is known here."""
     trace = error.__traceback__
     return trace is not None and _family(str(trace.tb_frame.f_globals.get("__name__"))) is not None
 
@@ -209,7 +209,7 @@ def _wrapped(error: BaseException) -> BaseException | None:
 
 
 def _reach(thing: Any, path: str) -> Any:
-    """Follow names and keys; None where there is none. It is code of others, and must not get in our way."""
+    """Follow names and keys; None where there is none. This runs code of others: its errors are ignored."""
     try:
         for name in path.split("."):
             thing = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
@@ -248,15 +248,15 @@ def _has_history(names: Mapping[str, Any], depth: int) -> bool:
 
 
 def _aiohttp_again(names: Mapping[str, Any], depth: int) -> bool:
-    """It sends a request that may be repeated once more if the connection was lost, and forgets about the first."""
+    """A lost connection makes aiohttp repeat some requests once. aiohttp keeps no record of the first one."""
     once_more = names.get("retry_persistent_connection") is False
     return bool(names.get("history")) or (once_more and names.get("method") not in SENT_ONCE)
 
 
 def _got_through(retries: Any, depth: int) -> bool:
-    """Retries of urllib3, which requests uses, remember what became of each try. Those that were not sent change nothing.
+    """Retries of urllib3, which requests uses, keep the outcome of each try. Tries that were not sent change nothing.
 
-    A 404 may be the answer to the second try of a DELETE whose first was carried out.
+    A 404 may be the answer to the second try of a DELETE whose first try was carried out.
     """
     tries = _reach(retries, "history")
     errors = (getattr(one, "error", None) for one in islice(tries if isinstance(tries, tuple | list) else (), 1000))
@@ -275,4 +275,4 @@ _TRACES: Final[dict[tuple[str, str], Callable[[Mapping[str, Any], int], bool]]] 
     ("requests.sessions", "resolve_redirects"): _always,
     ("urllib.request", "http_error_302"): _always,
 }
-"""Module and function of a client through which an exception came -> whether it had been elsewhere before."""
+"""Module and function of a client through which an exception came -> whether the request had been sent before."""

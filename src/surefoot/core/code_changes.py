@@ -1,4 +1,4 @@
-"""What a person is told when code and journal no longer agree: what differs, that nothing was executed, what helps."""
+"""The stops when code and journal no longer agree: what differs, that nothing was executed, what helps."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def new_effect(
     run: str, asked: Asked, blocked: Sequence[Past], *, alike: int, in_use: Container[str], nothing: bool,
     unknown: frozenset[str] = frozenset(),
 ) -> Stop:  # fmt: skip
-    """A new effect, while some on record were not asked for: it may be one of them.
+    """A new effect, while some recorded ones were not asked for: it may be one of those.
 
-    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code has, asked
-    for by now or not. `unknown`: those that no loaded code has. Nobody can say that they are no plain functions now, and
-    were not called.
+    `alike`: so many of them, the first, were executed with the same arguments. `in_use`: effects that the code has,
+    asked for by now or not. `unknown`: those that no loaded code has. They may be plain functions now, and may have
+    been called.
     """
     names = names_of(blocked)
     many = len(blocked) > 1
@@ -76,7 +76,7 @@ def _cures_of_new(run: str, asked: Asked, blocked: Sequence[Past], alike: int, i
 
 
 def taken_for_done(run: str, asked: Asked | None, found: list[Undone], *, gone: Sequence[str], nothing: bool) -> Stop:
-    """The code goes on from effects that were undone since. `asked`: the new effect that it comes to; None: its end.
+    """The code goes on from effects that were undone later. `asked`: the new effect that it comes to; None: its end.
 
     `gone`: effects among them that have no undo in the code any more.
     """
@@ -116,7 +116,7 @@ def _cures_of_undone(run: str, asked: Asked | None, found: list[Undone], gone: S
 
 
 def _moved(path: str, now: str) -> str:
-    """What `was=` can say of calls that were recorded in that scope. Nothing of branches without a label."""
+    """What `was=` can declare for calls recorded in that scope. Nothing for branches without a label."""
     if path and not path.endswith("]/"):
         return ""
     if not now or now.endswith("]/"):
@@ -138,8 +138,8 @@ def other_arguments(
     """A recorded call that is asked for in another way than it was made. `noted`: what is not compared already.
     `parameters`: those that it has now.
 
-    `twin`: another recorded call of that name, which nobody has asked for, was made with these arguments. `is_cut_off`: by
-    a time-out and the like, so that another call in its place would be, too.
+    `twin`: another recorded call of that name, not asked for, that was made with these arguments. `is_cut_off`: the
+    call was cut off by a time-out and the like, so another call in its place would be cut off too.
     """
     executed = _nothing(address, nothing=nothing)
     where = past.address if past.address == address else f"{address} (on record as {past.address})"
@@ -160,7 +160,7 @@ def other_arguments(
     else:
         names = _not_to_compare(past, recorded, asked, noted)
         if parameters is not None and not parameters.issuperset(names):
-            names = ()  # One of them is gone: `noted=` would be refused with it, and does not help without it.
+            names = ()  # One of them is gone: `noted=` with it is refused, and without it does not help.
         told = _cures_of_other(run, past, address, name, names, is_cut_off=is_cut_off)
     if twin:
         told = (command("match", run, address, is_=twin, when=f"it is {twin}?"), *told)
@@ -168,7 +168,7 @@ def other_arguments(
 
 
 def _not_to_compare(past: Past, recorded: bytes, asked: bytes, noted: frozenset[str]) -> tuple[str, ...]:
-    """Parameters that `noted=` could name. None if all of several differ: that is rather another call of the effect."""
+    """Parameters that `noted=` could name. None if all of several differ: that suggests another call."""
     names = dict.fromkeys(re.split(r"[.\[]", change.path)[0] for change in changes(recorded, asked))
     found = tuple(name for name in names if name and name not in noted)
     is_another = past.kind == "effect" and len(found) > 1 and len(found) == len(values.again(asked))
@@ -178,7 +178,7 @@ def _not_to_compare(past: Past, recorded: bytes, asked: bytes, noted: frozenset[
 def held_by_another(
     run: str, past: Past, by: Asked, asked: Asked, recorded: bytes, *, is_said: bool, nothing: bool
 ) -> Stop:
-    """A call asks for what another one was given, which asks with other arguments. `is_said`: by a person."""
+    """The record of this call was given to another call, with other arguments. `is_said`: a person gave it."""
     lines = [f"    {change.line()}" for change in changes(recorded, by.args)]
     what = f"was given to {by.address}" if by.address != past.address else "is asked for"
     message = (
@@ -187,7 +187,7 @@ def held_by_another(
     )
     message += "\n".join(lines)
     message += f"\n  Was a call put in front, or taken out? {_nothing(asked.address, nothing=nothing)}"
-    if is_said:  # That one is answered for: the question is this one.
+    if is_said:  # The other call is answered: the question is about this one.
         call, digest = asked.address, asked.digest
         told: Cures = (command("match", run, call, new=True, when=f"{call} is new, and is made once more?"),)
     else:
@@ -201,7 +201,7 @@ def held_by_another(
 
 
 def _nothing(address: str, *, nothing: bool) -> str:
-    """`nothing`: this drive has executed none so far, else only not this one."""
+    """`nothing`: this drive has executed no effect so far; else only this one was not executed."""
     return "Nothing was executed." if nothing else f"{address}: nothing was executed."
 
 
@@ -226,8 +226,8 @@ def _cures_of_other(
 
 
 def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: bytes) -> Cures:
-    """A child run is called by our own verb: what can be said in code is said of its workflow. One that has not ended is
-    gone on with by the workflow that it is a run of, and by no other.
+    """Our own verb calls a child run, so declarations in code belong on its workflow. A child run that has not ended
+    can be continued only by the workflow that it is a run of.
     """
     old, new = (_text_at(raw, "workflow") for raw in (recorded, asked))
     told: list[Cure] = []
@@ -239,7 +239,7 @@ def _cures_of_child(run: str, past: Past, address: str, recorded: bytes, asked: 
 
 
 def other_event(run: str, past: PastWait, name: str) -> Stop:
-    """A wait that has an outcome on record, or whose event has come, and that waits for an event of another name now."""
+    """A recorded wait that has an outcome, or whose event has come, and that waits for an event of another name now."""
     stop = changed(run, past.address, f"waiting for event {past.name!r}", f"waiting for event {name!r}")
     stands = {"done": "what was received stands?", "failed": "that it did not come in time stands?"}
     what = stands.get(past.state.value, f"take {past.name!r}, which has come?")
@@ -273,7 +273,7 @@ def too_many(run: str, count: int, limit: int, first: Past, recorded: bytes, ask
 def undecorated(
     run: str, name: str, module: str, pasts: Sequence[Past], *, qualname: str = "", now: str = "a plain function"
 ) -> Stop:
-    """`qualname`: what the function is called in its module, if that is not the effect's name."""
+    """`qualname`: the function's name in its module, if that is not the effect's name."""
     function = qualname or name
     pasts = [past for past in pasts if past.state is not PastState.FAILED] or pasts
     were = f"{'were' if len(pasts) > 1 else 'was'} {'tried' if pasts[0].state is PastState.FAILED else 'executed'}"
@@ -353,25 +353,25 @@ def no_longer_asked(
 
 
 def _settle(run: str, pasts: Sequence[Past]) -> Cures:
-    """Whether it happened has to be said first."""
+    """First a person has to settle whether each of them happened."""
     doubtful = next((past.address for past in pasts if past.state in DOUBTFUL), "")
     return settling(run, doubtful, f"{doubtful} happened?", "it did not?") if doubtful else ()
 
 
 def taken_out(run: str, pasts: Sequence[Past]) -> Cures:
-    """What a person may say of recorded effects that the code goes on without. Doubt is settled first."""
+    """What a person may declare about recorded effects that the code leaves out. Doubt is settled first."""
     known = [past.address for past in pasts if past.state in (PastState.DONE, PastState.FAILED)]
     return tuple(command("match", run, address, keep=True, when=_TAKEN_OUT) for address in known[:_MOST_TAKEN_OUT])
 
 
 def perhaps_plain(names: Iterable[str]) -> str:
-    """Effects that no loaded code has may be plain functions now: then a replay calls them, and this says so."""
+    """Effects that no loaded code has may be plain functions now: then a replay calls them, and this text says so."""
     listed = " or ".join(dict.fromkeys(names))
     return f" If {listed} has lost its decorator, the replay has called it as a plain function: look." if listed else ""
 
 
 def not_asked_yet(run: str, pasts: Sequence[Past], at: str) -> Stop:
-    """Recorded effects which the code has not asked for where the replay ends. It may ask for them later on."""
+    """Recorded effects that the code has not asked for when the replay ends. It may ask for them later on."""
     names = names_of(pasts)
     were, have, them = ("were", "have", "them") if len(pasts) > 1 else ("was", "has", "it")
     message = (
@@ -383,7 +383,7 @@ def not_asked_yet(run: str, pasts: Sequence[Past], at: str) -> Stop:
 
 
 def not_known_yet(run: str, addresses: list[str], step: str) -> Stop:
-    """Recorded effects which the code asks for with something that a step gives which has not run."""
+    """Recorded effects that the code asks for with the result of a step that has not run."""
     names = _first_few(addresses)
     message = (
         f"run {run}: {names} {'are' if len(addresses) > 1 else 'is'} on record, and asked for with what {step} gives, which "

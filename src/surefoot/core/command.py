@@ -1,9 +1,9 @@
 """The closed list of wishes a program may yield, and what it gets back.
 
-Programs decide; they never touch a clock, a store or the user's function. A performer performs each wish
+Programs decide; they never read a clock, a store or the user's function. A performer performs each wish
 and sends the answer back in: `perform.py` in blocking code, `perform_async.py` in tasks. Failures of user code come
 back as values, so that a program can be read from top to bottom. What keeps a wish from being performed (the store
-is away, Ctrl-C) is thrown in, so that whoever holds a claim can let go of it.
+is away, Ctrl-C) is thrown in, so that the holder of a claim can release it.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Execute(Struct, frozen=True):
 
 
 class After(Struct, frozen=True):
-    """Which moment is so many seconds from now? Answer: a Due."""
+    """Which moment is that many seconds from now? Answer: a Due."""
 
     seconds: float
     jitter: bool = False
 
 
 class Pause(Struct, frozen=True):
-    """Wait until then."""
+    """Wait until that moment."""
 
     due: Due
     why: str = ""
-    """For people, where the wait is not one they asked for."""
+    """The reason for people, where the code did not ask for the wait."""
 
 
 class RunCheck(Struct, frozen=True):
@@ -63,20 +63,20 @@ class Repair(Struct, frozen=True):
 
 
 class Observe(Struct, frozen=True):
-    """What does the effect touch, and how is it now? Answer: a tuple of Sights, and what could not be observed."""
+    """What does the effect touch, and what is its state now? Answer: a tuple of Sights, and what was unobservable."""
 
 
 class Hold(Struct, frozen=True):
-    """Hold what the effect is about to touch against what the run expects. Answer: the Stop if it is something else;
-    True if the run has changed its own world meanwhile, so that one has to look again; else None.
+    """Compare what the effect is about to touch with what the run expects. Answer: the Stop if they differ; True if the
+    run itself has changed its world meanwhile, so that one has to look again; else None.
     """
 
     sights: tuple[Sight, ...]
 
 
 class Left(Struct, frozen=True):
-    """How did the effect leave what it touches? Answer: Sights as it left them; and as they are found, where somebody
-    else has changed that since.
+    """How did the effect leave what it touches? Answer: Sights as the effect left them; and as they are found now,
+    where others have changed them since.
     """
 
 
@@ -88,13 +88,13 @@ class Verify(Struct, frozen=True):
 
 
 class Do(Struct, frozen=True):
-    """I/O of our own, which blocks. Answer: what it gives."""
+    """I/O of our own, which blocks. Answer: its result."""
 
     fn: Callable[[], Any]
 
 
 class Make(Struct, frozen=True):
-    """Make a call of the run, as its code would: of a decorated function. Answer: what the call gives."""
+    """Make a call of a decorated function, as the run's code would. Answer: the result of the call."""
 
     spec: Any
     args: tuple[Any, ...]
@@ -102,7 +102,7 @@ class Make(Struct, frozen=True):
 
 
 class Nap(Struct, frozen=True):
-    """Wait so long, whatever happens meanwhile."""
+    """Wait that long, whatever happens meanwhile."""
 
     seconds: float
 
@@ -133,7 +133,7 @@ Idle = RunCheck | Trace | Pause | After
 Doing = Do | Make | Nap | Claim | Invoke | Within
 Wish = Append | Execute | After | Pause | Looking | Doing
 Routine = Generator[Wish, Any, T]
-"""A program that gives anything."""
+"""A program that returns anything."""
 
 
 class Returned(Struct, frozen=True):
@@ -145,7 +145,7 @@ class Raised(Struct, frozen=True):
     error: BaseException
     raw: Raw
     runs_in: str = ""
-    """The worker in whose process the call goes on all the same, after its time was over."""
+    """The worker in whose process the call still runs, although its time is over."""
     proven: bool = False
     """It comes from a guard clause, or from a transaction that was rolled back: nothing was done."""
 

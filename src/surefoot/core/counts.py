@@ -1,8 +1,8 @@
 """Verbs without arguments (`sf.now`, `sf.uuid4` …) are matched by number: are there as many of them as there were?
 
-If one was put in front of others, each gets the value of the one before it. Nothing tells them apart, so what can be told is
-told: how many were recorded in front of an effect, and how many the code asks for there now. One with a name of its own
-(`sf.now(name="opened")`) is matched by that, and not counted.
+If a verb was inserted in front of others, each gets the value of the one before it. Nothing identifies them, so the
+numbers are reported: how many were recorded in front of an effect, and how many the code asks for there now. A verb
+with a name of its own (`sf.now(name="opened")`) is matched by its name, and not counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERBS: Final = frozenset({"now", "random", "uuid4", "sleep"})
 
 
 class Differing(Struct, frozen=True):
-    """Another number of one verb in front of a recorded effect than there was."""
+    """The number of calls of one verb in front of a recorded effect differs from the recorded number."""
 
     path: str
     verb: str
@@ -30,12 +30,12 @@ class Differing(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """The first of them stands for all."""
+        """The address of the first of them stands for all."""
         return f"{self.path}{self.verb}#1"
 
     @property
     def digest(self) -> str:
-        """What is noted once."""
+        """Identifies the difference, so that it is noted once."""
         return f"{self.recorded} -> {self.asked}"
 
     @property
@@ -66,7 +66,7 @@ class Counts:
                 seqs.sort()
 
     def differing(self, scope: Scope, effect: Past) -> Iterable[Differing]:
-        """Seen from a recorded effect that the code asks for now, in this scope or in one inside of it."""
+        """Differences in front of a recorded effect that the code asks for now, in this scope or in one inside it."""
         recorded = self._seqs.get(scope.path, {})
         for verb in VERBS:
             were = bisect_left(recorded.get(verb, ()), effect.first)

@@ -1,4 +1,4 @@
-"""What helps against a stop, as data: what an operator can do, which a stop is recorded with and an error carries.
+"""What helps against a stop, as data: what an operator can do. A stop is recorded with it, an error carries it.
 
 A closed set of three kinds. A `Command` names a verb of the command line and its arguments as fields, an `Edit` is a
 change of the user's code, and `Advice` is anything else. No shell text is made here: `view/words.py` renders a cure as a
@@ -15,7 +15,7 @@ from surefoot import errors
 
 
 class Ask(Struct, frozen=True, forbid_unknown_fields=True):
-    """What only the reader can supply, named in capitals: `JSON`, `TEXT`."""
+    """A part that only the reader can supply, named in capitals: `JSON`, `TEXT`."""
 
     ask: str
 
@@ -35,13 +35,13 @@ Given = str | bool | Ask | tuple[str, ...]
 
 
 class Command(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind", tag="command"):
-    """A verb of the command line. `str()` of it is the line to paste, without a store."""
+    """A verb of the command line. `str()` gives the line to paste, without a store."""
 
     when: str
     verb: Verb
     run: str | Ask = ""
     address: str = ""
-    """The recorded call that it is about; `*`: all of them."""
+    """The recorded call that the command is about; `*`: all of them."""
     options: dict[str, Given] = {}
     first: str = ""
     """What has to be done before it, in words."""
@@ -51,7 +51,7 @@ class Command(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 
 
 class Edit(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind", tag="edit"):
-    """A line of Python, and where it belongs: `on pay`, `in the module`."""
+    """A line of Python, and the place where it belongs: `on pay`, `in the module`."""
 
     when: str
     code: str
@@ -59,7 +59,7 @@ class Edit(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, 
 
 
 class Advice(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind", tag="advice"):
-    """What helps and is neither, in words."""
+    """Any other help, in words."""
 
     when: str
     do: str
@@ -72,11 +72,11 @@ Cures = tuple[Cure, ...]
 def command(
     verb: Verb, run: str | Ask = "", address: str = "", /, *, when: str = "", first: str = "", **options: Given
 ) -> Command:
-    """The options as the command line has them: `not_happened=True`, `is_="pay#2"`. Those that are empty are left out."""
+    """The options as the command line has them: `not_happened=True`, `is_="pay#2"`. Empty options are left out."""
     given = {name.rstrip("_"): value for name, value in options.items() if value}
     return Command(when, verb, run, address, given, first)
 
 
 NEWER_VERSION: Final = Advice("use", "the version of surefoot that wrote it, or a newer one")
 ADOPT: Final = command("adopt", reason=TEXT, when="really lost?")
-"""Where a store is older than it once was."""
+"""For a store that is older than it once was."""

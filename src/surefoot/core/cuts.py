@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 STRETCH: Final = 512
-"""So many bytes without a quote stand alone: in practice, a long string. What lies between is glue."""
+"""This many bytes without a quote stand alone: in practice, a long string. What lies between is glue."""
 WHOLE: Final = 3072
 """A stretch up to here is one piece: a text of 2 KB with its escapes. Longer ones are cut into 1 to 2 KB."""
 
@@ -22,14 +22,14 @@ _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _WINDOW: Final = 1024
 _NEAR: Final = 16 * 1024
-"""So far ahead is looked at first, where only a little is new."""
+"""The first look ahead reads this many bytes, where only a little is new."""
 _CLASSES: Final = bytes(byte & 7 for byte in range(256))
 _NEEDLES: Final = (b"\1\2\3", b"\2\3", b"\3")
 """Rare first: the rarer the mark, the sooner two rows of cuts that got out of step meet again."""
 
 
 Round = tuple[bytes, ...]
-"""The pieces of some glue and the stretch behind it, up to a quote. Where its bytes and that quote occur again behind
+"""The pieces of some glue and the stretch behind it, up to a quote. Where these bytes and that quote occur again after
 a round, they are the same round: nothing else decides where the cuts fall."""
 
 
@@ -40,14 +40,14 @@ def pieces(raw: bytes) -> list[bytes]:
 
 
 def cut(raw: bytes, before: Sequence[Round] = ()) -> tuple[list[Round], list[bytes]]:
-    """The rounds of these bytes, and the pieces behind the last one. `before`: those of a value that is much the same."""
+    """The rounds of these bytes, and the pieces behind the last one. `before`: the rounds of a similar value."""
     found: list[Round] = []
     masked, places = b"", {one: number for number, one in enumerate(before)}
     start = known = base = 0
     end = len(raw)
     reach = _NEAR if before else end
     while start < end:
-        for number in range(known, min(known + 2, len(before))):  # The next one; or behind one that is other now.
+        for number in range(known, min(known + 2, len(before))):  # The next, or the one after a changed one.
             if stop := _repeated(before[number], raw, start):
                 found.append(before[number])
                 start, known = stop, number + 1
@@ -69,7 +69,7 @@ def cut(raw: bytes, before: Sequence[Round] = ()) -> tuple[list[Round], list[byt
 
 
 def _repeated(one: Round, raw: bytes, start: int) -> int:
-    """Where this round ends, if it is the one that starts there; else 0."""
+    """Where this round ends, if it starts there; else 0."""
     for piece in one:
         if not raw.startswith(piece, start):
             return 0
@@ -78,14 +78,14 @@ def _repeated(one: Round, raw: bytes, start: int) -> int:
 
 
 def _masked(raw: bytes) -> bytes:
-    """A quote inside a string is not its end. Where a string ends in a backslash, its closing quote is masked, too: that
-    costs a little sharing; to tell the two apart would cost half a millisecond per 400 KB.
+    """A quote inside a string is not its end. Where a string ends in a backslash, its closing quote is masked too. That
+    costs a little sharing; telling the two apart would cost half a millisecond per 400 KB.
     """
     return raw.replace(b'\\"', b"__") if _BACKSLASH in raw else raw
 
 
 def _stretch(masked: bytes, base: int, start: int) -> tuple[int, int]:
-    """From where to where the next stretch is; at the end of the bytes, if there is none. They begin at `base`."""
+    """Start and end of the next stretch; the end of the bytes, if there is none. The bytes begin at `base`."""
     at, end = start - base, len(masked)
     while end - at >= STRETCH:
         last = masked.rfind(_QUOTE, at, at + STRETCH)
@@ -98,7 +98,7 @@ def _stretch(masked: bytes, base: int, start: int) -> tuple[int, int]:
 
 
 def _cut(span: bytes, whole: int, *, least: int) -> list[bytes]:
-    """What is longer than `whole`, cut where its content says so, into pieces of `least` bytes and more."""
+    """A span longer than `whole`, cut where its content decides, into pieces of `least` bytes and more."""
     end = len(span)
     if end <= whole:
         return [span]

@@ -1,8 +1,8 @@
 """The tagged tree -> values. Nothing is imported or called because data says so.
 
-Tags are a closed table; the few imports of types below are written out. A shape that no tagger writes is
-an error of whatever kind; the caller (`values.decode`) calls all of them damage. Only what depends on
-the code at hand (a class that is gone, fields that changed) is a `SchemaMismatch`.
+Tags are a closed table; the few imports of types below are written out. A shape that no tagger writes raises some
+error; the caller (`values.decode`) reports any of them as damage. Only what depends on the code at hand (a class that
+is gone, fields that changed) is a `SchemaMismatch`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from surefoot.errors import SchemaMismatch
 
 T = TypeVar("T")
 _FACTS: Final = frozenset({"set", "extra", "private", "value", "loose"})
-"""What may be said about a value of a class, beside its parts."""
+"""Facts that may be recorded about a value of a class, beside its parts."""
 
 
 def revive(node: Any) -> Any:
@@ -124,7 +124,7 @@ def _revive_dict(payload: Any) -> dict[Any, Any]:
 
 
 def _hashed(kind: Callable[[Any], Any], items: list[Any], keys: list[Any]) -> Any:
-    """A set or dict of what was recorded, all of it: nothing unhashable, nothing that is there twice."""
+    """A set or dict of what was recorded, all of it: nothing unhashable, no duplicates."""
     try:
         made = kind(items)
         whole = len(made) == len(keys)
@@ -219,7 +219,7 @@ def _revive_fraction(payload: Any) -> Any:
 
 
 def _revive_path(name: str, payload: Any) -> Any:
-    import pathlib  # not cheap, and plain data does without
+    import pathlib  # not cheap, and plain data does not need it
 
     return getattr(pathlib, name)(_text(revive(payload)))
 

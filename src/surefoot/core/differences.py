@@ -1,6 +1,6 @@
 """Where two recorded values differ, for a person who has to decide whether that matters.
 
-Compared are the stored forms (tagged JSON), so that nothing of the user's runs and what is recorded as `***` stays so.
+The stored forms (tagged JSON) are compared: no code of the user runs, and what is recorded as `***` stays `***`.
 At most a few places are named, each with a little of the text around the change.
 """
 
@@ -18,7 +18,7 @@ from surefoot.core.visible import visible
 
 MOST_PLACES: Final = 5
 AROUND: Final = 24
-"""So many characters are shown on each side of a change."""
+"""Characters that are shown on each side of a change."""
 _RANDOM: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|[0-9a-fA-F]{16,}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d|1[0-9]{9}(\.\d+)?|1[0-9]{12}")
 _ABSENT: Final = object()
@@ -29,7 +29,7 @@ class Change(Struct, frozen=True):
     """One place at which they differ."""
 
     path: str
-    """As one would write it: `messages[0].content`."""
+    """As written in code: `messages[0].content`."""
     before: str
     now: str
 
@@ -43,7 +43,7 @@ def changes(recorded: bytes, asked: bytes) -> list[Change]:
 
 
 def hints(recorded: bytes, asked: bytes) -> list[str]:
-    """What a difference looks like, if it looks like a mistake that is often made."""
+    """Hints, if a difference looks like a common mistake."""
     before, now = _loaded(recorded), _loaded(asked)
     found = changes(recorded, asked)
     told = [_hint(one) for one in found] if len(found) == 1 else []
@@ -79,7 +79,7 @@ def _walk(path: str, before: Any, now: Any) -> Iterator[Change]:
 
 
 def _is_object(node: Any) -> bool:
-    """One of a class: its name, its fields, and what else is known of it, such as the value of an enum's member."""
+    """An object of a class: its name, its fields, and other known facts, such as the value of an enum's member."""
     found = node.get("$type") if isinstance(node, dict) and len(node) == 1 else None
     return isinstance(found, list) and len(found) in (2, 3)
 

@@ -1,4 +1,4 @@
-"""What a run wants to know of a person: how an in-doubt effect ended, or the answer to a question of its own."""
+"""What a run asks a person: how an in-doubt effect ended, or the answer to a question of its own."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ARGUMENTS_WIDTH = 200
 
 
 class Doubt(Struct, frozen=True):
-    """What is known about an effect whose outcome is not."""
+    """What is known about an effect whose outcome is unknown."""
 
     run: str
     address: str
     known: str
     args: Value | None = None
-    """What it was called with: a person needs the number of an order to look for it."""
+    """The arguments: a person needs the number of an order to look for it."""
     raised: str = ""
-    """The exception it ended with, by name; empty: it was cut off. Then to run it again may well raise again."""
+    """The exception it ended with, by name; empty: it was cut off. A call that raised may well raise again."""
     nameable: bool = True
     """Whether `not_done=` would be believed about it."""
 
@@ -40,7 +40,7 @@ class Doubt(Struct, frozen=True):
         return Stop("InDoubt", message, self.address, {"known": self.known}, cures)
 
     def spent(self) -> Stop:
-        """Only a fork has another key: a yes to "it did not happen" sends the same one."""
+        """Only a fork has another key: the answer "it did not happen" sends the same key again."""
         stop = self.stop("under the same key the other side would do nothing, and answer as it did then")
         when = "did not, and do it under a new key?"
         fork = command("runs fork", self.run, at=self.address, id=NEW_ID, when=when)
@@ -51,12 +51,12 @@ class Doubt(Struct, frozen=True):
         return replace(self, known=f"{self.known} ({why})")
 
     def failure(self) -> Raw:
-        """For `on_crash="fail"`: the call fails, and says that its outcome is unknown."""
+        """For `on_crash="fail"`: the call fails, and its error says that the outcome is unknown."""
         return Raw(values.encode_error(StepFailed("InDoubt", f"{self.address}: {self.known}")))
 
 
 def recorded(run: str, past: PastEffect) -> Doubt:
-    """An earlier process left it so."""
+    """The effect was left in doubt by an earlier process."""
     args = called_with(past.args, past.defaults)
     if past.suspected:
         return lost(run, past.address, args)
@@ -82,7 +82,7 @@ def lost(run: str, address: str, args: Value | None = None) -> Doubt:
 
 
 def on_resume(policy: str, spent: str = "") -> str:
-    """What a resume would do about an effect in doubt. `spent`: what may have undone it since, under the same key."""
+    """What a resume would do about an effect in doubt. `spent`: what may have undone it later, under the same key."""
     if spent and policy == "retry":
         return f"{_ASK}, unless its check finds it: {spent}"
     return _ON_RESUME.get(policy, _ASK)
@@ -97,7 +97,7 @@ _ON_RESUME: Final = {
 
 
 def open_questions(state: RunState) -> tuple[Stop, ...]:
-    """What a person has to answer before the run can go on, also if no process has met it yet."""
+    """What a person has to answer before the run can go on, even if no process has met the question yet."""
     if state.status == CANCELLED:
         return tuple(left_behind(state.run, past) for past in state.in_doubt())
     if state.stops or state.status in ENDED:
@@ -132,7 +132,7 @@ def left_behind(run: str, past: PastEffect) -> Stop:
 
 
 def unanswered(run: str, past: PastQuestion) -> Stop:
-    """An open question. Its text, which anybody may have written, cannot act on the terminal that shows it."""
+    """An open question. Its text may come from anywhere, so it is made unable to act on the terminal that shows it."""
     who = f" (for {visible(', '.join(past.answerers))})" if past.answerers else ""
     by = _as_whom(past.answerers)
     if past.form == "approve":
@@ -150,7 +150,7 @@ def unanswered(run: str, past: PastQuestion) -> Stop:
 
 
 def _as_whom(answerers: tuple[str, ...]) -> str | Ask:
-    """Without it the name of the operating-system user counts, which is seldom the one that is asked for."""
+    """Without it the name of the operating-system user is used, which is seldom the one asked for."""
     if not answerers:
         return ""
     named = len(answerers) == 1 and answerers[0].isprintable()
@@ -163,13 +163,13 @@ def did_nothing(run: str, address: str, error: str, args: Value | None) -> Doubt
 
 
 def raised(run: str, address: str, error: str, args: Value | None, *, nameable: bool = True) -> Doubt:
-    """`error`: the exception as it is recorded, its name first."""
+    """`error`: the exception as recorded, its name first."""
     kind = error.partition(":")[0]
     return Doubt(run, address, f"raised {error}, {_PROVES_NOTHING}", args, kind, nameable)
 
 
 def unstorable(run: str, address: str, why: str, args: Value | None) -> Stop:
-    """It happened, so there is nothing to ask but the value; it is never run again."""
+    """The effect happened, so the only question is its value; the effect is never run again."""
     message = (
         f"run {run}, {address}: it happened, but its result could not be stored: {why.rstrip('.')}.{_called_with(args)}"
     )
@@ -178,7 +178,7 @@ def unstorable(run: str, address: str, why: str, args: Value | None) -> Stop:
 
 
 def called_with(args: Value | None, defaults: Value | None) -> Value | None:
-    """What an effect is called with, for people: what was passed, and the defaults of what was not."""
+    """The arguments of an effect, for people: what was passed, and the defaults of what was not."""
     if not isinstance(args, Raw) or not isinstance(defaults, Raw) or defaults == NOTHING:
         return args
     passed = msgspec.json.decode(args, type=dict[str, Raw])
@@ -191,7 +191,7 @@ def _called_with(args: Value | None) -> str:
 
 
 def _in_short(value: Value | None) -> str:
-    """On one line that cannot act on a terminal. What was an `sf.Secret` is recorded, and so shown, as ***."""
+    """On one line that cannot act on a terminal. An `sf.Secret` is recorded, and so shown, as ***."""
     if isinstance(value, Kept):
         return f"{value.reference.size} bytes"
     return shorten(bytes(value or b"").decode("utf-8", "replace"), ARGUMENTS_WIDTH)
@@ -210,7 +210,7 @@ def _answers(run: str, address: str, raised: str, *, nameable: bool) -> Cures:
 
 
 def settling(run: str, address: str, happened: str, did_not: str) -> tuple[Command, Command]:
-    """The two things that a person can say of an effect in doubt."""
+    """The two answers that a person can give about an effect in doubt."""
     return (
         command("settle", run, address, happened=JSON, when=happened),
         command("settle", run, address, not_happened=True, when=did_not),
@@ -219,10 +219,11 @@ def settling(run: str, address: str, happened: str, did_not: str) -> tuple[Comma
 
 _PROVES_NOTHING: Final = "which does not tell whether it happened"
 _NO_PROOF: Final = ("Timeout", "Connection", "Disconnected", "IncompleteRead", "Unavailable", "Unsure")
-"""Exceptions of these names prove nothing, whatever the effect is: no cure suggests to declare them."""
+"""Exceptions of these names prove nothing, whatever the effect is: no cure suggests declaring them."""
 _NOT_NAMEABLE: Final = (
     *("NotDone", "Fatal", "RetryAfter", "ExceptionGroup", "BaseExceptionGroup"),
     *("CancelledError", "KeyboardInterrupt", "SystemExit"),
 )
-"""No cure suggests to name these in `not_done=`. What proves it by itself, and was not believed, came from another call; the
-last ones cut off whatever they meet: for both it would change nothing. A group tells nothing of what succeeded."""
+"""No cure suggests naming these in `not_done=`. Some prove it by themselves and were not believed, because they came
+from another call; the last ones cut off whatever they meet. For both, naming would change nothing. A group says nothing
+about what succeeded."""

@@ -1,7 +1,7 @@
 """Values -> the tagged tree that is stored as JSON: exact types, or a refusal with the path of the bad field.
 
 Every type that is stored natively has one tagger in the table below; classes come from the registry. A type
-that is not there is refused, a subclass too: it would come back as something else. Refusals never
+that is not there is refused, and so is a subclass: it would come back as another type. Refusals never
 show the value, which may be a secret.
 """
 
@@ -63,7 +63,7 @@ def _path(steps: list[str]) -> str:
 
 
 def _step(key: object) -> str:
-    """How a path shows the way through a dict."""
+    """How a path shows a key of a dict."""
     if type(key) is str:
         return f".{key}" if key.isidentifier() else f"[{_quoted(key)}]"
     return f"[{key}]" if type(key) is int and key.bit_length() < 64 else f"[<{type(key).__name__}>]"
@@ -92,11 +92,11 @@ class Walk:
         """Exceptions that cannot come back as themselves are described instead of refused."""
         self.dump = dump_sorted if for_digest else dump
         self.ordered = False
-        """Whether something was met whose order is not undone by sorting the keys of objects."""
+        """Whether the value contains something whose order is not undone by sorting the keys of objects."""
         self.secrets = secrets
-        """If they are collected: then each is tagged with its number there. Such a tree is not stored."""
+        """Collects secrets, if given: each secret is tagged with its number there. Such a tree is not stored."""
         self.links = 0
-        """How many failures that led to others were met."""
+        """How many failures that led to others were recorded."""
         self._met = 0
         self._open: set[int] = set()
 
@@ -146,12 +146,12 @@ def _tag_int(walk: Walk, value: int, room: int) -> Any:
 
 
 def _leaf(tag: str, written: Callable[[Any], object]) -> Tagger:
-    """Of a type whose values hold no others."""
+    """The tagger of a type whose values contain no other values."""
     return lambda _walk, value, _room: {tag: written(value)}
 
 
 def _inside(tag: str, inner: Tagger, items: Callable[[Any], Any] = lambda value: value) -> Tagger:
-    """Of a type whose values are stored as the list of their items."""
+    """The tagger of a type whose values are stored as the list of their items."""
     return lambda walk, value, room: {tag: inner(walk, items(value), room - 1)}
 
 
@@ -354,7 +354,7 @@ def _is_late(kind: type, module: str, name: str) -> bool:
 
 
 def _refusal(value: Any, kind: type) -> str:
-    """What was met and what helps. Never the value itself: it may be a secret."""
+    """What was found and what helps. Never the value itself: it may be a secret."""
     name = registry.full_name(kind)
     for base in (str, int, float, bytes, dict, list, tuple, set, frozenset):
         if isinstance(value, base) and registry.advice(kind).endswith("decode=...)"):
@@ -385,7 +385,7 @@ def _tag_error(walk: Walk, error: BaseException, room: int) -> Any:
 
 
 def describe_error(walk: Walk, error: BaseException, *, briefly: bool = False) -> Any:
-    """A failure that will come back as `StepFailed`. `briefly`: whatever its class is like."""
+    """A failure that will come back as `StepFailed`. `briefly`: without a look at its class."""
     kind, message, module, bases = failures.described(error)
     payload = {"type": walk.tag(kind, MAX_DEPTH), "message": walk.tag(message, MAX_DEPTH)}
     if module and not briefly:
@@ -404,7 +404,7 @@ def describe_error(walk: Walk, error: BaseException, *, briefly: bool = False) -
 
 
 def _small_attributes(walk: Walk, error: BaseException) -> dict[str, Any]:
-    """What code behind an `except` looks at: a status, a code, a reason. No responses, no bodies of any length."""
+    """What code in an `except` clause reads: a status, a code, a reason. No responses, and no bodies of any length."""
     found: dict[str, Any] = {}
     for name, item in failures.attributes(error).items():
         try:
@@ -417,7 +417,7 @@ def _small_attributes(walk: Walk, error: BaseException) -> dict[str, Any]:
 
 
 def _add_story(walk: Walk, error: BaseException, room: int, payload: dict[str, Any]) -> None:
-    """What led to it, as failures of their own; with values no story is recorded."""
+    """The causes of a failure, as failures of their own; for values they are not recorded."""
     if not walk.lenient:
         return
     linked = dict(zip(("cause", "context"), failures.story(error), strict=True))
@@ -430,7 +430,7 @@ def _add_story(walk: Walk, error: BaseException, room: int, payload: dict[str, A
 
 
 def _tag_proved(walk: Walk, error: BaseException, room: int) -> dict[str, Any]:
-    """A failure that will come back as itself; refused unless a twin, revived now, tells the same."""
+    """A failure that will come back as itself; refused unless a twin, revived now, is recorded in the same form."""
     payload = _tag_itself(walk, error, room)
     whole = dict(payload)
     if isinstance(error, BaseExceptionGroup) and "parts" in payload and not failures.is_custom(error):

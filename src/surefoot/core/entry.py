@@ -20,7 +20,7 @@ from surefoot.core.parts import Reference
 
 NOTHING: Final = Raw(b"null")
 ELSEWHERE: Final = Raw(b'{"$large":true}')
-"""Stands where a value is kept by parts. It is no value: to decode it is an error that says so."""
+"""Replaces a value that is kept by parts. It is no value: decoding it is an error that says so."""
 LARGE: Final = 1024
 """Values of more bytes than this are kept by parts."""
 
@@ -34,7 +34,7 @@ class Kept(Struct, frozen=True):
 
 if TYPE_CHECKING:
     Value = Raw | Kept
-    """A value of user code: its bytes, or where they are. Written and read as bytes; `seal.py` puts in the other."""
+    """A value of user code: its bytes, or their place. Written and read as bytes; `seal.py` puts in the place."""
 else:
     Value = Raw
 
@@ -76,14 +76,14 @@ class Drift(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     by: str
     """Which call recorded what was expected."""
     host: str = ""
-    """Where it was found."""
+    """The host on which it was found."""
 
     def line(self) -> str:
         return errors.in_words(self, "")
 
 
 class Stop(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Why a run stands still, as recorded: the name of an error of the `Stopped` family, and its facts.
+    """Why a run stopped, as recorded: the name of an error of the `Stopped` family, and its facts.
 
     `str()` of it is what people read: the message, and what has drifted.
     """
@@ -121,17 +121,17 @@ class RunCreated(Entry, frozen=True):
     parent: str = ""
     """The run this one was forked from, if it was."""
     parent_seal: str = ""
-    """Hex: the last record of the parent that was taken over."""
+    """Hex: the parent's last record that was copied."""
     at: str = ""
     """The address it was forked at."""
     child_of: str = ""
     """The run that started this one with `sf.child` and waits for it, if one does."""
     module: str = ""
-    """`module:qualname` of the function, so that another module's workflow of the same name is not taken for it."""
+    """`module:qualname` of the function, so that another module's workflow of the same name is not mistaken for it."""
     named: bool = False
-    """Whether the name was given with `name=`: then the name alone says which workflow it is."""
+    """Whether the name was given with `name=`: then the name alone identifies the workflow."""
     defaults: Value = NOTHING
-    """What the parameters that were not passed had as defaults, by name. Not part of the digest."""
+    """The defaults of the parameters that were not passed, by name. Not part of the digest."""
 
 
 class RunAdopted(Entry, frozen=True):
@@ -141,17 +141,17 @@ class RunAdopted(Entry, frozen=True):
     host: str
     pid: int
     claim: str
-    """Random, so that a claim whose acknowledgement was lost can be told from somebody else's."""
+    """Random, so that a claim whose acknowledgement was lost can be distinguished from another process's claim."""
     folder: str = ""
-    """Its working folder, by which relative paths of witnesses are to be understood."""
+    """Its working folder, the base of the witnesses' relative paths."""
     code: str = ""
-    """A digest of the project's loaded modules. It decides nothing about a call, only who tries first."""
+    """A digest of the project's loaded modules. It decides nothing about a call, only which worker tries first."""
     rehearses: bool = False
     """Whether the code is rehearsed under this claim, before anything is executed."""
 
 
 class RunReleased(Entry, frozen=True):
-    """The claimant lets go without having finished: interrupted, or a fault in the calling code."""
+    """The claimant releases the run unfinished: interrupted, or a fault in the calling code."""
 
     why: str
 
@@ -159,26 +159,27 @@ class RunReleased(Entry, frozen=True):
 class RunStopped(Entry, frozen=True):
     stops: tuple[Stop, ...]
     due: Due | None = None
-    """When it goes on by itself in any case: another branch sleeps, or a question has its time."""
+    """When the run goes on by itself in any case: another branch sleeps, or a question has a time limit."""
     children: tuple[str, ...] = ()
-    """Child runs that other branches wait for. Their end wakes it too."""
+    """Child runs that other branches wait for. Their end wakes the run too."""
 
 
 class RunSuspended(Entry, frozen=True):
     """A worker releases a run that only waits. Until the wait is over, the run costs nothing."""
 
     due: Due | None = None
-    """When it goes on by itself."""
+    """When the run goes on by itself."""
     children: tuple[str, ...] = ()
-    """The child runs it waits for. Their end wakes it too."""
+    """The child runs that the run waits for. Their end wakes the run too."""
     why: str = ""
-    """What is away that the workflow itself needs (`sf.Unavailable`): it is parked. Also where no worker drives it."""
+    """What the workflow itself needs and is away (`sf.Unavailable`): the run is parked. Recorded also where no worker
+    drives the run."""
 
 
 class RunDone(Entry, frozen=True):
     value: Value
     left: tuple[str, ...] = ()
-    """Effects that a person should look at: failed in doubt, or left done by a saga that did not succeed."""
+    """Effects that a person should look at: failed in doubt, or not undone by a saga that did not succeed."""
 
 
 class RunFailed(Entry, frozen=True):
@@ -208,7 +209,7 @@ class RunContinued(Entry, frozen=True):
 
 
 class FellBack(Entry, frozen=True):
-    """Entries behind `after` were damaged; they and all that followed are quarantined, and the run goes on here.
+    """Entries after `after` were damaged; they and all that followed are quarantined, and the run goes on here.
 
     An effect that has no record may have been recorded in an entry that cannot be read any more: then
     it is in doubt (see `EffectSuspected`).
@@ -223,13 +224,13 @@ class FellBack(Entry, frozen=True):
     hidden: int = -1
     """How many of them cannot be read; -1: not known."""
     in_doubt: tuple[str, ...] = ()
-    """Effects that intact entries among them name as begun, without an outcome that can be trusted."""
+    """Effects that were begun according to intact entries among them, without an outcome that can be trusted."""
     by: str = ""
     note: str = ""
 
 
 class RunPruned(Entry, frozen=True):
-    """What is left of a run whose journal was deleted: that it was, and how it ended."""
+    """What is left of a run whose journal was deleted: that the run existed, and how it ended."""
 
     workflow: str
     digest: str
@@ -238,14 +239,14 @@ class RunPruned(Entry, frozen=True):
     created: int
     ended: int
     seal: str
-    """Hex: the seal of its last entry, by which an export of it can be recognised."""
+    """Hex: the seal of its last entry: it identifies an export of the run."""
     labels: dict[str, str] = {}
     by: str = ""
     note: str = ""
 
 
 class RunRewound(Entry, frozen=True):
-    """A person sends the run back to before a call. What was recorded from there on is set aside, not deleted."""
+    """A person rewound the run to before a call. What was recorded from there on is set aside, not deleted."""
 
     address: str
     by: str
@@ -255,7 +256,7 @@ class RunRewound(Entry, frozen=True):
 
 
 class CallsReopened(Entry, frozen=True):
-    """A person has calls that failed tried again. All that succeeded stays on record."""
+    """A person requested that failed calls are tried again. All that succeeded stays on record."""
 
     addresses: tuple[str, ...]
     by: str
@@ -263,14 +264,14 @@ class CallsReopened(Entry, frozen=True):
 
 
 class QuarantineLifted(Entry, frozen=True):
-    """A person lets a run be tried again that was taken up again and again and never got anywhere."""
+    """A person allows another try of a run that was taken up many times and never made progress."""
 
     by: str
     note: str = ""
 
 
 class CallsUnclaimed(Entry, frozen=True):
-    """Recorded steps that the code no longer asks for: allowed, but worth knowing."""
+    """Recorded steps that the code no longer asks for: allowed, but noted for people."""
 
     addresses: tuple[str, ...]
 
@@ -309,7 +310,7 @@ class StepDone(CallMade, frozen=True):
     started: int
     attempt: int = 1
     asked_as: int = 0
-    """The number that the code asked for it by, where another record had that one."""
+    """The number under which the code asked for the step, if another record had that number."""
 
 
 class StepRaised(CallMade, frozen=True):
@@ -319,7 +320,7 @@ class StepRaised(CallMade, frozen=True):
     attempt: int = 1
     due: Due | None = None
     parked: bool = False
-    """What it needs is away (`sf.Unavailable`): this attempt uses up no retry."""
+    """Something that the step needs is away (`sf.Unavailable`): this attempt uses up no retry."""
     asked_as: int = 0
 
 
@@ -333,24 +334,24 @@ class EffectIntended(EffectBegun, frozen=True):
     expires: Due | None = None
     """Until when a retry under this key is safe, counted from its first use; None: for ever."""
     defaults: Value = NOTHING
-    """What the parameters that were not passed had as defaults, by name: every attempt, check and undo uses them."""
+    """The defaults of the parameters that were not passed, by name: every attempt, check and undo uses them."""
     lands: Due | None = None
-    """Until when the call may still be on its way if it is cut off, for an effect with a check: where its time-out alone
-    does not say, or the other side may go on after it."""
+    """For an effect with a check: until when the call may still be on its way if it is cut off. Recorded where its
+    time-out alone does not say, or the other side may go on after it."""
     marked: str = ""
-    """Of a transaction: the database in which its marker commits with it, without passwords. Empty: it is none."""
+    """Of a transaction: the database in which its marker commits with it, without passwords. Empty: no transaction."""
     origin: str = ""
     """`module:qualname` of the function. Empty: no more than its name in the workflow's module, or not known. It
-    decides nothing about the call: it is where to look whether the function has lost its decorator."""
+    decides nothing about the call. It says where to look whether the function has lost its decorator."""
 
 
 class EffectDone(OfCall, frozen=True):
     value: Value
     attempt: int = 1
     after: tuple[Sight, ...] = ()
-    """What the effect touches, as it left it: by its own word, or as it was found."""
+    """What the effect touches, as the effect left it: as declared by the effect, or as found after it."""
     found: tuple[Sight, ...] = ()
-    """Where it says how it left it, and something else was found right after: that is somebody else's doing."""
+    """What was found right after, where it differs from what the effect declared: others changed it."""
 
 
 class EffectRaised(OfCall, frozen=True):
@@ -362,8 +363,8 @@ class EffectRaised(OfCall, frozen=True):
     parked: bool = False
     """As in `StepRaised`."""
     denied: bool = False
-    """A person said no to this attempt, so it was not even begun: there is no intent, and these say what was denied.
-    An earlier attempt that was in doubt is so still."""
+    """A person refused this attempt, so it was not begun: there is no intent, and these fields record what was refused.
+    An earlier attempt that was in doubt is still in doubt."""
     digest: str = ""
     args: Value = NOTHING
     defaults: Value = NOTHING
@@ -375,7 +376,7 @@ class EffectDoubted(OfCall, frozen=True):
     error: Raw
     attempt: int = 1
     runs_in: str = ""
-    """The worker in whose process it was still running, after its time was over; empty: it had ended."""
+    """The worker in whose process the attempt was still running after its time was over; empty: it had ended."""
     due: Due | None = None
     """When it is tried again, if its policy allows that."""
 
@@ -388,7 +389,7 @@ class EffectUnstorable(OfCall, frozen=True):
 
 
 class EffectSettled(OfCall, frozen=True):
-    """An answer to an in-doubt effect, used once: it answers the attempt it names."""
+    """The answer about an in-doubt effect. It is used once, for the attempt that it names."""
 
     happened: bool
     attempt: int
@@ -397,20 +398,20 @@ class EffectSettled(OfCall, frozen=True):
     by: str = ""
     note: str = ""
     failed: bool = False
-    """It did not happen, and it is not run again either: the call fails with its exception."""
+    """It did not happen, and it is not run again: the call fails with its exception."""
     after: tuple[Sight, ...] = ()
-    """Found by its check: what it touches, as in `EffectDone`. A person's word says nothing of it."""
+    """What the effect touches, found by its check, as in `EffectDone`. A person's answer does not contain it."""
 
 
 class EffectSuspected(EffectBegun, frozen=True):
-    """Reached right after a fallback: it may have been executed, and recorded in an entry that is lost."""
+    """An effect reached right after a fallback: it may have been executed, and recorded in an entry that is lost."""
 
     attempt: int = 1
     defaults: Value = NOTHING
 
 
 class EffectRecovered(EffectBegun, frozen=True):
-    """Reached after a fallback, and an intact record of the very same call was found among those set aside."""
+    """An effect reached after a fallback. An intact record of the very same call was found among those set aside."""
 
     value: Value
     attempt: int = 1
@@ -418,47 +419,47 @@ class EffectRecovered(EffectBegun, frozen=True):
 
 
 class SagaCancelled(OfCall, frozen=True):
-    """A saga was left by a cancellation (a time-out, a failing sibling), and from here on what it did is undone.
+    """A cancellation (a time-out, a failing sibling) left a saga: from here on, the saga's effects are undone.
 
-    Durable before the first undo: a time-out need not strike at the same place when the code is replayed.
+    Durable before the first undo: in a replay a time-out may strike at another place.
     """
 
     seconds: float = 0.0
-    """How long the code had been running in its process by then: so long it may take until the same cancels it again."""
+    """How long the code had been running in its process. The same cancellation may take that long in a replay."""
 
 
 class CallKept(CallMade, frozen=True):
-    """The code asks for a recorded call with other arguments, and what is on record stands all the same. Lazy."""
+    """The code asks for a recorded call with other arguments, and the record stands. Lazy."""
 
     why: str
 
 
 class CodeMatched(Entry, frozen=True):
-    """A person says how the calls of changed code and those on record belong together."""
+    """A person declares which calls of changed code and which recorded calls are the same."""
 
     address: str
-    """Of the code as it is now; `*` stands for any characters."""
+    """A call of the code as it is now; `*` stands for any characters."""
     how: str
     """`is` (it is the recorded call `other`), `new`, `keep` or `rerun`."""
     by: str
     other: str = ""
     note: str = ""
     shown: tuple[str, ...] = ()
-    """Digests of the arguments with which the run stood at such calls: the word is about those. Empty: about any.
-    `unasked`: it is about recorded calls that the code did not ask for, and goes on without."""
+    """Digests of the arguments with which the run stopped at such calls: the declaration is about those. Empty: about
+    any. `unasked`: it is about recorded calls that the code did not ask for, and leaves out."""
 
 
 class CallCancelled(OfCall, frozen=True):
     """A call was cut off by a cancellation from inside the run (a time-out, a failing sibling). Lazy."""
 
     seconds: float = 0.0
-    """How long the code had been running in its process by then: so long it may take until the same cancels it again."""
+    """How long the code had been running in its process. The same cancellation may take that long in a replay."""
     before: bool = False
     """It struck between two calls, before this one was asked for; this one was not cut off."""
 
 
 class EffectLandedLate(OfCall, frozen=True):
-    """A process that had lost its claim finished an effect all the same: executed there, too late to be recorded."""
+    """A process that had lost its claim finished an effect: executed there, too late to record its outcome."""
 
     key: str
     attempt: int
@@ -473,7 +474,7 @@ class EffectLandedLate(OfCall, frozen=True):
 
 
 class ValueNoted(OfCall, frozen=True):
-    """What now, random, uuid4 or patched gave. Lazy."""
+    """The result of now, random, uuid4 or patched. Lazy."""
 
     value: Value
 
@@ -500,7 +501,7 @@ class TimerSet(OfCall, frozen=True):
 
 
 class TimerFired(OfCall, frozen=True):
-    """Its moment has come."""
+    """The moment of a timer has come."""
 
 
 class WaitStarted(OfCall, frozen=True):
@@ -535,7 +536,7 @@ class ChildEnded(Entry, frozen=True):
 
 
 class WorldSeen(Entry, frozen=True):
-    """The world as the run found it, or as it is accepted from here on. Without an address: before the first call."""
+    """The world as the run found it, or as accepted from here on. Without an address: before the first call."""
 
     sights: tuple[Sight, ...]
     address: str = ""
@@ -545,7 +546,7 @@ class WorldSeen(Entry, frozen=True):
 
 
 class DriftAccepted(Entry, frozen=True):
-    """A person accepts what was found outside."""
+    """A person accepts the changes found outside."""
 
     sights: tuple[Sight, ...]
     by: str
@@ -558,7 +559,7 @@ class DriftAccepted(Entry, frozen=True):
 
 
 class QuestionAsked(OfCall, frozen=True):
-    """`approve` and `ask`. The run stands still until it is answered or the time is over."""
+    """`approve` and `ask`. The run waits until the question is answered or the time is over."""
 
     form: str
     """`approve` or `ask`."""
@@ -567,14 +568,14 @@ class QuestionAsked(OfCall, frozen=True):
     """Digest of everything a person is shown; an answer is bound to it."""
     details: Value = NOTHING
     schema: str = ""
-    """What an answer must look like, in words; for `ask`."""
+    """The type of an answer, in words; for `ask`."""
     by: tuple[str, ...] = ()
     """Who may answer; empty: anybody."""
     due: Due | None = None
 
 
 class AnswerGiven(OfCall, frozen=True):
-    """The first answer to an open question, bound to what was shown, counts; any other is nothing."""
+    """The first answer to an open question, bound to what was shown, counts; any other is ignored."""
 
     shown: str
     value: Value
@@ -600,9 +601,9 @@ class GenerationSaved(Entry, frozen=True):
     watch: dict[str, dict[str, str]] = {}
     """What each witness saw when the state was saved: witness -> part -> fingerprint."""
     specs: dict[str, dict[str, str]] = {}
-    """How to look again without the code that asked for it, for those witnesses that say so."""
+    """How to look again without the code that asked for it, for the witnesses that know it."""
     by: str = ""
-    """Who accepted what was found outside: then the state is that of the generation before."""
+    """Who accepted the changes found outside: then the state is that of the generation before."""
     note: str = ""
 
 
@@ -688,9 +689,9 @@ VISITORS: Final = frozenset(
         EffectLandedLate,
     }
 )
-"""Entries that somebody other than the claimant may write into a run. A closed set."""
+"""Entries that others than the claimant may write into a run. A closed set."""
 LETTING_GO: Final = frozenset({RunReleased, RunStopped, RunSuspended, RunDone, RunFailed, RunCancelled})
-"""Entries with which a process gives up its claim on a run. It writes nothing behind them."""
+"""Entries with which a process gives up its claim on a run. The process writes nothing after them."""
 FENCES: Final = frozenset({RunCreated, RunAdopted, FellBack, RunRewound, CallsReopened, RunPruned})
 """Entries that end every claim made before them, whatever their epoch."""
 MADE_BY_ENGINE: Final = frozenset(

@@ -1,6 +1,6 @@
-"""What records that were set aside still prove about effects. It settles doubts; it never becomes part of a run.
+"""What records that were set aside still prove about effects. Evidence settles doubts; it never becomes part of a run.
 
-After a fallback the run is what its valid prefix says. Beyond the gap there may be records that are whole by
+After a fallback the run is its valid prefix. Beyond the gap there may be records that are whole by
 themselves: their seal holds, given the seal of the record before them. Of those, an outcome counts if the intent is
 whole too, and everything between the two, and names the very same call: same key (so same run, segment and address)
 and same arguments. Steps are never taken over.
@@ -39,7 +39,7 @@ from surefoot.errors import Stopped
 
 
 class Proof(Struct, frozen=True):
-    """That a call with these arguments was executed, and what it gave."""
+    """A call with these arguments was executed, and this is its result."""
 
     digest: str
     value: Value
@@ -54,10 +54,10 @@ class Evidence:
         self.begun: dict[str, str] = {}
         """Key -> address of effects that were begun, whether or not an outcome is proven."""
         self.named: set[str] = set()
-        """Addresses of which any entry is whole, if only an outcome without its intent."""
+        """Addresses with any whole entry, even an outcome without its intent."""
         self.claimants: list[RunAdopted] = []
         self.messages: list[Record] = []
-        """What others sent to the run: events, a request to cancel. They said it once, and it was acknowledged."""
+        """Messages of others to the run: events, a request to cancel. Each was sent once, and acknowledged."""
         self.whole = 0
         """How many entries are whole."""
 
@@ -79,11 +79,11 @@ def weigh(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> Ev
             case None | RunContinued():
                 intents.clear()  # what follows may belong to another segment, where the same address is another call
             case RunRewound() | CallsReopened():
-                # Neither is cancelled any more.
+                # The run is no longer cancelled after either of them.
                 evidence.messages = [sent for sent in evidence.messages if sent.kind != KIND_OF[CancelRequested]]
                 if isinstance(entry, RunRewound):
-                    # A person has rewound the run: what was done is known, what it is worth is not. In a run that was
-                    # reopened, what succeeded stands as it did; what failed has no outcome here to prove anything.
+                    # A person has rewound the run: what was done is known, its worth is not. In a run that was
+                    # reopened, what succeeded still stands; what failed has no outcome here to prove anything.
                     intents.clear()
                     evidence.proven.clear()
             case EffectIntended() | EffectSuspected():
@@ -114,9 +114,9 @@ EFFECT_ENTRIES = (
 
 
 def fallbacks_before(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> list[FellBack] | None:
-    """Earlier fallbacks that are set aside themselves: what they had lost is still lost. None: not known.
+    """Earlier fallbacks that are set aside themselves: the entries they lost are still lost. None: not known.
 
-    Whatever sets records aside leaves a copy of its own record there, so that losing the one leaves the other.
+    Whatever sets records aside leaves a copy of its own record there, so if one copy is lost, the other remains.
     """
     standing = {record.seal for record in kept}
     found: dict[bytes, FellBack] = {}
@@ -135,7 +135,7 @@ def _whole(sealer: Sealer, kept: Sequence[Record], aside: Sequence[Record]) -> I
     """The entries of records that are whole by themselves; None where something is missing or damaged in between."""
     last: Record | None = None
     for record, entry in _looked_at(sealer, kept, aside):
-        # Each has to follow the very one before it: rows of several fallbacks may have numbers that seem to fit.
+        # Each has to follow the record directly before it: rows of several fallbacks may have matching numbers.
         if last is None or record.seq != last.seq + 1 or not sealer.holds(record, last.seal):
             yield record, None
         last = record
@@ -148,6 +148,6 @@ def _looked_at(
     """Each record that was set aside, with its entry if it is whole by itself."""
     for record, is_whole in set_aside(sealer, kept, aside):
         entry = None
-        with suppress(Stopped):  # written by a newer version: whole, but it says nothing to us
+        with suppress(Stopped):  # written by a newer version: whole, but unreadable here
             entry = from_record(record) if is_whole else None
         yield record, entry

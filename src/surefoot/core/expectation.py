@@ -1,8 +1,8 @@
 """What a run expects of the world: the last recorded value of each part, no matter who recorded it.
 
 What the run itself did is not drift: an effect that touches a part records how it left it. While an effect is in doubt,
-the parts it touches are judged by nobody; once it is settled as happened they are taken as they are found, and as not
-happened they must be as they were before it.
+the parts that it touches are not judged. Settled as happened, they are taken as found. Settled as
+not happened, they must be as they were before it.
 """
 
 from __future__ import annotations
@@ -46,50 +46,52 @@ class Expectation:
         self.sights: dict[str, Sight] = {}
         """The newest sight of each witness, by its name."""
         self.unwatched: set[str] = set()
-        """Witnesses that a person has told the run to look at no more."""
+        """Witnesses that a person has removed from this run: the run observes them no more."""
         self.parts: dict[str, Expected] = {}
         self.fresh: set[str] = set()
-        """Parts that are to be taken as they are found next."""
+        """Parts whose next observation is accepted as found."""
         self.fresh_witnesses: set[str] = set()
-        """Witnesses all of whose parts are: an effect may have made new parts."""
+        """Witnesses whose parts are all accepted as found next: an effect may have made new parts."""
         self._seen_by: dict[str, str] = {}
-        """Witness -> who recorded its newest sight, and with it that nothing else was there."""
+        """Witness -> who recorded its newest sight, and so that no other part was there."""
         self.folder = ""
-        """The working folder of the process that saw it last: relative paths mean nothing without it."""
+        """The working folder of the process that observed last: relative paths mean nothing without it."""
         self.version = 0
-        """Counts what was learned, so that a look can tell whether it was overtaken."""
+        """Counts changes of what is expected, so that an older observation can be recognised."""
         self._begun: dict[str, int] = {}
-        """Witness -> the entry in which `sf.watch` saw it first, for those that nothing else has looked at."""
+        """Witness -> the entry in which `sf.watch` saw it first, if nothing else has observed it."""
         self._open: dict[str, tuple[Sight, ...]] = {}
         """Effect in flight or in doubt -> what it touches, as it was before."""
         self._begun_at: dict[str, int] = {}
         """Effect in flight or in doubt -> the version when it began."""
         self._learned: dict[str, int] = {}
-        """Part -> the version in which it was last found to be another than before."""
+        """Part -> the version in which the part last changed."""
 
     def copy(self) -> Expectation:
-        """As it is now; what is learned later does not change it."""
+        """A copy as of now: later changes do not affect it."""
         twin = Expectation()
         twin.__dict__.update({name: copy(value) for name, value in vars(self).items()})
         return twin
 
     def left(self, address: str, after: Iterable[Sight], seq: int) -> None:
-        """An effect has left the world like this. What it did not change, and others of the run have since, is theirs."""
+        """An effect left the world like this. A part that the effect did not change, and others of the run changed
+        since, keeps the value that they left.
+        """
         since, touched = self._begun_at.get(address, self.version), self._open.get(address, ())
         before = {part: value for sight in touched for part, value in sight.parts.items()}
         self.end(address, as_found=True)
         self.see([self._without_others(sight, before, since) for sight in after], address, seq)
 
     def settled(self, entry: EffectSettled, seq: int) -> None:
-        """By its check, which knows how it left the world; or by a person, who has not said."""
+        """Settled by its check, which knows how the effect left the world; or by a person, who has not told that."""
         if entry.after:
             self.left(entry.address, entry.after, seq)
         else:
             self.end(entry.address, as_found=entry.happened)
 
     def _without_others(self, sight: Sight, before: Mapping[str, str], since: int) -> Sight:
-        """The look may be older than what another branch has recorded meanwhile: of parts that were the same before and
-        after this effect, it says nothing new.
+        """The observation may be older than what another branch has recorded meanwhile. It says nothing new about parts
+        that were the same before and after this effect.
         """
         parts = dict(sight.parts)
         known = self.sights[sight.witness].parts if sight.witness in self.sights else {}
@@ -131,12 +133,12 @@ class Expectation:
         sights = tuple(sights)
         self.see(sights, f"{address}, before it ran", seq)
         for sight in sights:
-            self._begun.pop(sight.witness, None)  # What an effect touched is relied on, no matter who looked first.
+            self._begun.pop(sight.witness, None)  # An effect touched it: the run relies on it, whatever looked first.
         self._open[address] = sights
         self._begun_at[address] = self.version
 
     def end(self, address: str, *, as_found: bool = False) -> None:
-        """It is no longer in doubt. `as_found`: it happened, and how it left the world was not recorded."""
+        """The effect is no longer in doubt. `as_found`: it happened, and how it left the world was not recorded."""
         self.version += 1
         touched = self._open.pop(address, ())
         self._begun_at.pop(address, None)
@@ -145,9 +147,9 @@ class Expectation:
             self.fresh_witnesses.update(sight.witness for sight in touched)
 
     def forget_since(self, seq: int, calls: Iterable[str]) -> None:
-        """What was recorded from there on, by these calls, is set aside: take those parts as they are found.
+        """The records of these calls, from that entry on, are set aside: accept their parts as found next.
 
-        What is watched only since then is not watched any more, until the code asks for it again.
+        What is watched only since that entry is no longer watched, until the code asks for it again.
         """
         for part, expected in list(self.parts.items()):
             if expected.seq >= seq:
@@ -159,7 +161,7 @@ class Expectation:
             self._drop(witness)
 
     def unwatch(self, witnesses: Iterable[str]) -> None:
-        """A person says that the run does not rely on these any more."""
+        """A person declares that the run does not rely on these any more."""
         for witness in witnesses:
             self.version += 1
             self.unwatched.add(witness)
@@ -177,13 +179,13 @@ class Expectation:
             self.fresh.discard(part)
 
     def unsettled(self, actual: Mapping[str, Mapping[str, str] | Unseen]) -> set[str]:
-        """Parts that an effect in doubt touches: those it was seen to touch before, and those it may have made."""
+        """Parts that an effect in doubt touches: those observed before it, and those it may have made."""
         touched = [sight for sights in self._open.values() for sight in sights]
         known = {part for sight in touched for part in sight.parts}
         return known | _parts_of({sight.witness for sight in touched}, actual)
 
     def drift(self, actual: Mapping[str, Mapping[str, str] | Unseen]) -> list[Drift]:
-        """What is not as expected, part by part, each named once."""
+        """The parts that are not as expected, each named once."""
         unjudged = self.fresh | _parts_of(self.fresh_witnesses, actual) | self.unsettled(actual)
         found: dict[str, Drift] = {}
         for witness, seen in actual.items():
@@ -199,14 +201,14 @@ class Expectation:
         return list(found.values())
 
     def unlike(self, sights: Iterable[Sight]) -> list[Drift]:
-        """What of these is not as expected. What this run has never seen is no drift, nor what an effect in flight or
-        in doubt touches: that is judged once it has ended.
+        """The parts of these that are not as expected. A part that this run has never seen is no drift, and neither is
+        one that an effect in flight or in doubt touches: that part is judged once the effect has ended.
         """
         found = self.drift({sight.witness: sight.parts for sight in sights})
         return [drift for drift in found if drift.witness in self.sights or drift.part in self.parts]
 
     def touched(self, address: str) -> tuple[Sight, ...]:
-        """What an effect in flight or in doubt touches, as it was before."""
+        """What an effect in flight or in doubt touches, as observed before the effect."""
         return self._open.get(address, ())
 
     def _judge(self, witness: str, part: str, actual: str) -> Drift | None:

@@ -1,9 +1,9 @@
 """Exceptions as data: recorded with type, message, arguments and notes, and revived from closed tables.
 
 An exception comes back as itself only if that was proved when it was recorded: built-in ones, surefoot's
-own and registered ones whose revived twin tells the same. Everything else comes back as `StepFailed` that is
-also of its class where that can be found (`likeness.py`), the first time as well as on replay, so that an
-`except` clause does the same after a crash as before it. What led to it comes back as failures of its own.
+own and registered ones whose revived twin has the same recorded form. Everything else comes back as a `StepFailed`
+that is also of its class where that can be found (`likeness.py`), the first time as well as on replay. So an
+`except` clause does the same after a crash as before it. The causes of a failure come back as failures of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from surefoot.errors import StepFailed
 MAX_MESSAGE: Final = 10_000
 MAX_NOTES: Final = 100
 MAX_LINKS: Final = 10
-"""Failures that led to one, recorded with it (`raise … from …`, and what was being handled)."""
+"""Causes that are recorded with a failure (`raise … from …`, and what was being handled)."""
 MAX_ATTRIBUTES: Final = 20
 MAX_ATTRIBUTE: Final = 2_000
 """Bytes of an attribute that is recorded with a failure which cannot come back as itself."""
@@ -50,7 +50,7 @@ OWN: Final[dict[str, type[Exception]]] = {
         errors.StoreFull,
     )
 }
-BUILTINS["BaseExceptionGroup"] = ExceptionGroup  # what it held besides exceptions comes back as StepFailed
+BUILTINS["BaseExceptionGroup"] = ExceptionGroup  # members that are no `Exception` come back as StepFailed
 
 _FIELDS: Final = frozenset(
     {
@@ -75,7 +75,7 @@ _OURS: Final = frozenset({"type", "message", "module"})
 
 
 def origin(error: BaseException) -> tuple[str, str] | None:
-    """Which table the exception's class comes back from, and its name there; None if from none."""
+    """The table that the exception's class comes back from, and its name there; None if there is no table."""
     cls = type(error)
     for table, classes in _TABLES.items():
         if classes.get(cls.__name__) is cls:
@@ -85,7 +85,7 @@ def origin(error: BaseException) -> tuple[str, str] | None:
 
 
 def described(error: BaseException) -> tuple[str, str, str, str]:
-    """Type, message, module and bases, of a failure that comes back as `StepFailed`. A copy of one is what it is a copy of."""
+    """Type, message, module and bases, of a failure that comes back as `StepFailed`. Of a copy, the original's."""
     if likeness.is_likeness(error):
         recorded: Any = error
         return recorded.type, recorded.message, recorded.module, recorded.__dict__.get("__bases__", "")
@@ -96,7 +96,7 @@ def described(error: BaseException) -> tuple[str, str, str, str]:
 
 
 def attributes(error: BaseException) -> dict[str, Any]:
-    """What it holds beside its text; of a copy, without what every `StepFailed` has."""
+    """Its attributes; of a copy, without those of every `StepFailed`."""
     try:
         parts: dict[str, Any] = registry.take_error(error)[0]  # type: ignore[assignment]
         found: dict[str, Any] = parts.get("state", {})
@@ -108,7 +108,7 @@ def attributes(error: BaseException) -> dict[str, Any]:
 
 
 def story(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
-    """What led to it: its cause, and what was being handled if that is another one. Signals of ours are no story."""
+    """Its cause, and the exception being handled, if that is another one. Signals of ours are left out."""
     cause, context = error.__cause__, error.__context__
     return _told(cause), None if context is cause else _told(context)
 
@@ -118,7 +118,7 @@ def _told(error: BaseException | None) -> BaseException | None:
 
 
 def message(error: BaseException) -> str:
-    """What the exception says, whatever its __str__ does."""
+    """The text of the exception, whatever its __str__ does."""
     try:
         text = str(error)
     except Exception as broken:  # noqa: BLE001 - user code; the failure must be recorded all the same
@@ -187,7 +187,7 @@ def _revive_likeness(name: str, text: str, payload: dict[str, Any], value: Calla
 
 
 def _is_of_another_time(table: Any, name: str) -> bool:
-    """A class of a newer Python, or of a newer surefoot: unknown here, and no damage."""
+    """A class of a newer Python, or of a newer surefoot: unknown here, but no damage."""
     if type(table) is not str or table not in _TABLES:
         return False
     return name not in _TABLES[table] and name.isidentifier() and not hasattr(_MODULES[table], name)

@@ -1,4 +1,4 @@
-"""What both directions of the value codec share: its limits, and the one text each value is written as.
+"""Shared by both directions of the value codec: its limits, and the one text each value is written as.
 
 The way in (`encoder.py`) writes these forms; the way out (`decoder.py`) reads them and writes them again
 to see that it read what was written: one value has one form.
@@ -21,7 +21,7 @@ MAX_DEPTH: Final = 200
 """Levels of nesting in the stored form: a list is one level, a tuple two, an object of a class three."""
 MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_CONTAINERS: Final = 5_000_000
-"""Lists, dicts and objects in one value. A few lists that hold each other twice would else unfold without end."""
+"""Lists, dicts and objects in one value. Otherwise a few lists that hold each other twice would unfold without end."""
 MAX_INT_DIGITS: Final = 100_000
 
 MAX_INT_BITS: Final = 332_193
@@ -50,7 +50,7 @@ _SURROGATES: Final = re.compile("([\ud800-\udfff])")
 
 
 class Secret(Generic[T]):
-    """A value for the code alone: it is recorded, shown and compared as `***`."""
+    """A value that only code can read: it is recorded, shown and compared as `***`."""
 
     __slots__ = ("__value",)
 

@@ -1,7 +1,7 @@
-"""Generations of an explicit checkpoint: what one is, which one counts, and which may go.
+"""Generations of an explicit checkpoint: what a generation is, which one counts, and which may be deleted.
 
-The newest generation whose seal holds and whose state can be read is the state. None goes before two newer ones
-were read again, whole. What is damaged is stepped over, never repaired, never merged.
+The newest generation whose seal holds and whose state can be read is the state. A generation is deleted only after
+two newer ones were read again, whole. What is damaged is stepped over, never repaired, never merged.
 
 Pure: shelves (`store/generation_journal.py`, `store/generation_files.py`) find and keep them.
 """
@@ -16,9 +16,9 @@ from msgspec import Struct
 from surefoot.errors import SurefootError
 
 FEWEST: Final = 3
-"""So many generations are kept at least."""
+"""The least number of generations that are kept."""
 LEAP: Final = 1_000_000
-"""A number that a damaged record claims is believed up to here beyond its neighbour's."""
+"""The number in a damaged record is believed if it is at most this far above its neighbour's."""
 
 Watch = dict[str, dict[str, str]]
 """What each witness saw: witness -> part -> fingerprint."""
@@ -36,9 +36,9 @@ class Saved(Struct, frozen=True):
     state: bytes
     """In its stored form."""
     specs: Watch = {}
-    """How to look again, for those witnesses that say so."""
+    """How to look again, for the witnesses that know it."""
     by: str = ""
-    """Who accepted the world as it was found, where nothing else was saved."""
+    """Who accepted the world as found, if nothing else was saved."""
     note: str = ""
 
 
@@ -68,14 +68,14 @@ class Seen(Struct, frozen=True):
 
 
 class Shelved(Struct, frozen=True):
-    """All that is there of a checkpoint."""
+    """All that is stored of a checkpoint."""
 
     seen: Sequence[Seen]
-    """By number, the oldest first. Those that are known to be lost are among them."""
+    """By number, the oldest first, with those that are known to be lost."""
     newest: int
-    """The highest number that was ever given, as far as anything tells. It is never given again."""
+    """The highest number that was ever given, as far as is known. It is never given again."""
     mark: bytes
-    """Names this very history: it changes with every save."""
+    """Identifies this history: it changes with every save."""
     doubt: str = ""
     """What is wrong with the note of the newest generation."""
     source: Any = None
@@ -88,8 +88,8 @@ class Shelved(Struct, frozen=True):
 def retained(seen: Sequence[Seen], keep: int, fault: Callable[[Seen], str]) -> list[Seen] | None:
     """The generations that stay when one more is saved; None: all of them do.
 
-    `fault` reads a generation again, whole. Only what has two newer ones that were just read may go, so that a
-    store which is going bad is never thinned out on the word of an earlier day.
+    `fault` reads a generation again, whole. Only a generation with two newer ones that were just read may be deleted:
+    a failing store never loses generations because of an older reading.
     """
     if len(seen) < 2 * keep:
         return None
@@ -103,6 +103,6 @@ def retained(seen: Sequence[Seen], keep: int, fault: Callable[[Seen], str]) -> l
 
 
 def plausible(after: int, *claims: object) -> int:
-    """The number of a damaged generation that stands behind number `after`: what it says, if that can be right."""
+    """The number of a damaged generation after number `after`: the recorded number, if it is plausible."""
     found = [claim for claim in claims if type(claim) is int and after < claim <= after + LEAP]
     return min(found, default=after + 1)

@@ -1,10 +1,10 @@
 """Whether an exception comes from a guard clause: raised by the effect's own code before it could have done anything.
 
-A convenience, and never wrong: byte code that is not known here, a value that is not plain data, a name that is not a
-plain built-in all mean "no guard". The reasoning is a closed world. The parameters that were read are plain data, and
-only plain built-ins and exception classes are called; so whatever the code computed is plain data again, and no operator,
-attribute or method of it can run anybody else's code. To make an exception must run none either: its class has no
-`__init__` of its own. Nothing is stored but in local variables.
+A convenience, and never wrong. Byte code that is not known here, a value that is not plain data, a name that is not a
+plain built-in: each means "no guard". The reasoning is a closed world. The parameters that were read are plain data,
+and only plain built-ins and exception classes are called. So whatever the code computed is plain data again, and no
+operator, attribute or method of it can run other code. Making an exception runs none either: its class has no
+`__init__` of its own. Values are stored in local variables only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _words(text: str) -> frozenset[str]:
 
 _FIXED: Final = frozenset({str, bytes, int, float, complex, bool, type(None), Decimal, date, timedelta})
 _MOST: Final = 10_000
-"""So many values are looked at to see whether an argument is plain data."""
+"""The most values that are read to see whether an argument is plain data."""
 _BUILTINS: Final = frozenset(
     id(getattr(builtins, name))
     for name in _words(
@@ -43,13 +43,13 @@ _MARKS: Final = _words(
     "__module__ __doc__ __qualname__ __dict__ __weakref__ __annotations__ __annotate__ __annotate_func__ "
     "__annotations_cache__ __firstlineno__ __static_attributes__ __slots__"
 )
-"""What an exception class may define besides names that plain data does not have. Not `__init__`, nor how it is shown: to
-make one, or to put one into a text, would run code that nobody has looked at."""
+"""What an exception class may define, besides names that plain data does not have. Not `__init__`, nor how it is shown:
+making one, or putting one into a text, would run unchecked code."""
 _LOADS: Final = _words(
     "LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW"
 )
 _PLAIN_CODE: Final = _words(
-    # How Python 3.11 to 3.14 spell it. What is missing is not known, and no guard.
+    # The names in Python 3.11 to 3.14. A name that is missing is unknown, and so no guard.
     "RESUME RETURN_GENERATOR NOP CACHE EXTENDED_ARG PRECALL PUSH_NULL KW_NAMES NOT_TAKEN COPY SWAP POP_TOP TO_BOOL "
     "COPY_FREE_VARS MAKE_CELL LOAD_CONST LOAD_CONST_IMMORTAL LOAD_SMALL_INT LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT "
     "CALL CALL_KW COMPARE_OP CONTAINS_OP IS_OP UNARY_NOT UNARY_NEGATIVE UNARY_INVERT BINARY_SUBSCR BINARY_SLICE "
@@ -69,10 +69,10 @@ def is_guard(error: BaseException, fn: Any, called_in: frozenset[str]) -> bool:
         return False
     last, passed = frames[-1], sum(one.tb_frame.f_code is code for one in frames)
     if last.tb_frame.f_code is code:
-        # Passed twice: it has called itself, or raised it again; who can tell what it did in between.
+        # Passed twice: the function called itself, or raised the exception again. Its acts in between are unknown.
         alone = passed == 1 and not _is_caught(code, last.tb_lasti)
         return alone and all(_is_plain_step(one, last.tb_frame) for one in _up_to(code, last.tb_lasti))
-    # The arguments did not fit: Python has raised before it made a frame for the function.
+    # The arguments did not fit: Python raised before it made a frame for the function.
     runs_when_called = not inspect.iscoroutinefunction(fn) or bool(code.co_flags & inspect.CO_COROUTINE)
     outside = last.tb_frame.f_globals.get("__name__") in called_in
     return type(error) is TypeError and outside and runs_when_called and not passed
@@ -87,18 +87,18 @@ def _frames(error: BaseException) -> list[TracebackType]:
 
 
 def _is_caught(code: CodeType, at: int) -> bool:
-    """Whether code of the function may have run after it was raised there: `except` and `finally` leave no trace."""
+    """Whether code of the function may have run after the raise: `except` and `finally` leave no trace."""
     names = {one.offset: one.opname for one in dis.get_instructions(code)}
     table = getattr(dis.Bytecode(code), "exception_entries", None)
-    if table is None:  # A Python that tells it in another way.
+    if table is None:  # A Python with another table.
         return bool(code.co_exceptiontable)
     handlers = (names.get(one.target) for one in table if one.start <= at < one.end)
-    # Python 3.12 puts one of its own around every coroutine, for a StopIteration.
+    # Python 3.12 puts a handler of its own around every coroutine, for a StopIteration.
     return any(name != "CALL_INTRINSIC_1" for name in handlers)
 
 
 def _up_to(code: CodeType, last: int) -> list[dis.Instruction]:
-    """All that may have been executed: what comes before, and, where code further on jumps back, that too."""
+    """All instructions that may have been executed: those before, and later ones, if they jump back."""
     steps = list(dis.get_instructions(code))
     back = [(one.offset, one.argval) for one in steps if one.opcode in dis.hasjrel + dis.hasjabs]
     while further := [source for source, target in back if source > last >= target]:
@@ -114,7 +114,7 @@ def _is_plain_step(step: dis.Instruction, frame: FrameType) -> bool:
         case name if name in _LOADS:
             return all(name not in given or is_plain(frame.f_locals.get(name, ...)) for name in names)
         case "STORE_FAST" | "STORE_FAST_STORE_FAST" | "STORE_FAST_LOAD_FAST":
-            return not set(given) & set(names)  # Else its value when it was read is not known any more.
+            return not set(given) & set(names)  # Else the value that was read is no longer known.
         case "LOAD_GLOBAL":
             scope = frame.f_globals if step.argval in frame.f_globals else frame.f_builtins
             return _is_harmless(scope.get(step.argval, ...))
@@ -136,7 +136,7 @@ def _is_harmless(value: Any) -> bool:
 
 
 def _is_simple(cls: type) -> bool:
-    """Whether nothing runs code of its class, not even to make one: no operators, no names that plain data has, too."""
+    """Whether no code of its class runs, not even to make one: no operators, and no names that plain data has too."""
     own = vars(cls).keys() if vars(builtins).get(cls.__name__) is not cls else ()
     return not any(name in _METHODS or (name[:2] == "__" and name not in _MARKS) for name in own)
 
@@ -157,7 +157,7 @@ def is_plain(value: Any) -> bool:
 
 
 def is_raised_by_code(error: BaseException) -> bool:
-    """Whether a `raise` statement raised it, and no signal that struck between two instructions."""
+    """Whether a `raise` statement raised it, not a signal between two instructions."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -42,13 +42,13 @@ class Past(Struct, frozen=True, gc=False):
     at: int
     """When it started, microseconds since 1970."""
     args: Value | None = None
-    """What it was called with; of a question, what is shown."""
+    """The arguments of the call; of a question, what is shown."""
     value: Value | None = None
-    """What it gave …"""
+    """The result …"""
     error: Raw | None = None
     """… or raised."""
     claimant: str = ""
-    """Who made it; of an effect, who began its last attempt, even if another process recorded the outcome."""
+    """Who made it; of an effect, the process that began its last attempt, even if another one recorded the outcome."""
     epoch: int = 0
     seq: int = 0
     """Its newest entry."""
@@ -58,7 +58,7 @@ class Past(Struct, frozen=True, gc=False):
     why: str = ""
     """For people: why it is in this state."""
     kept: str = ""
-    """The digest of other arguments with which it was asked for since, and what it gave was kept."""
+    """The digest of other arguments with which the code asked for it later; the recorded result was kept."""
 
 
 class PastCall(Past, frozen=True, gc=False):
@@ -70,7 +70,7 @@ class PastCall(Past, frozen=True, gc=False):
     parked: bool = False
     """It waits because what it needs is away (`sf.Unavailable`)."""
     parks: int = 0
-    """How many attempts ended so: they use up no retries."""
+    """How many attempts ended like this: they use up no retries."""
     due: Due | None = None
     """When it is tried again."""
 
@@ -83,15 +83,15 @@ class PastCall(Past, frozen=True, gc=False):
 class PastStep(PastCall, frozen=True, gc=False):
     kind = "step"
     asked_as: int = 0
-    """The number that the code asked for it by, if its address has another one."""
+    """The number under which the code asked for it, if its address has another one."""
 
 
 class PastEffect(PastCall, frozen=True, gc=False):
     kind = "effect"
     defaults: Value | None = None
-    """What the parameters that were not passed had as defaults."""
+    """The defaults of the parameters that were not passed."""
     failures: int = 0
-    """How many attempts ended, as against being cut off: only those use up its retries."""
+    """How many attempts ended and were not cut off: only those use up its retries."""
     key: str = ""
     expires: Due | None = None
     """Until when a retry under its key is safe."""
@@ -101,19 +101,19 @@ class PastEffect(PastCall, frozen=True, gc=False):
     lands: Due | None = None
     """Until when its attempt may still be on its way, if it was cut off."""
     marked: str = ""
-    """The database in which every attempt that may have happened has left its marker; empty: none has to."""
+    """The database with a marker of every attempt that may have happened; empty: no marker is required."""
     origin: str = ""
     """Where it was defined, unless its name says that (`EffectIntended.origin`)."""
     learned_by: str = ""
-    """Who told what became of it, where that is not the call itself: `person ann`, `check`."""
+    """The source of the outcome, if that is not the call itself: `person ann`, `check`."""
     cleared_by: str = ""
-    """Who said, before its last attempt, that it had not happened."""
+    """The source that settled it as not happened before its last attempt."""
     visited: int = 0
-    """The entry in which somebody else last changed how it stands."""
+    """The entry in which a visitor last changed its state."""
     taken_from: RunAdopted | None = None
-    """In doubt: the claimant that began it, if others took the run from it without a word of its own."""
+    """In doubt: the claimant that began it, if the run was taken from that claimant before it released the run."""
     landed: EffectLandedLate | None = None
-    """In doubt: the word of a process which had lost its claim by then that it executed this attempt."""
+    """In doubt: a process that had lost its claim reported that it executed this attempt."""
     runs_in: str = ""
     """In doubt: the worker in whose process its last attempt may still be running."""
     suspected: bool = False
@@ -125,15 +125,15 @@ class PastEffect(PastCall, frozen=True, gc=False):
     gave_up: bool = False
     """It failed because it was in doubt (`on_crash="fail"`): it may have happened all the same."""
     reopened: bool = False
-    """It failed, and a person has it tried again (`runs retry`): cleared, or in doubt if it gave up."""
+    """It failed, and a person requested another try (`runs retry`): cleared, or in doubt if it gave up."""
     rewound: bool = False
     """It was executed before a person rewound the run to before it: in doubt, with the same key."""
     executed_with: str = ""
     """Rewound, or tried again: the digest of the arguments it was executed with."""
     spent: str = ""
-    """Rewound: how what it did was reversed since, in words. Under its key it would not be done again."""
+    """Rewound: how its effect was reversed later, in words. Under its key it would not be done again."""
     before: Value | None = None
-    """Rewound: what it had noted as being there before it (`X.before#1` belongs to `X#1`)."""
+    """Rewound: what was noted as there before it (`X.before#1` belongs to `X#1`)."""
 
     @property
     def made_with(self) -> str:
@@ -141,7 +141,7 @@ class PastEffect(PastCall, frozen=True, gc=False):
 
     @property
     def may_have_happened(self) -> bool:
-        """Also one that failed only because its outcome was unknown (`on_crash="fail"`)."""
+        """Includes an effect that failed only because its outcome was unknown (`on_crash="fail"`)."""
         return self.gave_up if self.state is PastState.FAILED else self.state in _HAPPENED
 
 
@@ -200,19 +200,19 @@ class PastSight(Past, frozen=True, gc=False):
 
 
 class PastNote(Past, frozen=True, gc=False):
-    """`sf.progress` and `sf.publish`, which give nothing."""
+    """`sf.progress` and `sf.publish`, which return nothing."""
 
     kind = "note"
 
 
 def is_child(past: Past) -> bool:
-    """Whether it is a child run: on record as a step of that name."""
-    # Nearly every step is told by the look for the name: to split all addresses of a long run costs more than that.
+    """Whether it is a child run: recorded as a step of that name."""
+    # The search for the name decides for nearly every step: splitting all addresses of a long run costs more.
     return isinstance(past, PastStep) and CHILD in past.address and split(past.address)[1] == CHILD
 
 
 def may_have_happened(past: Past) -> bool:
-    """Of an effect or a child run: whether something of it may be out there."""
+    """Whether an effect or a child run, or a part of it, may have happened."""
     return past.may_have_happened if isinstance(past, PastEffect) else is_child(past)
 
 

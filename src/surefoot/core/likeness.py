@@ -1,13 +1,13 @@
 """A failure that cannot come back as itself comes back as a `StepFailed` that is also of its class: `except` matches.
 
 The class is looked up by recorded module and name among the modules that are loaded; nothing is imported, and no
-attribute hook of a module or a class is asked. The failure is made past every constructor of the user's, and what the
-user's class overrides (`__str__`, `__getattr__`, …) does not get in the way of what is recorded.
+attribute hook of a module or a class is called. The failure is made without calling any constructor of the user, and
+what the user's class overrides (`__str__`, `__getattr__`, …) does not change what is recorded.
 
 A replay may need the failure before the code has loaded the module: a step that is answered from the journal does not
-run its own `import`. Then the failure has the name of its class and the bases of other modules all the same (`OSError`
+run its own `import`. Then the failure still has the name of its class and the bases of other modules (`OSError`
 of a client's error), and `isinstance` looks for the class when it is asked. Only an `except` clause that itself loads
-the module cannot match: it is held against the real bases.
+the module cannot match: Python compares it with the real bases.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from surefoot.errors import Fenced, StepFailed, Stopped, StoreUnavailable, Usage
 
 MAIN: Final = "__main__"
 _OF_THE_ENGINE: Final = (UsageError, Stopped, StoreUnavailable, Fenced)
-"""Let out of a workflow, these are no failure of the run. What a call has recorded as its failure is one."""
+"""Raised out of a workflow, these are no failure of the run. A recorded failure of a call is one."""
 _OF_ALL: Final = (Exception, BaseException, object)
 _made: Final[dict[tuple[type, ...], type[StepFailed] | None]] = {}
 
 
 class _Recorded:
-    """Stands in front of the user's class: what is recorded is what is seen."""
+    """Comes before the user's class in the bases: the recorded data is what code reads."""
 
     __slots__ = ()
 
     def __init_subclass__(cls, **_: object) -> None:
-        """The user's class does not hear of it: it may count its subclasses, or want arguments."""
+        """The user's class does not notice the subclass: it may count its subclasses, or want arguments."""
 
     __init__ = BaseException.__init__
     __str__ = BaseException.__str__
@@ -119,7 +119,7 @@ def find(module: str, name: str) -> tuple[type[Exception], ...]:
 
 
 def bases(cls: type) -> str:
-    """Classes of other modules that it is of, the nearest first: they may be loaded where it is not."""
+    """Its base classes from other modules, the nearest first: they may be loaded where the class is not."""
     try:
         found = [base for base in type.__dict__["__mro__"].__get__(cls)[1:] if base not in _OF_ALL]
         homes = {base: home(base) for base in found if base.__module__ != cls.__module__}
@@ -153,7 +153,7 @@ def make(
 
 
 def _contents(module: str) -> dict[str, Any]:
-    """What a loaded module holds. One that loads itself when it is looked at is not loaded."""
+    """The contents of a loaded module. A module that loads itself on access is not loaded."""
     loaded = sys.modules.get(module)
     if not issubclass(type(loaded), types.ModuleType):
         return {}
@@ -192,17 +192,17 @@ def _joined(front: type, classes: tuple[type, ...], space: dict[str, Any]) -> ty
     try:
         if kind is abc.ABCMeta:
             return abc.ABCMeta(name, (front, *ours, *classes), space)  # type: ignore[return-value]
-        return type.__new__(kind, name, (front, *ours, *classes), space)  # past a metaclass of the user's
+        return type.__new__(kind, name, (front, *ours, *classes), space)  # without calling a metaclass of the user
     except Exception:  # noqa: BLE001 - layouts, metaclasses or orders of bases that do not go together
         return None
 
 
 class _Unloaded(_Recorded, StepFailed):
-    """A failure of a class that is not loaded yet, or that does not go together with ours."""
+    """A failure of a class that is not loaded yet, or that cannot be combined with ours."""
 
     @property  # type: ignore[misc]  # typeshed has it writable
     def __class__(self) -> Any:
-        """What `isinstance` asks for after the real type: by then the module may be loaded."""
+        """`isinstance` reads this after the real type: by then the module may be loaded."""
         return _class_once(find(self.__dict__["module"], self.__dict__["type"])) or type(self)
 
 
@@ -213,7 +213,7 @@ def _named(module: str, kind: str, bases: tuple[type, ...]) -> type[StepFailed]:
 
 
 def _loaded(bases: str) -> tuple[type, ...]:
-    """Those that are there, without what comes with another one."""
+    """Those that are loaded, without the bases of another one."""
     found = [cls for base in bases.split() for cls in find(*base.split(":", 1))[:1]]
     return tuple(cls for cls in found if not any(cls is not other and issubclass(other, cls) for other in found))
 

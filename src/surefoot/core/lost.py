@@ -13,7 +13,7 @@ from surefoot.core.state import RunState
 
 
 class Blindness:
-    """What cannot be seen of a run that fell back."""
+    """What is hidden of a run that fell back."""
 
     def __init__(self, state: RunState, evidence: Evidence) -> None:
         missing = _missing_evidence(state, evidence)
@@ -23,7 +23,7 @@ class Blindness:
         ]
 
     def covers(self, address: str, *, recorded: bool) -> bool:
-        """`recorded`: the call itself is on record, and it is a further attempt that may be hidden."""
+        """`recorded`: the call itself is on record, so only a further attempt may be hidden."""
         name, _, digits = address.rpartition("#")
         number = int(digits) if digits.isdecimal() else 0
         for highest, hidden in self._stretches:
@@ -33,7 +33,7 @@ class Blindness:
 
 
 def _highest(state: RunState, evidence: Evidence, at: int) -> dict[str, int]:
-    """Scope and name -> the highest number that is known to have begun before the run fell back there."""
+    """Scope and name -> the highest number that is known to have begun before the run fell back at that entry."""
     known = [past.address for past in state.effects() if past.first < at]
     highest: dict[str, int] = {}
     for address in (*known, *evidence.named):
@@ -44,6 +44,6 @@ def _highest(state: RunState, evidence: Evidence, at: int) -> dict[str, int]:
 
 
 def _missing_evidence(state: RunState, evidence: Evidence) -> int:
-    """Entries that could be read when they were set aside, and cannot any more: they are hidden as well."""
+    """Entries that were readable when they were set aside, and are no longer: they are hidden as well."""
     told = sum(entry.lost - entry.hidden for _, entry in state.fallbacks if entry.lost >= 0 and entry.hidden >= 0)
     return max(0, told - evidence.whole)

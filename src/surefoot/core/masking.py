@@ -1,8 +1,8 @@
-"""Texts without the secrets that are known: clients put URLs, headers and bodies into their exceptions.
+"""Masks known secrets in texts: clients put URLs, headers and bodies into their exceptions.
 
-What was passed to a call or a run as `sf.Secret` is known, and is written as *** wherever else it turns up: as it is, and in
-the forms in which it usually travels (quoted for a URL, in base64, as in source code). Secrets shorter than four
-characters are left: to mask them would blot out ordinary words.
+What was passed to a call or a run as `sf.Secret` is known. It is replaced by *** wherever else it occurs: in its own
+form, and in the usual forms (quoted for a URL, in base64, as in source code). Secrets shorter than four characters are
+not masked: that would hide ordinary words.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FEW: Final = 300
 _MOST_LEVELS: Final = 8
 _CUT: Final = re.compile(r"(?s)(.*)(\.\.\. \[cut: \d+ characters\])")
 _PLAIN_FIELDS: Final = frozenset({"type", "as", "module", "bases", "version", "suppress"})
-"""Of a recorded failure: what names classes, and no text of the user's."""
+"""Of a recorded failure: what names classes, not text of the user."""
 
 
 class Mask:
-    """The secrets that one run knows. Without any it is false, and nothing is looked at."""
+    """The secrets that one run knows. A mask without secrets is false, and no text is searched."""
 
     __slots__ = ("_forms", "_pattern", "_patterned")
 
@@ -58,7 +58,7 @@ class Mask:
         return self._ended(self._pattern.sub(HIDDEN, text))
 
     def _ended(self, text: str) -> str:
-        """A long text is cut; what is left of a secret at the cut goes too."""
+        """A long text is cut; the rest of a secret at the cut is masked too."""
         cut = _CUT.fullmatch(text)
         if cut is None:
             return text
@@ -72,7 +72,7 @@ class Mask:
         return msgspec.structs.replace(stop, **told)
 
     def _hidden(self, value: Any) -> Any:
-        """The same data, with *** for what is secret in its texts."""
+        """The same data, with *** for the secrets in its texts."""
         if isinstance(value, str):
             return self(value)
         if isinstance(value, tuple):
@@ -85,7 +85,7 @@ class Mask:
         return msgspec.structs.replace(value, **told)
 
     def error(self, error: SurefootError) -> SurefootError:
-        """One of ours that goes to the caller as it is. What led to it is let go of where its text would tell."""
+        """Masks an error of ours that goes to the caller. Its causes are dropped if their text contains a secret."""
         if self._forms:
             error.args = tuple(self(arg) if isinstance(arg, str) else arg for arg in error.args)
             if isinstance(error, Stopped):
@@ -142,7 +142,7 @@ _TAGS: Final[dict[str, Callable[[Mask, Any], Any]]] = {
 
 
 def secrets_in(*given: Any, most: int = MANY) -> Iterator[Secret[Any]]:
-    """The secrets in arguments, also inside of containers and objects; `most`: it looks at so many of these only."""
+    """The secrets in arguments, also inside containers and objects; `most`: how many of these are read."""
     pending: list[tuple[Any, int]] = [(item, 0) for item in given]
     seen: set[int] = set()
     met = 0
@@ -192,7 +192,7 @@ def _texts(secret: Secret[Any]) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """What a secret looks like in messages."""
+    """The forms of a secret in messages."""
     yield text
     yield repr(text)[1:-1]
     yield msgspec.json.encode(text.encode("utf-8", "replace").decode()).decode()[1:-1]

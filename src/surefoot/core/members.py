@@ -1,7 +1,8 @@
 """Enums whose members mean something else now: recorded by name, sent by value.
 
-A recorded member comes back by its name. But what was asked for, done and shown had its value of then: with another one it
-is another argument, a retry under a used key would be another request, and an undo would take back something else.
+A recorded member comes back by its name. But what was asked for, done and shown had the value of then. With another
+value, the argument differs, a retry under a used key would be another request, and an undo would take back something
+else.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from surefoot.core.forms import MAX_DEPTH, load
 
 
 def changed_members(raw: bytes | msgspec.Raw, *, without: Collection[str] = ()) -> list[str]:
-    """The members in recorded values whose value is another one today: `Currency.EUR: "eur" -> "EUR"`.
+    """The members in recorded values whose value differs today: `Currency.EUR: "eur" -> "EUR"`.
 
     `without`: arguments that do not count.
     """
@@ -51,7 +52,7 @@ def _of_member(content: Any) -> Iterator[str]:
         return
     now = known.cls.__members__.get(member)
     if now is None:
-        return  # To read it is a SchemaMismatch.
+        return  # Reading it raises SchemaMismatch.
     try:
         value = Walk().tag(now.value, MAX_DEPTH)
     except Refused:

@@ -1,4 +1,4 @@
-"""What of a run waits for a person, by kind: decided from its stops or its end, and kept in the index.
+"""What a person has to do for a run, by kind: decided from its stops or its end, and kept in the index.
 
 The list of runs and every inbox show this without reading a journal. Of several stops the most urgent one is shown.
 """
@@ -48,20 +48,20 @@ _LONGEST: Final = 200
 
 class Need(Struct, frozen=True):
     kind: str = ""
-    """Empty: nothing waits for a person."""
+    """Empty: nothing is needed from a person."""
     address: str = ""
-    """The call it is about, if it is about one."""
+    """The call in question, if there is one."""
     brief: str = ""
     """A few words, safe to show."""
     until: int | None = None
-    """Until when somebody should answer, microseconds since 1970."""
+    """Until when a person should answer, microseconds since 1970."""
 
 
 NO_NEED: Final = Need()
 
 
 def of_stops(stops: Sequence[Stop], due: Due | None = None) -> Need:
-    """Of a run that stands still, with these stops unanswered."""
+    """Of a stopped run, with these stops unanswered."""
     if not stops:
         return NO_NEED
     first = min(stops, key=lambda stop: KINDS.index(_kind(stop)))
@@ -69,7 +69,7 @@ def of_stops(stops: Sequence[Stop], due: Due | None = None) -> Need:
 
 
 def of_end(left: Sequence[str], error: Raw | None = None) -> Need:
-    """Of a run that has ended; `error`: what it failed with."""
+    """Of a run that has ended; `error`: its failure."""
     if left:
         return Need(LEFT, left[0], _brief(", ".join(left)))
     if error is None:

@@ -1,7 +1,7 @@
-"""Parking: what a call or a workflow needs is away (`sf.Unavailable`), so the run waits. That is no failed attempt.
+"""Parking: something that a call or a workflow needs is away (`sf.Unavailable`), so the run waits. No attempt failed.
 
-Where nobody says when to look again, it is after a minute, then after twice as long each time, at most a quarter of an
-hour. How often a call was parked is on record, so a crash does not begin the counting anew.
+Without a given time, the next try is after a minute, then after twice as long each time, at most a quarter of an hour.
+The number of times that a call was parked is on record, so a crash does not restart the count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOR_EVER_SECONDS: Final = 3.1e9
 
 
 def unavailable(error: BaseException | None) -> Unavailable | None:
-    """What says that something is away, if nothing else is wrong: a group says so if all of it does."""
+    """The exception that reports something away, if nothing else is wrong. A group counts if all its members do."""
     if isinstance(error, BaseExceptionGroup):
         found = [unavailable(one) for one in error.exceptions]
         return None if None in found else max(filter(None, found), key=lambda one: seconds_until(one, 1))
@@ -29,7 +29,7 @@ def unavailable(error: BaseException | None) -> Unavailable | None:
 
 
 def seconds_until(away: Unavailable, time: int) -> float:
-    """How long to wait when it was away for the first time, the second time …"""
+    """How long to wait when something was away for the first time, the second time …"""
     if away.retry_after is None:
         return min(FIRST_SECONDS * 2.0 ** min(time - 1, 10), LONGEST_SECONDS)
     with suppress(UsageError):
@@ -42,7 +42,7 @@ def told(address: str, why: object) -> str:
 
 
 def recorded(past: PastCall) -> str:
-    """Why a call waits, where that is because something is away."""
+    """Why a call waits, if it waits because something is away."""
     if not past.parked or past.error is None:
         return ""
     return told(past.address, values.error_summary(past.error)[1])

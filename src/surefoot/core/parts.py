@@ -1,7 +1,7 @@
 r"""Large and growing values by parts: what is new is stored, what was there before is named.
 
 The canonical bytes of a value are cut (`cuts.py`); pieces become *leaves*, and a *recipe* says how they
-follow each other. Stretches of a recipe become *nodes*, so that a value which grows changes few of them. The
+follow each other. Stretches of a recipe become *nodes*, so a growing value changes few of them. The
 entry keeps a `Reference`: size, SHA-256 of the whole, and the root recipe, all under the entry's seal. The
 digest of a value knows nothing of parts, and nothing inside a value marks one: data cannot forge a reference.
 
@@ -10,8 +10,8 @@ A part is named by the hash of its content, with leaves and nodes kept apart:
     leaf = SHA-256("surefoot/leaf\0" + bytes)         recipe = item*
     node = SHA-256("surefoot/node\0" + recipe)        item   = "L" u16 bytes | "C" leaf id | "N" node id
 
-*Presence is not health*: what is relied on when writing is looked at once, what is read is checked against its
-name and its whole, and what is damaged is named, part by part, and healed when its content is written again.
+*Presence is not health*: parts that a write relies on are checked once, parts that are read are checked against their
+name and their whole. Damage is named, part by part, and repaired when the content is written again.
 
 Pure: stores answer through the functions they hand in.
 """
@@ -42,7 +42,7 @@ MAX_DEPTH: Final = 12
 """Nodes within nodes. Each holds four items or more, so this is enough for any value that can be stored."""
 MAX_PART: Final = 64 * 1024
 """Bytes in one part, as content and as stored. Far above what is written (leaves 3 KB, nodes 12 KB), so the
-rule for cuts can change; far below what would hurt when a forged part unfolds."""
+rule for cuts can change; far below what would do harm when a forged part unfolds."""
 
 _LITERAL: Final = ord("L")
 _MARKS: Final = {ord("C"): LEAF, ord("N"): NODE}
@@ -53,14 +53,14 @@ _ID: Final = 32
 _REFERENCE: Final = Layout(">Q32s")
 
 _SHORT: Final = 160
-"""Pieces up to here are written into the recipe: a row of their own would cost as much again."""
+"""Pieces up to this size are written into the recipe: a row of their own would cost as much again."""
 _TAIL: Final = 1024
-"""The last piece is, up to here: it changes with every append."""
+"""So is the last piece, up to this size: it changes with every append."""
 _FEWEST: Final = 4
 _MOST: Final = 64
 _BATCH: Final = 500
 _MOST_KNOWN_BYTES: Final = 32 * 1024 * 1024
-"""So much of what is stored is kept in memory to compare with: as much as any state that is saved often."""
+"""Stored bytes that are kept in memory to compare with: enough for any state that is saved often."""
 
 Fetch = Callable[[Sequence[bytes]], Mapping[bytes, "Part"]]
 """The parts the store has for these ids."""
@@ -78,7 +78,7 @@ class Part(Struct, frozen=True):
 
 
 class Reference(Struct, frozen=True):
-    """What an entry holds in place of a value. Checks itself when made, by us or from stored text."""
+    """What an entry holds in place of a value. A reference checks itself when made, by us or from stored text."""
 
     size: int
     digest: bytes
@@ -122,7 +122,7 @@ class Cut(Struct, frozen=True):
     rounds: list[cuts.Round] = []
 
     def part(self, name: bytes) -> Part:
-        """One part, ready to be stored. Leaves are compressed here, so what is not new costs nothing."""
+        """One part, ready to be stored. Leaves are compressed here, so parts that are not new cost nothing."""
         recipe = self.nodes.get(name)
         if recipe is not None:
             return Part(name, NODE, RAW, len(recipe), recipe)
@@ -144,8 +144,8 @@ class Cut(Struct, frozen=True):
 
 
 def cut(canonical: bytes, before: Cut | None = None) -> Cut:
-    """The parts of a value. The same bytes give the same parts. `before`: a value that is much the same. What it has, too,
-    is neither searched for cuts nor hashed again.
+    """The parts of a value. The same bytes give the same parts. `before`: a similar value. What it also contains is
+    neither cut nor hashed again.
     """
     leaves: dict[bytes, bytes] = {}
     nodes: dict[bytes, bytes] = {}
@@ -165,8 +165,8 @@ def cut(canonical: bytes, before: Cut | None = None) -> Cut:
 def lacking(value: Cut, sound: AbstractSet[bytes], fetch: Fetch) -> list[Part]:
     """The parts to write, children before parents: those that the store does not have, or not as they were written.
 
-    `sound` are parts that need no look, since they were seen to be whole. All others are read: a part that is
-    there but damaged would else be relied on for ever. Writing it again from memory heals every value that has it.
+    `sound` are parts that need no check, since they were seen to be whole. All others are read: otherwise a part that
+    is there but damaged would be relied on for ever. Writing a part again from memory repairs every value that has it.
     """
     unsure = [name for held in (value.leaves, value.nodes) for name in held if name not in sound]
     found = fetch(unsure) if unsure else {}
@@ -274,10 +274,10 @@ class Whole:
         self._known: dict[bytes, tuple[Part, list[_Item]]] = {}
         self._bytes = 0
         self.newest: Cut | None = None
-        """The value that was cut last: the next one is much the same. Nothing says that it was stored."""
+        """The value that was cut last: the next one is similar. It may not have been stored."""
 
     def check(self, reference: Reference, fetch: Fetch) -> None:
-        """Raised if a part of this value is missing, or not what its name says."""
+        """Raises if a part of this value is missing, or does not match its name."""
         _visit([reference], fetch, self._below)
 
     def _below(self, link: _Link, part: Part | None) -> list[_Item]:
@@ -297,7 +297,7 @@ class Whole:
 def fault(part: Part) -> str:
     """What is wrong with one stored part by itself; empty if nothing is."""
     if part.kind == LEAF and _is_sound_leaf(part):
-        return ""  # as nearly always; all else is looked at more slowly, to say what is wrong
+        return ""  # nearly always; the slow checks below say what is wrong
     if type(part.id) is not bytes:
         return "is stored under something that is no name"
     try:
@@ -327,7 +327,7 @@ def _is_sound_leaf(part: Part) -> bool:
 def reachable(references: Iterable[Reference], fetch: Fetch) -> set[bytes]:
     """Every part that these references need. Only nodes are fetched, each once.
 
-    All that is not in the answer may be deleted, so a node that is missing or damaged is raised: what it
+    Everything not in the answer may be deleted, so a missing or damaged node is raised: what it
     once named is not known.
     """
     return {link.id for link in _visit(references, fetch, _below, leaves=False)}
@@ -346,7 +346,7 @@ def _gathered(reference: Reference, fetch: Fetch) -> tuple[dict[bytes, list[_Ite
     for _ in range(MAX_DEPTH + 1):
         links = _links(level)
         new = [link for link in links if link.id not in (recipes if link.kind == NODE else leaves)]
-        if len(new) > room:  # each of them makes a byte at least
+        if len(new) > room:  # each of them gives at least one byte
             raise _accused(leaves, _too_much(reference))
         found = fetch([link.id for link in new]) if new else {}
         for link in new:
@@ -364,9 +364,9 @@ def _gathered(reference: Reference, fetch: Fetch) -> tuple[dict[bytes, list[_Ite
 
 
 def _joined(reference: Reference, recipes: dict[bytes, list[_Item]], leaves: dict[bytes, Part]) -> bytearray:
-    """The bytes the recipes make; raised as soon as they are more than recorded.
+    """The bytes that the recipes give; raises as soon as they are more than recorded.
 
-    What occurs again is copied from where it first came out, so work and memory follow the stored bytes and
+    A part that occurs again is copied from its first place, so work and memory follow the stored bytes and
     the recorded size, however often parts name each other.
     """
     whole = bytearray()
@@ -398,7 +398,7 @@ def _joined(reference: Reference, recipes: dict[bytes, list[_Item]], leaves: dic
 def _accused(leaves: dict[bytes, Part], what: str) -> Damaged:
     """The error for a value that did not come out right: the damaged part, if it is one of these.
 
-    Nodes were checked on the way. Leaves are hashed only now: the whole has a hash of its own, and mostly it holds.
+    Nodes were checked on the way. Leaves are hashed only now: the whole has a hash of its own, which mostly holds.
     """
     try:
         for name, part in leaves.items():
@@ -413,7 +413,7 @@ def _accused(leaves: dict[bytes, Part], what: str) -> Damaged:
 
 
 def _row(link: _Link, part: Part | None) -> Part:
-    """The part, if what surrounds its content can be right. Stores may answer with anything."""
+    """The part, if its other fields can be right. Stores may answer with anything."""
     if part is None:
         raise _bad(link, "is missing")
     if part.kind != link.kind:
@@ -434,7 +434,7 @@ def _row(link: _Link, part: Part | None) -> Part:
 
 
 def _content(link: _Link, part: Part | None) -> bytes:
-    """What a stored part contains, whether or not it is what its name says."""
+    """What a stored part contains, whether or not it matches its name."""
     part = _row(link, part)
     if part.codec == RAW:
         content = part.body
@@ -450,7 +450,7 @@ def _content(link: _Link, part: Part | None) -> bytes:
 def _inflated(link: _Link, part: Part) -> bytes:
     inflater = zlib.decompressobj()
     try:
-        # One byte more than there may be: it shows a bomb, and leaves zlib room to see its own checksum.
+        # One byte more than allowed: it shows a bomb, and lets zlib read its own checksum.
         content = inflater.decompress(part.body, part.size + 1)
     except zlib.error as error:
         raise _bad(link, f"cannot be decompressed: {error}") from None
@@ -467,7 +467,7 @@ def _check_name(link: _Link, content: bytes) -> None:
 
 
 def _below(link: _Link, part: Part | None) -> list[_Item]:
-    """The items of a node, none for a leaf; raised if the part is not what its name says."""
+    """The items of a node, none for a leaf; raises if the part does not match its name."""
     content = _content(link, part)
     _check_name(link, content)
     if link.kind == LEAF:

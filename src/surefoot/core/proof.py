@@ -1,8 +1,8 @@
-"""What an exception of an effect proves. Failed means: nothing was done, for certain. Anything else is doubt.
+"""What an exception of an effect proves. "Failed" means: nothing was done, for certain. Anything else is doubt.
 
-Proofs are what user code says expressly, what `not_done=` names, what is known of the client, and a guard clause.
-Whoever says `not_done=()` says that nothing but the express word counts. All of this holds for what the effect's own code
-raises. What leaves a call inside of it, or another run, speaks of that one: the effect may have acted before.
+Proofs are: an explicit statement of user code, the classes in `not_done=`, what is known of the client, a guard clause.
+With `not_done=()` only the explicit statement counts. All of this holds for exceptions that the effect's own code
+raises. An exception from a call inside it, or from another run, is about that call: the effect may have acted before.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def proves_not_done(error: BaseException, not_done: NotDoneTypes, *, guarded: bo
 
 
 def is_secondhand(error: BaseException) -> bool:
-    """Whether it, or one of a group, left a call inside of the effect, or another run. To raise it again changes nothing;
-    a new exception `from` it is the effect's own word.
+    """Whether the exception, or one of a group, left a call inside the effect, or another run. Raising it again changes
+    nothing; a new exception `from` it is the effect's own statement.
     """
     if isinstance(error, BaseExceptionGroup) and any(map(is_secondhand, error.exceptions)):
         return True
@@ -61,8 +61,9 @@ def is_secondhand(error: BaseException) -> bool:
 
 
 def _says_so(error: BaseException, not_done: NotDoneTypes) -> bool:
-    """A group, and what is in it. It is about several requests, and names those that failed and none of those that
-    succeeded; whoever made it. So what is known of a request is no proof here: the code says it, of each or of the group.
+    """A group, and its members. A group is about several requests. It names those that failed and none of those that
+    succeeded, whatever made it. So what is known of a request is no proof here: the code has to declare it, for each
+    member or for the group.
     """
     if isinstance(error, BaseExceptionGroup):
         declared = type(error) in (not_done or ()) and not _leaves_doubt(error)
@@ -71,14 +72,14 @@ def _says_so(error: BaseException, not_done: NotDoneTypes) -> bool:
 
 
 def _leaves_doubt(error: BaseException) -> bool:
-    """Whether it, or one in it, is known as unsure, or has cut off whatever it met."""
+    """Whether it, or a member, is known as unsure, or has cut off something at any point."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(_leaves_doubt, error.exceptions))
     return not isinstance(error, Exception) or known(error) is Known.UNSURE
 
 
 def _is_named(error: Exception, not_done: NotDoneTypes) -> bool:
-    """A broad class does not speak for what is known as unsure, or comes from that: that has to be named itself."""
+    """A broad class does not cover an exception that is unsure or caused by an unsure one: that needs its own class."""
     named = not_done or ()
     if type(error) in named:
         return True
@@ -86,8 +87,9 @@ def _is_named(error: Exception, not_done: NotDoneTypes) -> bool:
 
 
 def _came_after_doubt(error: BaseException) -> bool:
-    """Whether something unsure led to it, or was handled meanwhile: a request before this one may have got through."""
-    # What is still being handled is the workflow's own: `except TimeoutError: pay()`. It was there before the effect began.
+    """Whether something unsure caused it, or was being handled: an earlier request may have got through."""
+    # An exception still being handled is the workflow's own: `except TimeoutError: pay()`. It was there before the
+    # effect.
     seen, rest = {id(error), id(sys.exception())}, [error]
     for one in rest:
         for earlier in _before(one):
@@ -104,7 +106,7 @@ def _is_unsure(error: BaseException) -> bool:
 
 
 def _is_named_by_client(error: BaseException, later: BaseException) -> bool:
-    """Whether the client itself has caught this time-out, and says that it was one of connecting: nothing was sent."""
+    """Whether the client itself caught this time-out, and reports that it struck while connecting: nothing was sent."""
     return type(error) is TimeoutError and known(later) is Known.NOT_SENT and is_caught_in_client(error)
 
 
@@ -114,5 +116,5 @@ def _before(error: BaseException) -> Iterator[BaseException]:
 
 
 def _was_raised(group: BaseExceptionGroup[BaseException]) -> bool:
-    """One that never was only lists what became of one request: anyio has it of the addresses that it tried."""
+    """A group that was never raised only lists the outcomes of one request: anyio lists the addresses that it tried."""
     return group.__traceback__ is not None

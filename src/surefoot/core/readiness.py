@@ -1,7 +1,7 @@
-"""Who may take a run up next, and from when on: what a worker looks for in the index.
+"""Which worker may take a run up next, and from when on: what a worker searches for in the index.
 
-Derived from the same entries as the run's status, in one place, so that the writer of an entry and everybody who folds
-it later come to the same answer.
+Derived from the same entries as the run's status, in one place, so that the writer of an entry and every process that
+folds it later come to the same answer.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from surefoot.core.need import NO_NEED, Need, of_end, of_stops
 from surefoot.core.timer import MICROS
 
 LEFT_BEHIND: Final = "LeftBehind"
-"""The reason beside a run that has ended, and left effects in doubt or done: somebody should look at them."""
+"""The reason beside a run that has ended, and left effects in doubt or done: a person should look at them."""
 HANDED_BACK: Final = "handed back"
 """Why a worker that is being stopped releases a run: another one may go on at once."""
 LONGEST_BACK_OFF: Final = 60
 LOOK_AGAIN_SECONDS: Final = 300
-"""How often a run that waits for children looks whether one has ended without a word."""
+"""How often a run that waits for children checks whether one has ended without a message."""
 
 
 class Standing(Struct, frozen=True):
     wake: int | None = None
-    """Microseconds since 1970; None: not before somebody writes something, or its claimant dies."""
+    """Microseconds since 1970; None: not before another entry is written, or its claimant dies."""
     worker: str = ""
-    """Who has claimed it."""
+    """The claimant."""
     reason: str = ""
-    """The first of its stops, by name; or that it has left something behind."""
+    """The name of its first stop; or `LEFT_BEHIND`."""
     need: Need = NO_NEED
-    """What of it waits for a person."""
+    """What a person has to do for it."""
 
 
 NOBODY: Final = Standing()
 MOVING: Final = FENCES | LETTING_GO
-"""The entries after which a run stands in another way. Callers look here first: nearly all entries are others."""
+"""The entries that change the standing of a run. Callers check this first: nearly all entries are others."""
 
 
 def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], bool]) -> Standing | None:
-    """How the run stands after this entry; None: as before.
+    """The standing of the run after this entry; None: as before.
 
-    `starts` says how often it was taken up without getting anywhere; `answered`, whether what it waits for is there
-    already (somebody was quicker than the run was to stand still).
+    `starts`: how often the run was taken up without progress. `answered`: whether the answer that it waits for is
+    there already (it came before the run stopped).
     """
     if type(entry) not in MOVING:
         return None
@@ -81,7 +81,7 @@ def moved(entry: Entry, at: int, *, starts: int, answered: Callable[[Entry], boo
 
 
 def goes_on(still: Any, now: int) -> int | None:
-    """When a run that stands still goes on, or looks again, by itself. `still` has `due` and `children`."""
+    """When a stopped run goes on, or looks again, by itself. `still` has `due` and `children`."""
     dues = [] if still.due is None else [still.due.at]
     looks = [now + LOOK_AGAIN_SECONDS * MICROS] if still.children else []
     return min(dues + looks, default=None)

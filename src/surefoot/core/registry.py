@@ -1,8 +1,8 @@
 """Which classes may be stored, under which name, and how they are taken apart and put together.
 
-Stored data names a type; only a class that the running code has registered under that name answers to
+Stored data names a type; only a class that the running code has registered under that name is used for
 it. Nothing here imports or looks up anything by a name found in data. Objects are put together field by
-field, past their constructors: what was recorded is what comes back, and no code runs because of it.
+field, without their constructors: what was recorded comes back, and no code runs because of it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 
 Parts = tuple[object, dict[str, object]]
-"""What a value is made of, and what else must be known about it (mostly nothing)."""
+"""The parts of a value, and further facts about it (mostly none)."""
 
 _HEAP_TYPE: Final = 1 << 9
 _ENUM_VALUES: Final = frozenset({type(None), bool, int, float, str, bytes})
-"""What of an enum's values is recorded beside its name: the plain ones, which may be part of a request."""
+"""Types of enum values that are recorded beside the name: plain ones, which may be part of a request."""
 _BOOKKEEPING: Final = frozenset({"__orig_class__", "_attrs_cached_hash"})
 """Attributes that typing and attrs leave on instances; they are no part of the value."""
 _NATIVE: Final = frozenset(
@@ -50,7 +50,7 @@ _NATIVE: Final = frozenset(
 
 
 class Unstorable(Exception):
-    """A value of a registered class holds something that would not come back. `field` is where."""
+    """A value of a registered class holds something that would not come back. `field` names the place."""
 
     def __init__(self, message: str, *, field: str = "") -> None:
         super().__init__(message)
@@ -68,13 +68,13 @@ class Registered(msgspec.Struct, frozen=True, eq=False):
     automatic: bool
     """The class was found in annotations, and not registered by hand."""
     added: Mapping[str, Any] | None = None
-    """What values of older versions lack, where no upcaster says more."""
+    """Fields that values of older versions lack, if no upcaster fills them."""
 
 
 BY_CLASS: Final[dict[type, Registered]] = {}
 _by_name: Final[dict[str, Registered]] = {}
 _contested: Final[dict[str, tuple[str, str]]] = {}
-"""Names that two classes claim through annotations alone. Neither has it: which one came first depends
+"""Names that two classes claim through annotations alone. Neither gets it: which one came first depends
 on the order of imports, and the next process may import in another order."""
 _upcasters: Final[dict[tuple[str, int], Callable[[Any], Any]]] = {}
 
@@ -165,7 +165,7 @@ def mentions(fn: Callable[..., Any], cls: type) -> bool:
 
 
 def returned_by(fn: Callable[..., Any]) -> Any:
-    """What a function's annotation says that it returns; None if it does not say, or cannot be read."""
+    """The annotated return type of a function; None if there is none, or it cannot be read."""
     return dict(_hints_of_function(fn)).get("return")
 
 
@@ -187,14 +187,14 @@ def default_name(cls: type) -> str:
 
 
 def full_name(thing: Any) -> str:
-    """How messages call a class or a function."""
+    """The name of a class or a function in messages."""
     module = getattr(thing, "__module__", None)
     name = getattr(thing, "__qualname__", None) or type(thing).__qualname__
     return str(name) if module in (None, "builtins") else f"{module}.{name}"
 
 
 def advice(cls: type) -> str:
-    """What helps when a value of this class, which is not registered, was to be stored."""
+    """What helps when a value of this unregistered class is to be stored."""
     call = cls.__name__
     now = _by_name.get(default_name(cls))
     if now is not None and now.cls is not cls and _same_place(now.cls, cls):
@@ -267,7 +267,7 @@ def _enter(new: Registered) -> None:
 
 
 def _contest(taken: Registered, new: Registered) -> None:
-    """A name a person gave stays; one that only annotations gave is taken from both."""
+    """A name given by a person stays; a name that comes only from annotations is taken from both classes."""
     if taken.automatic:
         _contested[new.name] = (full_name(taken.cls), full_name(new.cls))
         del _by_name[taken.name]
@@ -296,12 +296,12 @@ def _same_place(one: Any, other: Any) -> bool:
 
 
 def known(name: str) -> Registered | None:
-    """The class that answers to a name, if there is just one."""
+    """The class of a name, if there is exactly one."""
     return _by_name.get(name)
 
 
 def find(name: str) -> Registered:
-    """The class that answers to a recorded name."""
+    """The class of a recorded name."""
     found = _by_name.get(name)
     if found is not None:
         return found
@@ -321,7 +321,7 @@ def find(name: str) -> Registered:
 
 
 def rebuild(name: str, parts: Any, *, version: int = 1, about: Mapping[str, Any] | None = None) -> Any:
-    """Put a recorded value together, brought up to the version its class has now."""
+    """Put a recorded value together, upgraded to its class's present version."""
     known = find(name)
     if version == known.version:
         return known.make(parts, about or {})
@@ -391,7 +391,7 @@ def _shape_of(cls: type) -> Shape | None:
 
 def _field_names(cls: type) -> tuple[str, ...] | None:
     if hasattr(cls, "__dataclass_fields__"):
-        import dataclasses  # loaded already if the class is one; surefoot itself does without
+        import dataclasses  # loaded already if the class is one; surefoot itself does not need it
 
         return tuple(field.name for field in dataclasses.fields(cls))
     if hasattr(cls, "__attrs_attrs__"):
@@ -417,7 +417,7 @@ def _shape(
     *,
     read: Callable[[Any], dict[str, object]] | None = None,
 ) -> Shape:
-    """Of a class with fields. `build` makes a value of them; `read` takes them from one that has no attributes."""
+    """The shape of a class with fields. `build` makes a value; `read` reads fields of a value without attributes."""
     fields = _Fields(cls, names)
     allowed = _passing_attributes(cls) | (fields.known if read is None else frozenset())
 
@@ -450,7 +450,7 @@ def _struct_shape(cls: Any) -> Shape:
     slots = {name: getattr(cls, name) for name in names}
 
     def build(parts: dict[str, Any]) -> Any:
-        # A struct cannot be made past its constructor, so what __post_init__ changed is set right after it.
+        # A struct cannot be made without its constructor, so the changes of __post_init__ are corrected after it.
         made = _call_user(lambda fields: cls(**fields), parts, f"__post_init__ of {full_name(cls)}")
         for name, slot in slots.items():
             slot.__set__(made, parts[name])
@@ -475,7 +475,7 @@ def _enum_shape(cls: type[enum.Enum]) -> Shape:
     members = cls.__members__
 
     def take(value: enum.Enum) -> Parts:
-        name: Any = value.name  # None, or "A|B", for flags combined
+        name: Any = value.name  # None, or "A|B", for combined flags
         if members.get(name) is not value:
             return value.value, {}
         return name, {"value": value.value} if type(value.value) in _ENUM_VALUES else {}
@@ -543,7 +543,7 @@ def _model_shape(cls: Any) -> Shape:
 
 
 class _Fields:
-    """The fields of a class. What is declared of them is read when it is first needed: annotations may name classes below."""
+    """The fields of a class. Annotations are read when first needed: they may name classes below."""
 
     def __init__(self, cls: type, names: tuple[str, ...]) -> None:
         self._cls = cls
@@ -554,7 +554,7 @@ class _Fields:
         return shapes.simple_fields(dict(_declared(self._cls)), fields_of(self._cls))
 
     def noted(self, fields: dict[str, object]) -> Parts:
-        """The fields, and which of them are not what is declared."""
+        """The fields, and which of them are not of the declared type."""
         loose = shapes.loose(self.found, fields)
         return fields, {"loose": loose} if loose else {}
 
@@ -602,7 +602,7 @@ def _read_fields(value: Any, names: tuple[str, ...]) -> dict[str, object]:
 
 
 def _refuse_extra(value: Any, allowed: frozenset[str]) -> None:
-    """Attributes that are no fields would be lost: better said now than missed after a crash."""
+    """Attributes that are no fields would be lost: an error now is better than a loss after a crash."""
     for name in getattr(value, "__dict__", ()):
         if name not in allowed:
             raise Unstorable(
@@ -613,7 +613,7 @@ def _refuse_extra(value: Any, allowed: frozenset[str]) -> None:
 
 
 def _passing_attributes(cls: type) -> frozenset[str]:
-    """What instances may carry beside their fields: caches that are computed again when asked for."""
+    """Attributes that instances may have beside their fields: caches that are computed again on access."""
     cached = {
         name for base in cls.__mro__ for name, item in vars(base).items() if isinstance(item, functools.cached_property)
     }
@@ -628,7 +628,7 @@ _ERROR_FIELDS: Final[tuple[tuple[type[Exception], tuple[str, ...]], ...]] = (
     (NameError, ("name",)),
     (AttributeError, ("name",)),
 )
-"""What built-in exceptions keep outside `args` and their `__dict__`."""
+"""Attributes of built-in exceptions outside `args` and `__dict__`."""
 
 
 def take_error(error: BaseException) -> Parts:
@@ -645,7 +645,7 @@ def take_error(error: BaseException) -> Parts:
 
 
 def make_error(cls: type[BaseException], parts: Any, about: Mapping[str, Any] | None = None) -> Any:
-    """An exception with these arguments and attributes, made past the constructors of user code."""
+    """An exception with these arguments and attributes, made without the constructors of user code."""
     args, state = parts["args"], parts.get("state", {})
     base: Any = cls
     while getattr(builtins, base.__name__, None) is not base:
@@ -687,7 +687,7 @@ def _hints_of_function(fn: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _declared(cls: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of a class and their hints, those of its bases first."""
+    """The fields of a class and their hints, with those of its bases first."""
     if _is_model(cls):
         yield from ((name, field.annotation) for name, field in cls.model_fields.items())
         return
@@ -705,11 +705,11 @@ def _annotations(thing: Any) -> dict[str, Any]:
 
 
 def _resolved(annotations: dict[str, Any], space: dict[str, Any], local: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each by itself, so that one name known only to type checkers does not spoil the others."""
+    """Each hint by itself, so that one name known only to type checkers does not break the others."""
     for name, annotation in annotations.items():
         single = types.SimpleNamespace(__annotations__={name: annotation})
         hint: Any = None
-        # Annotations may hold anything; what cannot be read registers nothing.
+        # Annotations may hold anything; unreadable ones register nothing.
         with contextlib.suppress(Exception):
             hint = typing.get_type_hints(single, space, local)[name]
         yield name, hint

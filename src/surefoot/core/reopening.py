@@ -1,8 +1,8 @@
 """Trying again what failed: which calls that are, and what speaks against it.
 
-Everything that succeeded stays on record, so a call may be tried again only where what it builds on still stands. An
-effect that a saga has undone since does not: to go on as if it did would be wrong, and nobody would notice. An undo
-builds on nothing but the effect that it takes back, whatever else was undone before and after it.
+Everything that succeeded stays on record, so a call may be tried again only where the effects it builds on still stand.
+An effect that a saga has undone since does not stand: a run that went on would be wrong, silently. An undo builds on
+nothing but the effect that it takes back, whatever else was undone before and after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HAPPENED: Final = (PastState.DONE, PastState.IN_DOUBT, PastState.UNSTORABLE)
 
 
 class Undone(Struct, frozen=True):
-    """An effect that was done, and what took it back."""
+    """An effect that was done, and the undo that took it back."""
 
     effect: PastEffect
     undo: PastEffect
@@ -40,24 +40,24 @@ def failed_calls(state: RunState) -> list[PastCall]:
 
 
 def failed_undos(state: RunState) -> list[PastCall]:
-    """Undos that failed for good: what they were to take back stays done."""
+    """Undos that failed for good: their effects stay done."""
     return [past for past in failed_calls(state) if is_undo(past.address)]
 
 
 def expired(state: RunState) -> list[PastQuestion | PastWait]:
-    """Questions and waits whose time was over. They may be named; by themselves they are no failure."""
+    """Questions and waits whose time was over. They may be named for another try; by themselves they are no failure."""
     waits = (past for past in state.calls.values() if isinstance(past, PastQuestion | PastWait))
     return [past for past in waits if past.state is PastState.FAILED]
 
 
 def is_void(past: Past) -> bool:
-    """An effect that did nothing, and that was to be tried again: the code may leave it out."""
+    """An effect that did nothing, and was reopened for another try: the code may leave it out."""
     return isinstance(past, PastEffect) and past.reopened and past.state is PastState.CLEARED
 
 
 def undone(calls: Iterable[Past]) -> list[Undone]:
-    """Which effects were undone, and by which calls. An undo takes back the newest of its name that still stands; one
-    that failed leaves it as it is, and the next one takes back an earlier one.
+    """Which effects were undone, and by which calls. An undo takes back the newest effect of its name that still
+    stands. An undo that failed leaves the effect as it is, and the next undo takes back an earlier one.
     """
     standing: dict[str, list[PastEffect]] = {}
     found: list[Undone] = []
@@ -81,12 +81,12 @@ def undone(calls: Iterable[Past]) -> list[Undone]:
 
 
 def is_over(one: Undone, asked: Container[str]) -> bool:
-    """The code no longer asks for the effect, and it is known that it was undone: the code may leave out the undo."""
+    """The code no longer asks for the effect, which is known to be undone: the code may leave out the undo."""
     return one.effect.address not in asked and one.undo.state is PastState.DONE
 
 
 def undone_around(state: RunState, failed: Sequence[Past]) -> Undone | None:
-    """An effect that was done before one of these calls, on its line of control, and undone after it."""
+    """An effect that was done before one of these calls, on the call's line of control, and undone after the call."""
     building = [past for past in failed if not is_undo(past.address)]
     for one in undone(state.calls.values()):
         if any(one.effect.first < past.first < one.undo.first and _on_its_line(past.address, one) for past in building):
@@ -95,20 +95,20 @@ def undone_around(state: RunState, failed: Sequence[Past]) -> Undone | None:
 
 
 def undone_across(state: RunState, seq: int) -> Undone | None:
-    """The first effect that would stay on record as done, if the run went back to that entry, though it was undone after."""
+    """The first effect that would stay on record as done, after a rewind to that entry, though it was undone later."""
     found = (one for one in undone(state.calls.values()) if one.effect.first < seq <= one.undo.first)
     return min(found, key=lambda one: one.effect.first, default=None)
 
 
 def undone_at_last(state: RunState) -> Undone | None:
-    """The last thing that the run did was to take something back: so it ended, and how is not on record."""
+    """The last call of the run was an undo: so the run ended, and its end is not on record."""
     calls = [past for past in state.calls.values() if isinstance(past, PastCall)]
     last = max(calls, key=lambda past: past.first, default=None)
     return next((one for one in undone(calls) if one.undo is last), None)
 
 
 def undone_meanwhile(run: str, address: str, known: Iterable[Undone], asked: Container[str]) -> Stop | None:
-    """Why a call must not begin in a run that was opened again: the code takes for done what was undone since."""
+    """Why a call must not begin in a reopened run: the code treats an effect as done that was undone later."""
     for one in known:
         if one.effect.address in asked and one.undo.address not in asked and _on_its_line(address, one):
             message = f"run {run}, {address}: not begun, for {one.effect.address} no longer stands: " + why_not(one)
@@ -129,7 +129,7 @@ def cures(run: str, one: Undone) -> tuple[Command, Command]:
 
 
 def undo_again(run: str, undos: Iterable[str], *, when: str) -> Command:
-    """What helps where undos failed for good. Only they are named: what failed before them stays failed."""
+    """What helps where undos failed for good. Only the undos are named: calls that failed before them stay failed."""
     return command("runs retry", run, at=tuple(undos), when=when)
 
 

@@ -13,9 +13,9 @@ from surefoot.core.timer import Duration, seconds
 from surefoot.errors import Fatal, NotDone, RetryAfter, UsageError
 
 RATE_LIMIT_RETRIES: Final = 5
-"""How often `RetryAfter` is honoured where `retries=` says nothing."""
+"""How often `RetryAfter` is honoured where `retries=` is not given."""
 DOUBT_RETRIES: Final = 3
-"""How often an effect that is safe to retry is tried again after doubt where `retries=` says nothing."""
+"""How often an effect that is safe to retry is tried again after doubt where `retries=` is not given."""
 
 
 class Backoff:
@@ -43,11 +43,11 @@ class RetryPolicy(Struct, frozen=True):
     retries: int | None = None
     backoff: Backoff = Backoff()
     retry_on: tuple[type[BaseException], ...] | None = None
-    """Of a step: only these. None: not given."""
+    """Of a step: only these are retried. None: not given."""
 
 
 class Wait(Struct, frozen=True):
-    """Try again after so many seconds; jitter only where the user did not name the time."""
+    """Try again after so many seconds; jitter only where the user did not set the time."""
 
     seconds: float
     jitter: bool

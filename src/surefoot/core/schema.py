@@ -1,8 +1,8 @@
-"""Whether an answer looks as a question asked for it, decided from the question as it is recorded.
+"""Whether an answer has the form that its question asks for, decided from the recorded question.
 
-Whoever answers may not have the code that asks. So the question carries a JSON Schema of the type it wants, made by
-`msgspec`, and this file holds an answer against the part of JSON Schema that such schemas use. What it does not know it
-refuses: an answer that nobody could check would be found out only when the run takes it.
+The process that takes the answer may not have the code that asks. So the question carries a JSON Schema of the type
+that it wants, made by `msgspec`, and this file checks an answer against the part of JSON Schema that such schemas use.
+Unknown keywords are refused: otherwise a wrong answer would be found only when the run takes it.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ _KINDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "array": ("a list", lambda value: isinstance(value, list)),
     "object": ("an object", lambda value: isinstance(value, dict)),
 }
-"""Type -> what people call it, and whether a value is of it."""
+"""Type -> its name for people, and whether a value is of this type."""
 _FORMATS: Final[dict[str, tuple[str, Any]]] = {
     "date-time": ("a date and time, 2026-01-31T09:30:00Z", dt.datetime),
     "date": ("a date, 2026-01-31", dt.date),
@@ -153,7 +153,7 @@ _FORMATS: Final[dict[str, tuple[str, Any]]] = {
     "decimal": ("a decimal number, as a text", decimal.Decimal),
     "base64": ("bytes in base64", bytes),
 }
-"""Format of a text -> what people call it, and the type that reads it."""
+"""Format of a text -> its name for people, and the type that reads it."""
 _BOUNDS: Final[dict[str, Callable[[float, float], bool]]] = {
     "minimum": lambda value, bound: value >= bound,
     "maximum": lambda value, bound: value <= bound,

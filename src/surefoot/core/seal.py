@@ -2,7 +2,7 @@
 
 The seal is SHA-256 over: format domain, store id, run id, then sequence, epoch, time, kind, schema,
 codec, key id, the previous seal, the body's length and the body. So a record cannot be altered, moved
-to another run, store or place, reordered or cut out without its seal or its successor's saying so.
+to another run, store or place, reordered or cut out without its seal, or its successor's, failing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Sealer:
     def entry(
         self, entry: Entry, *, at: int, epoch: int = 0, after: tuple[int, bytes] = (0, GENESIS)
     ) -> tuple[Record, tuple[Cut, ...]]:
-        """An entry right behind that position and seal, and those of its values that are kept by parts."""
+        """The record of an entry right after that position and seal, and the entry's values that are kept by parts."""
         kind, body, cuts = checked_body(entry)
         return self.seal(seq=after[0] + 1, epoch=epoch, at=at, kind=kind, body=body, previous=after[1]), cuts
 
@@ -89,7 +89,7 @@ class Sealer:
 
 
 def verify(sealer: Sealer, records: Iterable[Record], *, seq: int = 0, seal: bytes = GENESIS) -> int:
-    """Check that records continue the chain behind (seq, seal). Returns how many of them hold."""
+    """Check that records continue the chain after (seq, seal). Returns how many of them hold."""
     good = 0
     for record in records:
         seq += 1
@@ -114,7 +114,7 @@ def to_body(entry: Entry, before: Cut | None = None) -> tuple[int, bytes, tuple[
 
 
 def checked_body(entry: Entry, before: Cut | None = None) -> tuple[int, bytes, tuple[Cut, ...]]:
-    """As `to_body`, for entries with fields that came from user code as they are: what we write, we can read."""
+    """As `to_body`, for entries with fields that came from user code unchanged: what we write, we can read."""
     try:
         kind, body, cuts = to_body(entry, before)
         _decoders[kind](body)
@@ -167,7 +167,7 @@ def from_record(record: Record) -> Entry:
 
 
 def _refer(entry: Entry, seq: int) -> None:
-    """Put the references where the values belong."""
+    """Put the references in the place of the values."""
     for name, text in entry.large.items():
         if name not in BY_PARTS or bytes(getattr(entry, name, b"")) != bytes(ELSEWHERE):
             raise ValueError(f"it refers to {name!r}, which is not kept elsewhere")
@@ -175,5 +175,5 @@ def _refer(entry: Entry, seq: int) -> None:
 
 
 def references(entry: Entry) -> list[Reference]:
-    """What an entry that was read needs beside its record."""
+    """The parts that an entry needs beside its record."""
     return [getattr(entry, name).reference for name in entry.large]

@@ -1,7 +1,8 @@
-"""Secrets are not recorded: a recorded value is made whole with those that the value at hand has in the same places.
+"""Secrets are not recorded: a recorded value is completed with the secrets that the value at hand has in the same
+places.
 
-All else stays as recorded. Where the value at hand has no such place, or where nothing tells which of its secrets belongs
-there (a set; a list whose items were exchanged), there is no answer: to take another secret would be a guess.
+All else stays as recorded. Where the value at hand has no such place, or where it is unclear which of its secrets
+belongs there (a set; a list whose items were exchanged), there is no answer: another secret would be a guess.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _content(tag: str, recorded: Any, now: Any, secrets: Sequence[Secret[Any]]) 
 
 
 def _items(recorded: list[Any], now: list[Any], secrets: Sequence[Secret[Any]]) -> list[Any]:
-    """If several of them have secrets, only what is around these tells them apart."""
+    """If several items have secrets, only the data around the secrets distinguishes the items."""
     if len(recorded) != len(now):
         raise NoPlace
     pairs = list(zip(recorded, now, strict=True))
@@ -70,7 +71,7 @@ def _hides(node: Any) -> bool:
 
 
 def _alike(recorded: Any, now: Any) -> bool:
-    """Whether they are the same but for the numbers of secrets."""
+    """Whether they are the same except for the numbers of secrets."""
     if type(recorded) is not type(now):
         return False
     if type(recorded) is list:

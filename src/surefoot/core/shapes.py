@@ -1,8 +1,9 @@
 """Classes that changed while values of them were on record: what may be filled in, and what is a `SchemaMismatch`.
 
-A package that is installed changes when it is upgraded, and nobody who upgrades it can describe that: fields that a
-recorded value lacks take the class's default, fields that the class no longer has are dropped, and both are told once. A
-class of the user's own is theirs to describe: `sf.upcast`, or `sf.register(…, version=2, added={…})`.
+The class of an installed package changes with an upgrade, and the person who upgrades cannot describe the change. So
+fields that a recorded value lacks take the class's default, fields that the class no longer has are dropped, and both
+are reported once. A class of the user's own is described by the user: `sf.upcast`, or `sf.register(…, version=2,
+added={…})`.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from surefoot.core.cure import Advice, Cures, Edit
 from surefoot.errors import SchemaMismatch
 
 REQUIRED: Final[Any] = object()
-"""There is no default; or none that would be the same each time the value is read."""
+"""There is no default; or none that is the same each time the value is read."""
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _STEADY: Final = (type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
 _TEXT, _NUMBER, _BYTES = "text", "a number", "bytes"
 _FAMILIES: Final[dict[type, str]] = {str: _TEXT, int: _NUMBER, float: _NUMBER, bool: _NUMBER, bytes: _BYTES}
-"""Kinds of values that cannot be taken for each other. An `int` where a `float` is declared is usual."""
+"""Kinds of values that cannot be mistaken for each other. An `int` where a `float` is declared is usual."""
 _told: Final[set[str]] = set()
 _listeners: Final[list[Callable[[str], object]]] = []
 _noted: Final[ContextVar[dict[str, None] | None]] = ContextVar("surefoot_filled_in", default=None)
 
 
 def announce_to(listener: Callable[[str], object]) -> None:
-    """Who is told what was filled in and what was dropped; once for each change."""
+    """The listener gets what was filled in and what was dropped; once for each change."""
     _listeners[:] = [listener]
 
 
 @contextmanager
 def noting() -> Iterator[dict[str, None]]:
-    """What is filled in and dropped in this block is noted there, each once, and announced to no listener."""
+    """Collects what is filled in and dropped in this block, each once; no listener gets it."""
     noted: dict[str, None] = {}
     token = _noted.set(noted)
     try:
@@ -65,7 +66,7 @@ def _tell(text: str) -> None:
 def fitted(
     cls: type, known: frozenset[str], parts: Any, *, called: str, version: int, extra: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A recorded value's fields, as the class has them now. `extra`: takes what the class no longer has."""
+    """A recorded value's fields, as the class has them now. `extra`: collects fields that the class no longer has."""
     if type(parts) is not dict:
         raise TypeError
     missing, unknown = sorted(known - parts.keys()), sorted(set(parts) - known, key=str)
@@ -128,7 +129,7 @@ def _full_name(cls: type) -> str:
 
 
 def is_installed(cls: type) -> bool:
-    """Whether its module lies where packages are installed: not a file of the user's own."""
+    """Whether its module is where packages are installed: not a file of the user's own."""
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
     return isinstance(file, str) and not _INSTALLED.isdisjoint(re.split(r"[/\\]", file))
@@ -178,7 +179,7 @@ def _default_of_attrs(default: Any) -> tuple[Any, Callable[[], Any] | None]:
 
 
 def added(fields: Mapping[str, Any], parts: Any) -> Any:
-    """An older version's fields, with what `added=` says that they lack."""
+    """An older version's fields, completed from `added=`."""
     if type(parts) is not dict:
         raise TypeError
     return {**parts, **{name: copy.deepcopy(value) for name, value in fields.items() if name not in parts}}
@@ -188,7 +189,7 @@ def added(fields: Mapping[str, Any], parts: Any) -> Any:
 
 
 def simple_fields(hints: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:
-    """The fields that are declared as text, a number or bytes, or None: then another kind is another type."""
+    """The fields that are declared as text, a number or bytes, or None: then another kind means another type."""
     return {name: family for name in names if (family := _family_of(hints.get(name))) is not None}
 
 
@@ -202,12 +203,12 @@ def _family_of(hint: Any) -> str | None:
 
 
 def loose(simple: Mapping[str, str], fields: Mapping[str, Any]) -> list[str]:
-    """Fields that hold another kind of value than is declared: Python allows that."""
+    """Fields that hold another kind of value than declared: Python allows that."""
     return [name for name, family in simple.items() if _FAMILIES.get(type(fields[name]), family) != family]
 
 
 def retyped(cls: type, field: str, value: Any, declared: str, *, called: str, version: int) -> SchemaMismatch:
-    """A field that was as declared when it was recorded, and now is not: its type has changed."""
+    """A field that was as declared when it was recorded, and now is not: the declared type has changed."""
     return SchemaMismatch(
         f"a recorded {called} has {_FAMILIES[type(value)]} in its field {field!r}, where {_full_name(cls)} declares "
         f"{declared} now.",

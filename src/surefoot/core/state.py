@@ -1,9 +1,9 @@
 """What a run has been through, folded from its journal.
 
-From which status an entry of a claimant may come, and to which it leads, is in TRANSITIONS below; where that depends
-on what the entry says, in `status_after`. A visitor's entry moves a run in one case only: the run stood
-still and can go on now, so it is queued again (`_answered`, `_child_ended`). Stores and drivers may move entries, and a
-driver keeps the status for the index by the same table; only this file may say what entries mean.
+From which status an entry of a claimant may come, and to which status it leads, is in TRANSITIONS below; where that
+depends on the entry's content, in `status_after`. A visitor's entry changes the status in one case only: the run was
+stopped and can go on now, so it is queued again (`_answered`, `_child_ended`). Stores and drivers may move entries, and
+a driver keeps the status for the index by the same table; only this file may say what entries mean.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ MAY_PARK: Final = frozenset({StepRaised, EffectRaised})
 """Entries that may say that what a call needs is away: then the run sleeps."""
 _MOVING: Final = frozenset(TRANSITIONS) | MAY_PARK
 NO_PROGRESS: Final = frozenset({RunAdopted, RunReleased, StepStarted, EffectIntended, *VISITORS})
-"""Entries that a run which dies every time it is taken up makes each time, or that others make."""
+"""Entries that are no progress: made each time by a run that dies on every start, or made by others."""
 
 
 def status_after(entry: Entry, status: str) -> str:
@@ -168,7 +168,7 @@ class Event(Struct, eq=False):
 
 
 class RunState:
-    """A run as its journal tells it. Calls and events are those of the current segment; results stay."""
+    """A run as recorded in its journal. Calls and events are those of the current segment; results stay."""
 
     def __init__(self, run: str) -> None:
         self.run = run
@@ -182,11 +182,11 @@ class RunState:
         self.args: Any = None
         self.digest = ""
         self.defaults: Any = NOTHING
-        """What the workflow's parameters that were not passed had as defaults."""
+        """The defaults of the workflow's parameters that were not passed."""
         self.claimant: RunAdopted | None = None
-        """Who drives it, or did when it was cut off; None: no process claims it."""
+        """The process that drives it, or did when it was cut off; None: no process claims it."""
         self.stops: tuple[Stop, ...] = ()
-        """What still needs an answer."""
+        """The stops that still need an answer."""
         self.answered = False
         """Whether something was answered since the run stopped: then a resume may get further."""
         self.calls: dict[str, Past] = {}
@@ -199,36 +199,36 @@ class RunState:
         self.value: Any = None
         self.error: Any = None
         self.left: tuple[str, ...] = ()
-        """Effects that it has left in doubt or done, once it has ended: a person should look at them."""
+        """Effects left in doubt or done by a run that has ended: a person should look at them."""
         self._left_by_segments = 0
         self.cancel: CancelRequested | None = None
         self.progress: Progressed | None = None
         self.published: dict[str, Any] = {}
         self.fallbacks: tuple[tuple[int, FellBack], ...] = ()
-        """Where the run fell back, and what is known of the entries it lost there."""
+        """Where the run fell back, and what is known of the entries that were lost there."""
         self.world = Expectation()
         self.matches: tuple[tuple[int, CodeMatched], ...] = ()
-        """How people said that changed code and recorded calls belong together, oldest first."""
+        """People's declarations which calls of changed code and which recorded calls are the same, oldest first."""
         self.rewinds: tuple[RunRewound, ...] = ()
-        """Where people sent the run back to, oldest first."""
+        """The entries to which people rewound the run, oldest first."""
         self.reopenings: tuple[CallsReopened, ...] = ()
-        """What people had tried again after it had failed, oldest first."""
+        """Requests of people to try failed calls again, oldest first."""
         self.landed_late: tuple[EffectLandedLate, ...] = ()
         """Effects that a process finished after it had lost its claim."""
         self.pruned: RunPruned | None = None
         self.pruned_at = 0
         self.standing: Standing = NOBODY
-        """Who may take it up next, and from when on."""
+        """Which worker may take it up next, and from when on."""
         self.starts = 0
-        """How often it was taken up since it last got any further."""
+        """How often it was taken up since it last made progress."""
         self.code = ""
         """The digest of the code that last took it up; empty: unknown."""
         self.news = False
-        """Whether somebody else has written anything since it was last taken up."""
+        """Whether a visitor has written an entry since it was last taken up."""
         self.rehearsing = False
-        """Whether nothing is known of the last claimant but that it had the code rehearsed."""
+        """Whether the last claimant has only rehearsed the code, as far as is known."""
         self.let_go_why = ""
-        """Why it was last let go of, if somebody did so in good order."""
+        """Why it was last released, if it was released in good order."""
         self.children: tuple[str, ...] = ()
         """The child runs it waits for, while no process drives it."""
         self.ended_children: set[str] = set()
@@ -237,7 +237,7 @@ class RunState:
         self.parked = ""
         """What is away that the workflow itself needs, while the run is suspended for it."""
         self.parks = 0
-        """How often in a row it was, with nothing new on record in between."""
+        """How often in a row it was parked, with no new record in between."""
         self._who = self._folder = ""
         self._claim_epoch = 0
         self._event_ids: set[str] = set()
@@ -249,7 +249,7 @@ class RunState:
         return entry
 
     def apply(self, entry: Entry, record: Record) -> None:
-        """The same, for a process that has the entry of that record at hand, since it wrote it."""
+        """The same, for a process that has the entry of that record, because it wrote the entry."""
         kind = type(entry)
         self.seq = record.seq
         self.newest_at = max(self.newest_at, record.at)
@@ -266,7 +266,7 @@ class RunState:
                 self.parks = 0
         handler = _HANDLERS.get(kind)
         if kind in MOVING and (standing := moved(entry, record.at, starts=self.starts, answered=self.is_answered)):
-            self.standing = NOBODY if self.status in ENDED and kind is FellBack else standing  # It stays ended.
+            self.standing = NOBODY if self.status in ENDED and kind is FellBack else standing  # It remains ended.
         if handler is not None:
             known = self.world.version
             handler(self, entry, record)
@@ -291,32 +291,32 @@ class RunState:
         return past if isinstance(past, PastQuestion) else None
 
     def effects(self) -> list[PastEffect]:
-        """Those of the segment. Of a copy: another thread may fold meanwhile."""
+        """The effects of the segment. From a copy: another thread may fold meanwhile."""
         return [past for past in list(self.calls.values()) if isinstance(past, PastEffect)]
 
     def in_doubt(self) -> list[PastEffect]:
         return [past for past in self.effects() if past.state in DOUBTFUL and not self._is_overtaken(past)]
 
     def _is_overtaken(self, past: Past) -> bool:
-        """Whether it undid a part of an effect whose check has looked since: what is there now is known."""
+        """Whether it undid a part of an effect whose check has run since: the present state is known."""
         whole, found, _ = past.address.rpartition(".repair")
         effect = self.calls.get(whole) if found else None
         return effect is not None and effect.seq > past.seq and effect.state not in DOUBTFUL
 
     def left_in(self, past: PastEffect) -> RunAdopted | None:
-        """The claimant in whose hands this effect was cut off without a word: it may be in the call still."""
+        """The claimant that was in this effect when it was cut off, without an outcome: it may still be in the call."""
         if past.error is not None or past.state is not PastState.IN_DOUBT or past.suspected or past.landed is not None:
-            return None  # The call had ended. (One that went on after its time is known by `runs_in`.)
+            return None  # The call had ended. (`runs_in` names the worker of a call that went on after its time.)
         if self.claimant is not None and past.epoch == self._claim_epoch and not past.rewound:
             return self.claimant
         return past.taken_from
 
     def executed_since(self, seq: int) -> list[PastEffect]:
-        """Effects recorded from that entry on which happened, or may have: what a rewind puts in doubt."""
+        """Effects recorded from that entry on that happened, or may have: a rewind puts these in doubt."""
         return [past for past in self.effects() if past.first >= seq and past.may_have_happened]
 
     def questions(self) -> list[PastQuestion]:
-        """The open ones."""
+        """The open questions."""
         questions = (past for past in self.calls.values() if isinstance(past, PastQuestion))
         return [past for past in questions if past.state is PastState.OPEN]
 
@@ -325,9 +325,9 @@ class RunState:
         return self._who
 
     def is_answered(self, still: Entry) -> bool:
-        """Whether a run that stands still like this could get further: somebody was quicker to answer, or cancelled."""
+        """Whether a run with this stop could go on: an answer or a cancellation came before the stop was written."""
         if not self.news:
-            return False  # What this drive was about to meet it has met.
+            return False  # Nothing was written since the run was taken up.
         if self.cancel is not None:
             return True
         children = still.children if isinstance(still, RunSuspended | RunStopped) else ()
@@ -337,14 +337,14 @@ class RunState:
     def _has_answer(self, stop: Stop) -> bool:
         past = self.calls.get(stop.address)
         if stop.reason == "InDoubt":
-            # One that has landed since the check looked may be found now.
+            # An effect that landed after the check ran may be found now.
             return past is not None and (past.state not in DOUBTFUL or _is_looked_for(past))
         if stop.reason == "WaitingForAnswer":
             event = stop.facts.get("event")
             if event is not None:
                 return self.event_for(event) is not None
             return past is not None and past.state is not PastState.OPEN
-        # A person may have said how the call is to be matched; if that was no answer, it is tried once more for nothing.
+        # A person may have declared how the call is matched; if that did not help, one more try is lost.
         return stop.reason == "CodeChanged" and bool(self.matches)
 
     def _unanswered(self, stop: Stop, now_due: Callable[[Due], bool]) -> bool:
@@ -356,13 +356,13 @@ class RunState:
             return asks and past.state in DOUBTFUL
         if stop.reason == "WaitingForAnswer" and isinstance(past, PastWait | PastQuestion):
             expired = past.due is not None and now_due(past.due)
-            # Also one of another name: the code may wait for that by now.
+            # Also an event of another name: the code may wait for that by now.
             came = isinstance(past, PastWait) and any(not event.taken for event in self.events)
             return past.state is PastState.OPEN and not expired and not came
         return False
 
     def event_for(self, name: str, taken: Container[str] = ()) -> Event | None:
-        """The first of that name that no wait has taken, and that is none of these."""
+        """The first event of that name that no wait has taken, and that is not in `taken`."""
         events = (event for event in self.events if event.name == name and not event.taken)
         return next((event for event in events if event.id not in taken), None)
 
@@ -391,7 +391,7 @@ class RunState:
         )
 
     def _note(self, kind: type[Past], address: str, state: PastState, record: Record, **facts: Any) -> None:
-        """A further entry about this call; or the first."""
+        """Notes a further entry about this call, or the first one."""
         known = self.calls.get(address)
         if type(known) is kind:
             # The claimant of an effect is the process that made the attempt, even if another one records the outcome.
@@ -424,7 +424,7 @@ def _pruned(state: RunState, entry: RunPruned, record: Record) -> None:
 
 
 def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
-    if state.claimant is not None:  # It did not let go: dead, or only silent.
+    if state.claimant is not None:  # It did not release the run: dead, or only silent.
         for past in state.in_doubt():
             state.calls[past.address] = replace(past, taken_from=state.left_in(past))
     state._claim_epoch = record.epoch
@@ -435,7 +435,7 @@ def _adopted(state: RunState, entry: RunAdopted, record: Record) -> None:
     state._folder, state.code, state.rehearsing = entry.folder, entry.code, entry.rehearses
     state._who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
     state.stops = ()
-    state.left = state.left[: state._left_by_segments]  # It goes on, so that its end was none.
+    state.left = state.left[: state._left_by_segments]  # The run goes on: its earlier end no longer counts.
 
 
 def _released(state: RunState, entry: RunReleased, record: Record) -> None:
@@ -525,15 +525,15 @@ def _effect_intended(state: RunState, entry: EffectIntended, record: Record) -> 
     failures = parks = visited = 0
     executed_with = ""
     if known is not None:
-        # This attempt records its own outcome: what a person said before was about an earlier one.
+        # This attempt records its own outcome: an earlier answer of a person was about an earlier attempt.
         cleared_by, expires = known.learned_by or known.cleared_by, known.expires or entry.expires
         unproven = known.unproven or known.state is PastState.IN_DOUBT
         if unproven and known.marked != entry.marked:
             marked = ""  # An earlier attempt that may have happened elsewhere leaves no marker here.
         failures, parks, visited, executed_with = known.failures, known.parks, known.visited, known.executed_with
-        if not known.rewound:  # Else it runs again here: what comes before it now came before it.
+        if not known.rewound:  # A rewound one runs again here: this is its new place.
             first = known.first
-    # What has a time-out may run in a thread of its own, which goes on when its caller is interrupted.
+    # A call with a time-out may run in a thread of its own, which goes on when its caller is interrupted.
     runs_in = "" if entry.deadline is None or state.claimant is None else state.claimant.worker
     state.calls[entry.address] = PastEffect(
         entry.address, PastState.IN_DOUBT, record.at, entry.args, digest=entry.digest, defaults=entry.defaults,
@@ -559,7 +559,7 @@ def _effect_raised(state: RunState, entry: EffectRaised, record: Record) -> None
     failures, parks, policy = (0, 0, "") if known is None else (known.failures, known.parks, known.policy)
     gave_up = final and policy == "fail" and was_in_doubt(entry.error)
     denied: dict[str, Any] = {}
-    if entry.denied:  # Nothing was begun; but an earlier attempt may have happened.
+    if entry.denied:  # This attempt was not begun; but an earlier one may have happened.
         gave_up = known is not None and (known.unproven or known.state is PastState.IN_DOUBT)
         denied = {"digest": entry.digest, "args": entry.args, "defaults": entry.defaults}
     state._note(
@@ -583,7 +583,7 @@ def _effect_doubted(state: RunState, entry: EffectDoubted, record: Record) -> No
 def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> None:
     past = state.effect(entry.address)
     if past is None or past.attempt != entry.attempt:
-        return  # It answers an attempt that is no longer the open one: used up, or never asked.
+        return  # The answer is for an attempt that is no longer open: used up, or never asked.
     if past.state not in DOUBTFUL:
         return
     facts: dict[str, Any] = {}
@@ -603,13 +603,13 @@ def _effect_settled(state: RunState, entry: EffectSettled, record: Record) -> No
 
 
 def _settled_as_failed(entry: EffectSettled) -> Raw:
-    """For a call that was cut off, and so has no exception of its own to fail with."""
+    """For a call that was cut off, and so has no exception of its own."""
     said = f"{entry.by or 'a person'} has settled that it did not happen and shall fail"
     return Raw(values.encode_error(NotDone(said + (f": {entry.note}" if entry.note else ""))))
 
 
 def _answered(state: RunState, record: Record, *addresses: str) -> None:
-    """Once nothing is open any more, the run is ready to go on; and it may get further before that."""
+    """Once no stop is open, the run is ready to go on; it may make progress before that."""
     state.answered = True
     state.stops = tuple(stop for stop in state.stops if stop.address not in addresses)
     if state.claimant is None and state.status in OPEN:
@@ -619,7 +619,7 @@ def _answered(state: RunState, record: Record, *addresses: str) -> None:
 
 
 def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> None:
-    """If it was not begun again, the run must not take it for not happened; its check may find it now."""
+    """If the effect was not begun again, it must not count as not happened; its check may find it now."""
     state.landed_late += (entry,)
     past = state.effect(entry.address)
     if past is None or (past.key, past.attempt) != (entry.key, entry.attempt):
@@ -627,14 +627,14 @@ def _landed_late(state: RunState, entry: EffectLandedLate, record: Record) -> No
     if past.state is PastState.CLEARED:
         past = replace(past, state=PastState.IN_DOUBT, learned_by="", cleared_by="", visited=record.seq)
     if past.state is PastState.IN_DOUBT:
-        # The call has ended there.
+        # The call has ended in that process.
         past = state.calls[entry.address] = replace(past, landed=entry, taken_from=None, runs_in="")
         if _is_looked_for(past):
             _answered(state, record, entry.address)
 
 
 def _is_looked_for(past: Past) -> bool:
-    """Whether it has landed late, and its policy finds out by itself what that means."""
+    """Whether it has landed late, and its policy resolves that without a person."""
     return isinstance(past, PastEffect) and past.landed is not None and past.policy in ("check", "retry")
 
 
@@ -653,7 +653,7 @@ def _call_kept(state: RunState, entry: CallKept, record: Record) -> None:
 
 
 def _code_matched(state: RunState, entry: CodeMatched, record: Record) -> None:
-    """If that was no answer to the stop, the next process that takes the run up meets the stop again."""
+    """If the declaration does not resolve the stop, the next process that takes the run up stops again."""
     state.matches += ((record.seq, entry),)
     state.stops = tuple(stop for stop in state.stops if stop.reason != "CodeChanged")
     _answered(state, record)
@@ -668,14 +668,14 @@ def _call_cancelled(state: RunState, entry: CallCancelled, record: Record) -> No
 
 def _value_noted(state: RunState, entry: ValueNoted, record: Record) -> None:
     known = state.calls.get(entry.address)
-    kind = PastValue if known is None else type(known)  # A time-out that did not strike notes so at its timer.
+    kind = PastValue if known is None else type(known)  # A time-out that did not strike is noted at its timer.
     state._note(kind, entry.address, PastState.DONE, record, value=entry.value)
 
 
 def _progressed(state: RunState, entry: Progressed, record: Record) -> None:
     if entry.address == ITEMS_DONE:
         if state.progress is None or state.progress.address == ITEMS_DONE:
-            state.progress = entry  # What the workflow says by itself counts more.
+            state.progress = entry  # The workflow's own report counts more.
         return
     state.progress = entry
     state._note(PastNote, entry.address, PastState.DONE, record)
@@ -706,13 +706,13 @@ def _event_taken(state: RunState, entry: EventTaken, record: Record) -> None:
 
 
 def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
-    """Steps run again. Effects were executed, and that cannot be undone by looking away: they are in doubt."""
+    """Steps run again. Effects were executed, and a rewind does not undo them: they are in doubt."""
     aside = {address: past for address, past in state.calls.items() if past.first >= entry.seq}
     spent = reversed_since(aside.values())
     for address, past in aside.items():
         if isinstance(past, PastEffect) and past.may_have_happened:
             noted = aside.get(_note_of(address)) or state.calls.get(_note_of(address))
-            # Not its digest: that would say CodeChanged. What the code asks for now may well be something else.
+            # Without its digest, which would cause CodeChanged. What the code asks for now may well be something else.
             again = PastEffect(
                 address, PastState.IN_DOUBT, past.at, args=past.args, defaults=past.defaults, rewound=True,
                 attempt=past.attempt, key=past.key, policy=past.policy, claimant=past.claimant, first=past.first,
@@ -728,7 +728,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
             state.calls[address] = again
         else:
             del state.calls[address]
-        state.calls.pop(approval_of(address), None)  # A yes is for one execution.
+        state.calls.pop(approval_of(address), None)  # An approval is for one execution.
     state.cuts = {address: cut for address, cut in state.cuts.items() if state.cut_at[address] < entry.seq}
     for event in state.events:
         if event.taken_at >= entry.seq:
@@ -740,7 +740,7 @@ def _rewound(state: RunState, entry: RunRewound, record: Record) -> None:
 
 
 def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
-    """What failed is tried again. Everything else stays on record, also what came after it."""
+    """What failed is tried again. Everything else stays on record, also later calls."""
     for address in entry.addresses:
         past = state.calls.get(address)
         if past is None or past.state is not PastState.FAILED:
@@ -749,15 +749,16 @@ def _reopened(state: RunState, entry: CallsReopened, record: Record) -> None:
             _reopen_effect(state, past, entry.by)
         else:
             del state.calls[address]
-        state.calls.pop(approval_of(address), None)  # A yes is for one execution.
+        state.calls.pop(approval_of(address), None)  # An approval is for one execution.
     state.reopenings += (entry,)
     state.claimant, state.stops, state.value, state.error, state.cancel = None, (), None, None, None
     state.children, state.due, state.answered = (), None, False
-    state.ended_children.clear()  # A child that is tried again ends again, and its parent is to hear of that.
+    state.ended_children.clear()  # A child that is tried again ends again, and its parent has to get that end.
 
 
 def _reopen_effect(state: RunState, past: PastEffect, by: str) -> None:
-    """It did nothing, and runs under its key. If that was not known, it is still not known: it is in doubt, and asked about.
+    """The effect did nothing, and runs under its key. If that was not known, it is still not known: the effect is in
+    doubt, and a person is asked.
 
     Not `past.seq`: after a fallback, an attempt that is newer than its last entry may be among those that were lost.
     """
@@ -768,21 +769,21 @@ def _reopen_effect(state: RunState, past: PastEffect, by: str) -> None:
     if past.gave_up:
         state.calls[past.address] = replace(again, state=PastState.IN_DOUBT, gave_up=False, policy="ask")
         return
-    # No digest: nothing was done with these arguments, and the fixed code may ask with others. With the same, it is the
-    # same request.
+    # No digest: nothing was done with these arguments, and the fixed code may ask with others. With the same arguments,
+    # it is the same request.
     state.calls[past.address] = replace(
         again, state=PastState.CLEARED, unproven=False, deadline=None, runs_in="", digest="",
         executed_with=past.made_with,
     )  # fmt: skip
     noted = state.calls.get(_note_of(past.address))
     if isinstance(noted, PastValue):
-        del state.calls[noted.address]  # What is there before it is to be noted when it runs.
+        del state.calls[noted.address]  # The state before it has to be noted when it runs.
 
 
 def reversed_since(aside: Iterable[Past]) -> dict[str, str]:
-    """Effects that a rewind sets aside and that were undone, and their undos: how each was reversed, in words.
+    """Undone effects that a rewind sets aside, and their undos: how each was reversed, in words.
 
-    An undo does not name the call it belongs to, so all earlier ones of that name count: they are asked about.
+    An undo does not name the call it belongs to, so all earlier ones of that name count: a person is asked about them.
     """
     effects, undos = _by_name(aside)
     found: dict[str, str] = {}
@@ -796,7 +797,7 @@ def reversed_since(aside: Iterable[Past]) -> dict[str, str]:
 
 
 def _by_name(calls: Iterable[Past]) -> tuple[dict[str, list[Past]], dict[str, list[Past]]]:
-    """Effects that may have happened, and undos that may have, in order, by the name of the effect."""
+    """Effects and undos that may have happened, in order, by the name of the effect."""
     effects: dict[str, list[Past]] = {}
     undos: dict[str, list[Past]] = {}
     for past in sorted(calls, key=lambda past: past.first):
@@ -808,13 +809,13 @@ def _by_name(calls: Iterable[Past]) -> tuple[dict[str, list[Past]], dict[str, li
 
 
 def _note_of(address: str) -> str:
-    """Where an effect notes what is there before it."""
+    """The address at which an effect notes the state before it."""
     name, _, number = address.rpartition("#")
     return f"{name}.before#{number}"
 
 
 def was_in_doubt(error: Raw) -> bool:
-    """Whether it failed by its policy, because it was not known whether it happened (`doubt.Doubt.failure`)."""
+    """Whether it failed by its policy because its outcome was unknown (`doubt.Doubt.failure`)."""
     kind, message = values.error_summary(error)
     return kind == "StepFailed" and message.startswith("InDoubt: ")
 
@@ -835,7 +836,7 @@ def _drift_accepted(state: RunState, entry: DriftAccepted, record: Record) -> No
 def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> None:
     known = state.question(entry.address)
     at, first = (record.at, record.seq) if known is None else (known.at, known.first)
-    # It is open, whatever was answered under this address before.
+    # It is open, whatever answers this address had before.
     state.calls[entry.address] = PastQuestion(
         entry.address, PastState.OPEN, at, args=entry.details, due=entry.due, form=entry.form,
         shown=entry.shown, answerers=entry.by, schema=entry.schema, question=entry.question, claimant=state._who,
@@ -846,7 +847,7 @@ def _question_asked(state: RunState, entry: QuestionAsked, record: Record) -> No
 def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
     past = state.question(entry.address)
     if past is None or past.state is not PastState.OPEN or past.shown != entry.shown:
-        return  # That is not asked any more.
+        return  # That question is no longer open.
     state.calls[entry.address] = replace(
         past, state=PastState.DONE, value=entry.value, ended=record.at, seq=record.seq, learned_by=entry.by,
         why=entry.note,
@@ -856,7 +857,7 @@ def _answer_given(state: RunState, entry: AnswerGiven, record: Record) -> None:
 
 def _question_expired(state: RunState, entry: QuestionExpired, record: Record) -> None:
     past = state.calls.get(entry.address)
-    if past is not None and past.state is PastState.OPEN:  # else an answer was quicker
+    if past is not None and past.state is PastState.OPEN:  # else an answer came first
         state.calls[entry.address] = replace(past, state=PastState.FAILED, ended=record.at)
 
 
@@ -864,7 +865,7 @@ _Handler = Callable[[RunState, Any, Record], None]
 
 
 def _noted(kind: type[Past], becomes: PastState, *fields: str, **facts: Any) -> _Handler:
-    """The handler of an entry that says what became of a call: these fields of the entry, and these facts, are its past."""
+    """The handler of an entry about the outcome of a call: these fields and these facts become the call's past."""
 
     def handler(state: RunState, entry: OfCall, record: Record) -> None:
         told = {**facts, **{name: getattr(entry, name) for name in fields}}

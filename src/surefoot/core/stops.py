@@ -7,7 +7,7 @@ from surefoot.errors import STOPS, Stopped
 
 
 def revive(stops: tuple[Stop, ...], run: str, store: str) -> Stopped:
-    """The exception for recorded stops: the first, with all of them in `.stops`. `store`: the URL of the run's store."""
+    """The exception for recorded stops: the first stop, with all of them in `.stops`. `store`: the store's URL."""
     revived = tuple(_revived(stop, run, store) for stop in stops)
     revived[0].stops = revived
     return revived[0]
@@ -21,7 +21,7 @@ def _revived(stop: Stop, run: str, store: str) -> Stopped:
 
 
 def located(error: Stopped, run: str, where: str) -> Stopped:
-    """The same stop, with the run and the call it belongs to. One that names its run stays as it is."""
+    """The same stop, with the run and the call it belongs to. A stop that already names its run stays as it is."""
     if error.run_id:
         return error
     told = f"run {run}, {where}: {error.summary}" if where else f"run {run}: {error.summary}"

@@ -13,7 +13,7 @@ from surefoot.errors import UsageError
 
 HIDDEN: Final = "***"
 DEFAULT_STORE: Final = "sqlite:///.surefoot/runs.db"
-"""Which store is meant where none is named."""
+"""The store that is used where none is named."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?:")
 _TELLING: Final = re.compile(
     r"key|jwt|sig|pwd|auth|(.*[_.-]|ssl)?(pass|passwd|password|passphrase|secret|token|signature|authorization|credentials?)|"
@@ -65,7 +65,7 @@ def _without_secrets(text: str, scheme: str) -> Url:
         if scheme in ("http", "https"):
             _ = pieces.port  # a password with a slash in it ends up here
     except ValueError:
-        # Not quoted: what cannot be taken apart may have a password anywhere.
+        # Not quoted: a URL that cannot be taken apart may have a password anywhere.
         raise UsageError(f"this {scheme} URL cannot be read; is a sign in it not percent-encoded?") from None
     if scheme in ("http", "https") and not pieces.hostname:
         raise UsageError(f"this {scheme} URL names no host.")

@@ -1,11 +1,11 @@
 """Values <-> canonical tagged JSON that a person can read. What comes back is exactly what went in, or it is refused.
 
 Plain data is plain JSON. Everything else is an object with one key that starts with `$`, a *tag*; a dict
-of the user's whose keys start with `$` is itself tagged, so data can never pass for a tag. Types are
-compared exactly: a subclass of `str` is not a `str`, and what is not known is refused with its path.
+of the user's whose keys start with `$` is itself tagged, so data can never be mistaken for a tag. Types are
+compared exactly: a subclass of `str` is not a `str`, and unknown types are refused with their path.
 
 Most values are plain, so the way in first only *looks* (`_is_plain`) and hands the value to msgspec
-as it is; the walk that rebuilds it with tags runs only for those that need it. Decoding a value runs no
+unchanged; the walk that rebuilds a value with tags runs only where it is needed. Decoding a value runs no
 code that the value names: classes answer by registration (`registry.py`), exceptions from closed tables
 (`failures.py`), and the few imports below are written here in full.
 """
@@ -38,7 +38,7 @@ from surefoot.core.registry import register, register_annotations, upcast
 from surefoot.errors import JournalCorrupt, SchemaMismatch, ValueRejected
 
 __all__ = ["Secret", "register", "register_annotations", "upcast"]
-"""What other modules define, and callers use as a part of this one."""
+"""Defined in other modules, and used as a part of this one."""
 
 _DOLLAR: Final = ord("$")
 """Looking for one byte by its number is six times as fast as looking for b"$"."""
@@ -55,7 +55,7 @@ def encode(value: object) -> bytes:
             if (_DOLLAR not in raw or b'"$' not in raw) and len(raw) <= forms.MAX_BYTES:
                 return raw
     except (UnicodeEncodeError, RuntimeError):
-        pass  # lone surrogates are tagged; changed under way, or hardly any stack left: the walk says so
+        pass  # lone surrogates are tagged; a change meanwhile, or hardly any stack left: the walk reports it
     return _finished(_tagged(value))
 
 
@@ -85,7 +85,7 @@ def digest(value: object) -> str:
 
 
 def _is_plain(value: Any, room: int) -> int:
-    """Whether a dict or list is JSON as it is: exact types, finite floats, integers of 64 bits.
+    """Whether a dict or list is plain JSON: exact types, finite floats, integers of 64 bits.
 
     This is the hot path; it only looks. Keys that start with `$` and lone surrogates are left to the
     caller, who sees them in the bytes. The answer is the number of dicts and lists met, or 0 for no.
@@ -161,7 +161,7 @@ def _tagged(value: object, walk: Walk | None = None) -> Any:
 
 
 def encode_error(exc: BaseException, mask: Mask | None = None) -> bytes:
-    """The stored form of a failure. Whatever the exception is like, there is one. `mask`: no secret is in it."""
+    """The stored form of a failure. There is one for every exception. `mask`: it contains no secret."""
     walk = Walk(lenient=True)
     try:
         tree = walk.tag(exc, MAX_DEPTH)
@@ -172,12 +172,12 @@ def encode_error(exc: BaseException, mask: Mask | None = None) -> bytes:
 
 
 def masked(raw: msgspec.Raw, mask: Mask) -> msgspec.Raw:
-    """A stored value that only people look at, without the secrets that are known."""
+    """A stored value that only people read, without the known secrets."""
     return msgspec.Raw(dump(mask.failure(load(bytes(raw))))) if mask else raw
 
 
 def _masked(tree: Any, mask: Mask) -> Any:
-    """Still one that comes back: what depends on the very text does not, and is described instead."""
+    """The masked failure still comes back. One that depends on its exact text does not: it is described."""
     masked = mask.failure(tree)
     revive(load(dump(masked)))
     return masked
@@ -227,7 +227,7 @@ def decode(raw: bytes | msgspec.Raw) -> object:
 
 
 def again(raw: bytes | msgspec.Raw) -> Any:
-    """A fresh object of a stored form that we have just made ourselves: what damage would do to it is not looked for."""
+    """A fresh object of a stored form that we have just made ourselves: it is not checked for damage."""
     data = raw if type(raw) is bytes else bytes(raw)
     try:
         tree = load(data)
@@ -271,8 +271,8 @@ def _nests_too_deep(raw: bytes) -> bool:
 
 
 def _refuse_duplicates(data: bytes) -> None:
-    """Bytes that are not canonical may still mean one thing only. A key given twice does not."""
-    import json  # bytes of another hand are rare
+    """Bytes that are not canonical may still be unambiguous. A key given twice is not."""
+    import json  # bytes of other writers are rare
 
     def pairs(found: list[tuple[str, Any]]) -> None:
         if len({key for key, _ in found}) != len(found):

@@ -1,4 +1,4 @@
-"""What a check says about an effect that is in doubt. A closed set: anything else a check returns is `unknown`."""
+"""The verdict of a check about an effect that is in doubt. A closed set: anything else a check returns is `unknown`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Happened(Struct, frozen=True):
-    """It happened, and this is what it gave."""
+    """It happened, and this is its result."""
 
     value: Any
 
@@ -18,13 +18,13 @@ class NotHappened(Struct, frozen=True):
 
 
 class Partial(Struct, frozen=True):
-    """Some of it happened. It is undone and done again if there is an undo; else a person decides."""
+    """Some of it happened. The effect is undone and done again if there is an undo; else a person decides."""
 
     why: str
 
 
 class Unknown(Struct, frozen=True):
-    """The world does not tell."""
+    """The check cannot tell."""
 
     why: str
 
@@ -48,12 +48,12 @@ def partial(why: str = "") -> Partial:
 
 
 def unknown(why: str = "") -> Unknown:
-    """For a check: the world does not tell."""
+    """For a check: the check cannot tell."""
     return Unknown(str(why))
 
 
 def judged(returned: object) -> Verdict:
-    """A check's answer. One that is none of ours is no answer."""
+    """A check's verdict. Any other value is no verdict."""
     if isinstance(returned, Happened | NotHappened | Partial | Unknown):
         return returned
     return Unknown(

@@ -1,4 +1,4 @@
-"""Text from data, made fit for people: whatever was recorded, it cannot move a cursor or lie about its order.
+"""Text from data, made safe for people: no recorded text can move a cursor or show characters in another order.
 
 Control characters, escape sequences, bidirectional overrides and other invisible characters are shown as escapes.
 """

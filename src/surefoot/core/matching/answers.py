@@ -25,14 +25,14 @@ class Asked(Struct, frozen=True):
     path: str
     name: str
     number: int
-    """The how-manieth of that name in that scope, counted from 1."""
+    """The number among the calls of that name in that scope, counted from 1."""
     kind: str
     digest: str
-    """Of what is compared: all arguments but those that are only noted."""
+    """Digest of what is compared: all arguments but those that are only noted."""
     args: bytes
     """All arguments, as they would be recorded."""
     names: tuple[str, ...] = ()
-    """What it was called before (`was=`)."""
+    """Its former names (`was=`)."""
     also: tuple[tuple[str, bool], ...] = ()
     """Where else its calls may be on record: (path, whether calls are counted there as they are here)."""
     noted: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class Asked(Struct, frozen=True):
     on_change: str = AUTO
     is_new: bool = False
     defaults: Raw = NOTHING
-    """Of an effect: what each parameter has as its default today."""
+    """Of an effect: today's default of each parameter."""
 
     @property
     def whole(self) -> str:
@@ -65,18 +65,18 @@ class Same(Struct, frozen=True):
 
 
 class Kept(Struct, frozen=True):
-    """It is this recorded call, asked for with other arguments: what is on record stands, and that is noted."""
+    """It is this recorded call, asked for with other arguments: the record stands, and that is noted."""
 
     past: PastCall
     why: str
 
 
 class Rerun(Struct, frozen=True):
-    """It is this recorded step, asked for with other arguments, and nothing was done because of it: it runs again."""
+    """It is this recorded step, with other arguments now; nothing was done because of its result: it runs again."""
 
     past: PastCall
     counts: bool
-    """Whether a person is asked once there are many of these."""
+    """Whether a person is asked if there are many of these."""
 
 
 class New(Struct, frozen=True):
@@ -84,25 +84,25 @@ class New(Struct, frozen=True):
 
     address: str
     declared: bool = False
-    """A declaration or a person says so: it passes the fence."""
+    """Declared new, in code or by a person: it passes the fence."""
     again: PastCall | None = None
-    """Of a step: the record that it would run again, if nobody else asks for that one."""
+    """Of a step: the record that it would run again, if no other call asks for that record."""
 
 
 class Changed(Struct, frozen=True):
-    """It is this recorded call, asked for in another way, and a person has to say what is right."""
+    """It is this recorded call, asked for in another way: a person has to decide."""
 
     past: Past
 
 
 class Held(Struct, frozen=True):
-    """It was recorded with these arguments, and another call has been given it, which asks with others."""
+    """It was recorded with these arguments, but the record was given to another call, with other arguments."""
 
     past: PastCall
     by: Asked
-    """The call that has it."""
+    """The call that has the record."""
     is_said: bool
-    """A person said that it stands for that call."""
+    """A person declared that the record stands for that call."""
 
 
 class InUse(Struct, frozen=True):
@@ -110,7 +110,7 @@ class InUse(Struct, frozen=True):
 
     old: str
     by: str
-    """The effect that says so."""
+    """The effect that declares `was=`."""
 
 
 Answer = Same | Kept | Rerun | New | Changed | Held | InUse

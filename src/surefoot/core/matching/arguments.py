@@ -14,7 +14,7 @@ from surefoot.errors import SchemaMismatch, ValueRejected
 
 
 class Arguments:
-    """Compares them. What was read and digested once is remembered: for one replay."""
+    """Compares them. What was read and digested is remembered for one replay."""
 
     def __init__(self, read: Callable[[Value], bytes]) -> None:
         self._read = read
@@ -22,11 +22,11 @@ class Arguments:
         self._other_members: dict[tuple[str, frozenset[str]], bool] = {}
 
     def same(self, past: Past, asked: Asked) -> bool:
-        """Whether it was recorded with these arguments. What is compared is equal; what is noted may differ."""
+        """Whether it was recorded with these arguments. Compared ones are equal; noted ones may differ."""
         if not isinstance(past, PastCall) or past.digest in (asked.digest, ""):
             return True
         if not asked.fenced and self.means_another(past, asked.noted):
-            return False  # Of an effect this decides what becomes of its record, not which one it is: `Effects.find`.
+            return False  # For an effect this decides about its record, not about which one it is: `Effects.find`.
         if self._digest_today(past, asked.noted) == asked.digest:
             return True
         recorded = self.recorded(past)
@@ -34,7 +34,7 @@ class Arguments:
         return renamed or (asked.name.endswith(".undo") and self._has_more(past, asked))
 
     def is_equal(self, past: Past, asked: Asked) -> bool:
-        """Whether all of them are equal, also those that are only noted."""
+        """Whether all arguments are equal, including those that are only noted."""
         recorded = self.recorded(past)
         if recorded is None:
             return False
@@ -45,17 +45,18 @@ class Arguments:
         return past.args is not None and not self.is_equal(past, asked)
 
     def likest(self, pasts: Sequence[PastCall], asked: Asked) -> PastCall | None:
-        """One that was made with these arguments: all of them, or else all that are compared."""
+        """A call that was made with these arguments: all of them, or else all that are compared."""
         whole = (past for past in pasts if asked.noted and self.is_equal(past, asked))
         return next(whole, None) or next((past for past in pasts if self.same(past, asked)), None)
 
     def is_alike(self, past: PastCall, asked: Asked) -> bool:
-        """Whether a new effect may be this one by its arguments alone."""
+        """Whether a new effect may be this record, by its arguments alone."""
         return self.same_values(past, asked) or self._says_more(past, asked)
 
     def same_values(self, past: PastCall, asked: Asked) -> bool:
-        """Whether a call of another name was made with the same values, in the same order; or with the same once what
-        each of them left out is put in, or what says no more than a default is left out.
+        """Whether a call of another name was made with the same values, in the same order. Or with the same values
+        after defaults are filled in for parameters that each of them left out, or after values equal to a default are
+        left out.
         """
         effect = past if isinstance(past, PastEffect) else None
         if asked.digest in (past.digest, effect.executed_with if effect is not None else ""):
@@ -70,19 +71,19 @@ class Arguments:
         return any(sorted(_values(their)) == sorted(_values(our)) for their in theirs for our in ours)
 
     def _says_more(self, past: PastCall, asked: Asked) -> bool:
-        """Whether it is made with the same values, and with others for parameters that have a default."""
+        """Whether it is made with the same values, and others for parameters that have a default."""
         recorded, optional = self.recorded(past), values.again(asked.defaults) or {}
         now = {name: value for name, value in values.again(asked.args).items() if name not in optional}
         return bool(recorded) and _values(recorded or {}) == _values(now)
 
     def _has_more(self, past: PastCall, asked: Asked) -> bool:
-        """Whether there are only parameters more. An undo is passed all of them, those with today's defaults too."""
+        """Whether it only has additional parameters. An undo is passed all of them, those with today's defaults too."""
         recorded = self.recorded(past)
         now = iter(_values(values.again(asked.args)))
         return recorded is not None and all(value in now for value in _values(recorded))
 
     def digests(self, past: PastCall, noted: frozenset[str]) -> Iterable[str]:
-        """Of what is compared: as recorded, and as today's classes read it."""
+        """Digests of what is compared: as recorded, and as today's classes read it."""
         today = "" if self.means_another(past, noted) else self._digest_today(past, noted)
         return {past.digest, today} - {""}
 
@@ -119,8 +120,8 @@ class Arguments:
 
 
 def _is_renamed(recorded: dict[str, Any], asked: Asked, noted: frozenset[str] = frozenset()) -> bool:
-    """Whether only a parameter has another name: the same values in the same order. What is noted under its old name
-    may differ; a value that has another name as well is compared.
+    """Whether only a parameter has another name: the same values in the same order. A noted value under its old name
+    may differ; a value whose own name differs too is compared.
     """
     now = values.again(asked.args)
     if len(recorded) != len(now):

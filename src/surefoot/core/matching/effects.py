@@ -1,7 +1,7 @@
 """Which recorded effect the code means; a child run counts as an effect here.
 
 A record belongs to its address, or to the call that a declaration (`was=`) or a person (`surefoot match`) names. With
-other arguments it is a stop, unless something says that what was done stands.
+other arguments it is a stop, unless a declaration lets the record stand.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ class Effects(Search):
     def __init__(self, records: Records, words: Words) -> None:
         super().__init__(records, words)
         self.names: set[str] = set()
-        """Of effects that the code has asked for."""
+        """Names of effects that the code has asked for."""
         self._aliased: dict[str, str] = {}
-        """Old name -> the effect that says `was=`."""
+        """Old name -> the effect that declares it with `was=`."""
         self._given_away: dict[str, str] = {}
-        """Recorded effect -> the call that it is, as a person said."""
+        """Recorded effect -> the call that it is, as declared by a person."""
 
     def find(self, asked: Asked) -> Answer:
-        """Whichever way its record is found: with an enum's member that has another value now, other arguments are asked for.
+        """However its record is found: if an enum's member in it has another value now, other arguments are asked for.
 
-        One that has no outcome is not judged here: a person is asked, or it is not tried again (`engine/session/repetition.py`).
+        A record without an outcome is not judged here: a person is asked, or it is not tried again
+        (`engine/session/repetition.py`).
         """
         found = self._find(asked)
         if not isinstance(found, Same) or found.past.state not in ENDED:
@@ -87,7 +88,7 @@ class Effects(Search):
     # -- a record may stand for other arguments -------------------------------------------------------
 
     def _is_loose(self, asked: Asked, here: Past | None) -> bool:
-        """Whether a record may stand for it with other arguments, so that its number does not tell which one it is."""
+        """Whether a record may stand for it with other arguments, so that its number does not identify it."""
         if asked.on_change == KEEP or asked.noted or (here is not None and is_rewound(here)):
             return True
         made = here.first if here is not None else 0
@@ -95,8 +96,8 @@ class Effects(Search):
         return person is not None and person.how == KEEP
 
     def _is_anothers(self, asked: Asked, here: Past) -> bool:
-        """Whether another branch has a record with these very arguments. So items were put in, taken out or moved: the
-        number of the branch does not tell that this record is the call's.
+        """Whether another branch has a record with these very arguments. Then items were inserted, removed or moved,
+        and the number of the branch does not prove that this record is the call's.
         """
         person = self._words.manner(asked, here)
         if is_rewound(here) or (person is not None and person.how == KEEP):
@@ -104,7 +105,7 @@ class Effects(Search):
         return self._arguments.is_loose(here, asked) and bool(self._holdings.beside(asked))
 
     def _held(self, equal: list[PastCall], *, always: bool) -> Held | None:
-        """All records with these arguments are taken, one of them by a call with others. `always`: it would be made."""
+        """All records with these arguments are taken, one by a call with others. `always`: the call would be made."""
         if any(past.address not in self._records.asked for past in equal):
             return None
         held = [(past, by) for past in equal if (by := self._holdings.holder(past)) is not None]
@@ -115,15 +116,16 @@ class Effects(Search):
         person = self._words.manner_at(asked, asked.address)
         return person is not None and person.how == KEEP and "*" not in person.address
 
-    # -- what a person said ---------------------------------------------------------------------------
+    # -- what a person declared ---------------------------------------------------------------------------
 
     def _given_to(self, recorded: str) -> str:
-        """The call that a person said this recorded one to be, whether the code has come to that call or not."""
+        """The call that a person matched this record with, whether the code has reached that call or not."""
         return self._given_away.get(recorded) or self._words.given_to(recorded)
 
     def _behind_given(self, asked: Asked, to: str) -> Answer:
-        """The record at its address is another call's, as a person said. The same call once more is a mistake. For any other
-        the number does not count: the record with these arguments is its own, here, or where that other call was.
+        """A person matched the record at its address with another call. The same call again is a mistake. For any other
+        call the number does not count: the record with these arguments is its own, here, or at the address of that
+        other call.
         """
         if self._arguments.same(self._records.calls[asked.address], asked):
             return InUse(asked.address, to)
@@ -134,7 +136,7 @@ class Effects(Search):
         return Same(self._records.today(own)) if own is not None else self._new_effect(asked, declared=asked.is_new)
 
     def _displaced(self, asked: Asked) -> PastCall | None:
-        """A person said that a call in front of this one is new: so the record with these arguments is this one's."""
+        """A person declared a call in front of this one new: so the record with these arguments is this one's."""
         direct = self._records.calls.get(asked.address)
         if self._words.is_none or (
             direct is not None and direct.address not in self._records.asked and self._arguments.same(direct, asked)
@@ -144,12 +146,12 @@ class Effects(Search):
         return self._left_with(asked) if any(map(self._words.is_new, front)) else None
 
     def _left_with(self, asked: Asked) -> PastCall | None:
-        """A record of that name with these arguments that nobody has asked for, and that is nobody else's."""
+        """A record of that name with these arguments that no call has asked for, and that no other call was given."""
         left = self._records.left(asked.kind, asked.path, asked.name)
         return self._arguments.likest([past for past in left if not self._given_to(past.address)], asked)
 
     def _declared_new(self, asked: Asked) -> Answer:
-        """A person says that it is new, though its address may be taken. What was recorded since may be its own."""
+        """A person declared the call new, though its address may be taken. Records made since then may be its own."""
         since = self._words.new_since(asked)
         made = [past for past in self._records.left(asked.kind, asked.path, asked.name) if past.first > since]
         if not made:
@@ -159,7 +161,7 @@ class Effects(Search):
     def _new_effect(
         self, asked: Asked, *, declared: bool, equal: Callable[[Past, Asked], bool] | None = None
     ) -> Answer:
-        """Its own number; or, if that belongs to another call, one that is free: perhaps it has one from before."""
+        """Its own number; or a free one, if that belongs to another call. It may already have a record from before."""
         counted = [(path, name) for path, name, is_counted in elsewhere(asked) if is_counted]
         for path, name in [(asked.path, asked.name), *counted]:
             if f"{path}{name}#{asked.number}" not in self._records.calls:

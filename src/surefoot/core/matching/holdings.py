@@ -1,8 +1,8 @@
-"""Recorded calls by all of their arguments, also those that are only noted; and which call was given one.
+"""Recorded calls by all of their arguments, including those that are only noted; and the calls that they were given to.
 
-Where something lets a record stand for a call with other arguments (`on_change="keep"`, `noted=`, a person's word, a
-rewind), the number decides which record that is. One call more in front would shift all that follow, and the last one
-would be made again. So equal arguments come first, and a call that asks for what another one was given is a stop.
+Where a record may stand for a call with other arguments (`on_change="keep"`, `noted=`, a person's declaration, a
+rewind), the number decides which record that is. One more call in front would shift all that follow, and the last one
+would be made again. So equal arguments come first, and asking for a record that another call was given is a stop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from surefoot.core.matching.records import Group, Records
 
 
 class Holdings:
-    """For one replay: records by their arguments, and who holds them."""
+    """For one replay: records by their arguments, and the calls that hold them."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -27,7 +27,7 @@ class Holdings:
         """Record -> the call that it was given to, though its arguments are others."""
 
     def equal(self, asked: Asked) -> list[PastCall]:
-        """The records that its own may be among and that were made with these very arguments."""
+        """The candidates for its own record that were made with these very arguments."""
         return self._equal(asked, self._records.groups_of(asked))
 
     def beside(self, asked: Asked) -> list[PastCall]:
@@ -51,7 +51,7 @@ class Holdings:
         return index
 
     def give(self, past: Past, asked: Asked) -> None:
-        """To be known later, if its arguments are others."""
+        """Remembers the call, if its arguments are others."""
         if self._arguments.is_loose(past, asked):
             self._holders[past.address] = asked
 

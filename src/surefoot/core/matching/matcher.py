@@ -1,8 +1,8 @@
 """Which recorded call the code means when it asks for one now. The code may have changed since.
 
 A step's record belongs to its arguments first, to its number second (`steps.py`); an effect's to its address, or to
-the one that a declaration or a person names (`effects.py`). A *new* effect does not begin while one on record that
-nobody has asked for may be it under another name or in another place: that is the fence.
+the one that a declaration or a person names (`effects.py`). A *new* effect does not begin while a recorded effect that
+no call has asked for may be the same one under another name or in another place: that is the fence.
 
 Nothing is executed and nothing is written here: what comes out is one of the answers in `answers.py`.
 """
@@ -40,14 +40,14 @@ class Matcher:
     ) -> None:
         self.learned = learned or Learned()
         self.cuts = dict(cuts or {})
-        """Calls that were cut off, or were the first after a cancellation, by then. A call that comes to the place of one
+        """Calls that were cut off, or were the first after a cancellation. A call that reaches the place of one
         that was cut off is cut off again, and is not asked about here.
         """
         self.words = Words(matches)
         self.arguments = Arguments(read)
         self.records = Records(calls, self.arguments, self.learned)
         self.past = self.records.past
-        """What was on record at an address when the replay began, as it stands now. Not what this drive has recorded itself."""
+        """What was on record at an address when the replay began, as it stands now. Not what this drive recorded."""
         self.asked = self.records.asked
         """Recorded calls that the code has asked for."""
         self._rehearsed = learned
@@ -56,7 +56,7 @@ class Matcher:
         self._is_plain = self.words.is_none
 
     def __getattr__(self, name: str) -> Steps | Effects:
-        """The searches, made when the first call has to be searched for: not in a run that begins. Threads get the same one."""
+        """The searches, made when a call first has to be searched for: a new run needs none. Threads get the same."""
         if name not in ("steps", "effects"):
             raise AttributeError(name)
         records, words = self.records, self.words
@@ -64,11 +64,11 @@ class Matcher:
         return self.__dict__.setdefault(name, made)  # type: ignore[no-any-return]
 
     def recorded(self) -> Iterable[Past]:
-        """What was on record when the replay began."""
+        """The records when the replay began."""
         return self.records.calls.values()
 
     def takes(self, past: PastCall, kind: str, digest: str) -> bool:
-        """The call that is on record under the very address: the same kind, the same arguments, asked for once."""
+        """Whether the record at this very address is the call: same kind, same arguments, asked for once."""
         if past.digest != digest or past.kind != kind or past.address in self.asked or not self._is_plain:
             return False
         self.asked.add(past.address)
@@ -88,7 +88,7 @@ class Matcher:
     # -- the fence ----------------------------------------------------------------------------------
 
     def unasked(self) -> list[PastCall]:
-        """Effects on record that the code has not asked for, and that no rehearsal has heard it ask for."""
+        """Effects on record that the code has not asked for, also in no rehearsal."""
         return self.records.unasked()
 
     def blocked(self, asked: Asked, *, may_still: Callable[[str], bool]) -> list[PastCall]:
@@ -96,26 +96,26 @@ class Matcher:
         return [past for past in self.unasked() if self._may_be(past, asked, may_still)]
 
     def _may_be(self, past: PastCall, asked: Asked, may_still: Callable[[str], bool]) -> bool:
-        if is_rewound(past):  # Whoever rewound the run may want another way.
+        if is_rewound(past):  # The person who rewound the run may want another path.
             return self.arguments.is_alike(past, asked)
         if on_one_line(split(past.address)[0], asked.path):
             return True
         return not may_still(past.address) or self.arguments.same_values(past, asked)
 
     def moved(self, asked: Asked) -> list[PastCall]:
-        """Recorded effects of other scopes with the same arguments that were not asked for here, whatever a rehearsal heard:
-        which task asks for what may be a matter of timing.
+        """Recorded effects of other scopes with the same arguments that were not asked for here, even if a rehearsal
+        asked for them: which task asks for which effect may depend on timing.
         """
         left = [self.records.today(past) for past in self.records.executed() if past.address not in self.asked]
         elsewhere = (past for past in left if not on_one_line(split(past.address)[0], asked.path))
         return [past for past in elsewhere if may_have_happened(past) and self.arguments.same_values(past, asked)]
 
     def is_left(self, past: Past) -> bool:
-        """Whether a person said that what was done stands, and that the code goes on without it. Not what is in doubt."""
+        """Whether a person declared that the effect stands and the code leaves it out. Not for effects in doubt."""
         return self.words.leaves(self.records.today(past))
 
     def twin(self, past: Past, asked: Asked) -> str:
-        """Another executed effect of that name with these very arguments that nobody has asked for."""
+        """Another executed effect of that name with these very arguments that no call has asked for."""
         if not asked.fenced:
             return ""
         beside = self.records.group(asked.kind, asked.path, asked.name).values()

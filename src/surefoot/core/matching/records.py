@@ -1,7 +1,7 @@
-"""The calls that were on record when a replay began: by name and number, by what was done after them, asked for or not.
+"""The calls that were on record when a replay began: by name and number, by the effects after them, asked for or not.
 
-What is recorded meanwhile is no past of the replay: a call that was new has a number which a later one may ask for by
-itself. How a recorded call stands may change meanwhile, though: `today`.
+Calls recorded meanwhile are not past for the replay: a new call has a number that a later call may ask for by
+itself. The state of a recorded call may still change meanwhile: `today`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from surefoot.core.matching.arguments import Arguments
 from surefoot.core.matching.learned import Learned
 
 _BELONGS: Final = re.compile(r"\.undo$|#\d+\.repair\d+$")
-"""Undos and repairs belong to their effect: no other call is taken for one."""
+"""Undos and repairs belong to their effect: no other call is matched with one."""
 _P = TypeVar("_P", bound=Past)
 
 Group = tuple[str, str, str]
@@ -48,7 +48,7 @@ class Records:
         return self._live.get(address) if address in self.calls else None
 
     def today(self, past: _P) -> _P:
-        """Somebody may have settled it since the replay began."""
+        """The record as it is now: a person may have settled it since the replay began."""
         live = self._live.get(past.address)
         return live if isinstance(live, type(past)) else past
 
@@ -67,19 +67,19 @@ class Records:
         return self.groups().get((kind, path, name), {})
 
     def groups_of(self, asked: Asked) -> Iterable[tuple[Group, Mapping[int, PastCall]]]:
-        """The records that its own may be among."""
+        """The candidates for its own record."""
         places = ((asked.path, asked.name), *((path, name) for path, name, _ in elsewhere(asked)))
         for path, name in dict.fromkeys(places):
             yield (asked.kind, path, name), self.group(asked.kind, path, name)
 
     def left(self, kind: str, path: str, name: str, behind: int = 0) -> list[PastCall]:
-        """Those that the code has not asked for, in the order of their numbers."""
+        """Records that the code has not asked for, in the order of their numbers."""
         group = sorted(self.group(kind, path, name).items())
         return [past for number, past in group if number > behind and past.address not in self.asked]
 
     def at(self, asked: Asked, *, exact: bool = False) -> Past | None:
-        """The record that its number leads to: in the scope as it was called before, here, or under an old name. What was
-        counted together with others comes last. `exact`: also one that was asked for.
+        """The record that its number leads to: in the scope under its former name, here, or under an old name of the
+        call. Records that were counted together with others come last. `exact`: includes a record that was asked for.
         """
         around: list[PastCall] = []
         numbered: list[Past] = []
@@ -98,8 +98,8 @@ class Records:
         return numbered[0] if numbered else self._first_of(around, asked)
 
     def _numbered(self, path: str, name: str, asked: Asked) -> Past | None:
-        """The record of that number. A step that was asked anew has another number in its address, and the newest that the
-        code asked for by this one is meant: what it asked before was not acted on.
+        """The record of that number. A step that was asked for anew has another number in its address. The newest
+        record that the code asked for by this number counts: the earlier answers were not acted on.
         """
         past = self.calls.get(f"{path}{name}#{asked.number}")
         if asked.fenced or (past is not None and past.kind != asked.kind):
@@ -137,16 +137,16 @@ class Records:
         return self._executed
 
     def unasked(self) -> list[PastCall]:
-        """Those that the code has not asked for, and that no rehearsal has heard it ask for."""
+        """Those that the code has not asked for, also in no rehearsal."""
         if self._all_asked:
             return []
         known = self.asked | self._heard
         left = [past for past in self.executed() if past.address not in known]
-        self._all_asked = not left  # Whatever is asked for stays so.
+        self._all_asked = not left  # A record that was asked for stays asked for.
         return [past for past in map(self.today, left) if may_have_happened(past)]
 
     def acting(self, past: Past) -> Iterable[PastCall]:
-        """What was done on its line of control after it, and so perhaps because of it."""
+        """Effects on its line of control after it, and so perhaps because of it."""
         path = split(past.address)[0]
         return (
             other for other in self.executed() if other.first > past.seq and on_one_line(path, split(other.address)[0])
@@ -156,12 +156,12 @@ class Records:
         return any(True for _ in self.acting(past))
 
     def is_passed(self, past: Past) -> bool:
-        """Whether the code has asked already for what was done because of it: what it asks for now comes behind that."""
+        """Whether the code has already asked for the effects after it: its next calls come after those."""
         return any(other.address in self.asked and other.address not in self.put_in for other in self.acting(past))
 
 
 def elsewhere(asked: Asked) -> Iterable[tuple[str, str, bool]]:
-    """Scopes and names under which it may be on record, too; whether calls are counted there as they are here."""
+    """Other scopes and names under which it may be on record; whether calls are counted there as they are here."""
     for name in asked.names:
         yield asked.path, name, True
     for path, counted in asked.also:

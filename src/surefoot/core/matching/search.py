@@ -1,4 +1,4 @@
-"""What becomes of a record that was found for a call: it is the same, it stands though something differs, or a stop."""
+"""The decision about a record that was found for a call: the same call, kept with differences, or a stop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Search:
         if not past.digest or self._arguments.same(past, asked) or past.kept == asked.digest:
             return Kept(past, NOTED) if self._differs_as_noted(past, asked) else Same(past)
         if past.state is PastState.CLEARED:
-            return Same(past)  # It did not happen: it runs with what is asked for now.
+            return Same(past)  # It did not happen: it runs with today's arguments.
         return self._with_others(asked, past)
 
     def _with_others(self, asked: Asked, past: PastCall) -> Answer:
@@ -38,12 +38,12 @@ class Search:
         return Changed(past)
 
     def _manner(self, asked: Asked, past: PastCall) -> tuple[str, str]:
-        """What becomes of a record whose arguments are others now, and who says so."""
+        """What happens to a record whose arguments differ now, and who decided that."""
         person = self._words.manner(asked, past)
         return (asked.on_change, "on_change") if person is None else (person.how, f"said by {person.by}")
 
     def _differs_as_noted(self, past: PastCall, asked: Asked) -> bool:
-        """Whether an effect that was done stands for one with other noted values: it is not made, which has to be told."""
+        """Whether a done effect stands for one with other noted values: it is not made, which must be reported."""
         is_done = asked.fenced and bool(asked.noted) and past.state in ENDED
         return is_done and past.kept != asked.whole and self._arguments.is_loose(past, asked)
 

@@ -1,7 +1,7 @@
 """Which recorded step the code means. A record belongs to its arguments first, to its number second: calls may be
 inserted, removed and swapped.
 
-A step with other arguments runs again if nothing was done because of what it gave; else what is on record is kept.
+A step with other arguments runs again if nothing was done because of its result; else the record is kept.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Steps(Search):
         self._cuts = cuts
         self.found_inserted: set[Place] = set()
         self._taken: dict[str, Place] = {}
-        """Record -> the call that took it although its arguments are others."""
+        """Record -> the call that took it with other arguments."""
         self._loosely: dict[str, Place] = {}
-        """The same where only what is noted may differ."""
+        """The same where only noted arguments may differ."""
         self._moved_away: set[str] = set()
         """Steps on record that a call in another scope asks for with equal arguments."""
         self._by_digest: dict[tuple[str, str, frozenset[str]], dict[str, list[PastCall]]] = {}
         self._anywhere: dict[str, list[PastCall]] | None = None
-        """Digest -> steps on record, of whatever name, in whatever scope."""
+        """Digest -> steps on record, of any name, in any scope."""
         self._effect_names: frozenset[str] | None = None
 
     def find(self, asked: Asked) -> Answer:
@@ -55,7 +55,8 @@ class Steps(Search):
         if asked.noted and (whole := self._whole(asked, here)) is not None:
             return Same(records.today(whole))
         if asked.noted and (beside := self._holdings.beside(asked)):
-            # In another branch: items were put in, taken out or moved, and whoever was given that one is not its own.
+            # In another branch: items were inserted, removed or moved, and the call that took this record is not its
+            # own.
             self.found_inserted.update(self._loosely[past.address] for past in beside if past.address in self._loosely)
             self._moved_away.update(past.address for past in beside)
             return New(records.free(asked))
@@ -69,7 +70,7 @@ class Steps(Search):
                 if asked.noted:
                     self._loosely[equal.address] = asked.me
                 return Same(records.today(equal))
-            self.found_inserted.add(who)  # The record is ours: whoever took it before was put in front of us.
+            self.found_inserted.add(who)  # The record is ours: the call that took it was inserted in front of us.
         if (effect := self._was_effect(asked)) is not None:
             return Changed(effect)
         is_new = asked.is_new or (person is not None and person.how == NEW)
@@ -82,8 +83,8 @@ class Steps(Search):
         return self._changed_step(asked, here)
 
     def _whole(self, asked: Asked, here: PastCall | None) -> PastCall | None:
-        """The record that has all of its arguments, those that are only noted, too. It is this call's, also if one in front
-        was given it, with other ones: that one was put in.
+        """The record with all of its arguments, including those that are only noted. It belongs to this call, even if a
+        call in front, with other arguments, was given it: that call was inserted.
         """
         whole = self._holdings.equal(asked)
         left = [past for past in whole if past.address not in self._records.asked]
@@ -95,7 +96,7 @@ class Steps(Search):
         return taken
 
     def _equal(self, asked: Asked, here: PastCall | None) -> PastCall | None:
-        """A record with these arguments, wherever it is numbered: at its own number first."""
+        """A record with these arguments, at any number: its own number first."""
         if here is not None and here.address not in self._records.asked and self._arguments.same(here, asked):
             return here
         found: PastCall | None = None
@@ -118,8 +119,8 @@ class Steps(Search):
         return index
 
     def _is_moved(self, asked: Asked) -> bool:
-        """Whether it is on record in another scope, where nobody has asked for it. Then no other record is its own, and
-        nobody else takes that one with other arguments.
+        """Whether it is on record in another scope, where no call has asked for it. Then no other record is its own,
+        and no other call takes that one with other arguments.
         """
         if self._anywhere is None:
             self._anywhere = {}
@@ -135,7 +136,7 @@ class Steps(Search):
         return bool(taken or left)
 
     def _was_effect(self, asked: Asked) -> PastCall | None:
-        """An executed effect of that name, in another place, that nobody has asked for: as a step it would be repeated."""
+        """An executed effect of that name, in another place, asked for by no call: as a step it would be repeated."""
         if self._effect_names is None:
             self._effect_names = frozenset(split(past.address)[1] for past in self._records.executed())
         if asked.name not in self._effect_names or asked.name == CHILD:
@@ -148,8 +149,8 @@ class Steps(Search):
             cut = self._cuts.get(here.address)
             if cut is not None and not cut.before:
                 del self._taken[here.address]
-                return New(self._records.free(asked))  # Put in front of one that was cut off.
-            return Rerun(here, counts=False)  # An attempt that was cut off just runs with what is asked for now.
+                return New(self._records.free(asked))  # Inserted in front of one that was cut off.
+            return Rerun(here, counts=False)  # An attempt that was cut off runs with today's arguments.
         if here.kept == asked.digest:
             return Same(here)
         how, by = self._manner(asked, here)
@@ -164,27 +165,27 @@ class Steps(Search):
         if is_acted_on and not self._is_shifted(asked) and not unproven:
             return Kept(here, ACTED_ON)
         if not self._is_rehearsed or unproven or self._is_hidden(asked):
-            # Nobody knows yet whether a later call is the recorded one: this one takes a number of its own.
+            # A later call may still be the recorded one: this one takes a number of its own.
             del self._taken[here.address]
             return New(self._records.free(asked), again=here)
         return Rerun(here, counts=True)
 
     def _is_hidden(self, asked: Asked) -> bool:
-        """Whether something new hid from the rehearsal what follows on this line."""
+        """Whether something new hid the rest of this line from the rehearsal."""
         return any(on_one_line(asked.path, path) for path in self._learned.hidden)
 
     def _is_shifted(self, asked: Asked) -> bool:
-        """Whether calls of that name were inserted, so that its number does not tell which one it is."""
+        """Whether calls of that name were inserted, so that its number does not identify it."""
         return any(where == asked.path and name == asked.name for where, name, _ in self._learned.inserted)
 
     def has_other(self, asked: Asked, past: Past) -> bool:
-        """Whether a step on record that nobody has asked for, and not that one, has these arguments."""
+        """Whether another recorded step, which no call has asked for, has these arguments."""
         left = self._records.left(asked.kind, asked.path, asked.name)
         return any(self._arguments.same(one, asked) for one in left if one.address != past.address)
 
     def unproven(self, cut: Iterable[str], is_removed: Callable[[Past], bool]) -> frozenset[str]:
-        """Steps that a call takes over, though nothing was heard to ask for what was done because of them. That is right
-        only if the code no longer has those effects, and the replay was not cut short there.
+        """Steps that a call takes over, while no call was seen to ask for the effects after them. That is right only if
+        the code no longer has those effects, and the replay was not cut short there.
         """
         paths, records = list(cut), self._records
         taken = (records.calls[address] for address in self._taken)
@@ -199,9 +200,9 @@ class Steps(Search):
         )
 
     def outdone(self) -> frozenset[str]:
-        """Steps that the code has asked for, and that it asked anew with other arguments when it came there before. Only what
-        was answered then was acted on, and nobody has asked for that. So where this replay leads to a stop, the arguments
-        are those of the first time again, and the newer answer may be the right one.
+        """Steps that the code has asked for, and for which it asked anew with other arguments on an earlier drive. Only
+        the later answer was acted on, and no call has asked for that one now. So if this replay leads to a stop, the
+        arguments are those of the first time again, and the newer answer may be the right one.
         """
         records, found = self._records, set[str]()
         again = (past for past in records.calls.values() if isinstance(past, PastStep) and past.asked_as)

@@ -1,8 +1,8 @@
 """The life of a step and of an effect: what is recorded, in which order, and what doubt leads to.
 
-Step: run, then record. Effect: record the intent, run, record the outcome; what lies between the two
-is in doubt if it is cut off. Only the generators here write what came of a call.
-Three entries are written where they are learnt: a step's start, a late landing, a person's word.
+Step: run, then record. Effect: record the intent, run, record the outcome; between the two, the effect
+is in doubt if it is cut off. Only the generators here write the outcome of a call.
+Three entries are written where they are learnt: a step's start, a late landing, a person's answer.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ Part = Generator[Wish, Any, Ending | None]
 
 
 Consent = Callable[[tuple[Sight, ...], int], Generator[Wish, Any, tuple[Ending | None, bool]]]
-"""What it touches as it is now, and which attempt it would be -> how it ends without a yes; whether that took time."""
+"""What the effect touches, as it is now, and the attempt -> the ending if there is no yes (else None); whether a person
+was waited for."""
 
 
 class Call(Struct, frozen=True):
@@ -80,35 +81,35 @@ class Call(Struct, frozen=True):
     policy: str = ""
     not_done: NotDoneTypes = None
     touches: bool = False
-    """Whether it names what it touches."""
+    """Whether the call names what it touches."""
     checkable: bool = False
     undoable: bool = False
     in_flight: float = 0.0
     """For how many seconds an attempt that was cut off may still be on its way."""
     lingers: bool = False
-    """Whether these count from the end of its `timeout`, for the other side may go on then; else `timeout` says it all."""
+    """Whether these count from the end of its `timeout`, as the other side may go on; else `timeout` is the limit."""
     marks: str = ""
-    """The database in which a marker commits with it. Its key keeps it from being done twice there, whoever does it:
-    what is on its way does no harm."""
+    """The database in which a marker commits with the call. Its key prevents a second execution there, by any process:
+    a call on its way does no harm."""
     key_ttl: float | None = None
     """For how many seconds after its first use a retry under its key is safe; None: for ever."""
     consent: Consent | None = None
     """Asks a person for a yes to run it, where one is needed."""
     defaults: Raw = NOTHING
-    """What the parameters that were not passed have as defaults, by name."""
+    """The defaults of the parameters that were not passed, by name."""
     origin: str = ""
-    """Where it is defined, unless its name says that."""
+    """Where the function is defined, unless its name says that."""
     asked_as: int = 0
-    """Of a step: the number that the code asks for it by, if its address has another one."""
+    """Of a step: the number under which the code asks for it, if its address has another one."""
 
     @property
     def begun(self) -> tuple[str, str, Raw, str, str]:
-        """What every entry that begins an effect starts with."""
+        """The first fields of every entry that begins an effect."""
         return self.address, self.digest, self.args, self.key, self.policy
 
     @property
     def shown(self) -> Value | None:
-        """What it is called with, for people: what was passed, and what was not."""
+        """The arguments, for people: what was passed, and the defaults of what was not."""
         return doubt.called_with(self.args, self.defaults)
 
 
@@ -162,7 +163,7 @@ def effect(call: Call, past: PastEffect | None) -> Program:
         attempt += 1
         before: tuple[Sight, ...] = ()
         if call.touches or call.consent is not None:
-            # One in doubt that is retried under its key was agreed to as it is.
+            # A retry in doubt, under its key, was approved as it is.
             ending, before = yield from _ready(call, attempt=attempt, asks=unproven is None or not begun)
             if ending is not None:
                 return ending
@@ -189,7 +190,7 @@ def effect(call: Call, past: PastEffect | None) -> Program:
             continue
         match outcome:
             case Returned(raw, _):
-                # What cannot be observed now is taken as it is found next: the outcome has to be recorded first.
+                # A part that cannot be observed now is accepted as found next: the outcome has to be recorded first.
                 after, found = (yield Left()) if call.touches else ((), ())
                 yield Append(EffectDone(call.address, raw, attempt, after, found))
                 return Done(raw)
@@ -201,7 +202,7 @@ def effect(call: Call, past: PastEffect | None) -> Program:
                 wait = next_try(call.retry, error, failures)
                 due = None if wait is None else (yield After(wait.seconds, wait.jitter))
                 if due is None and unproven is not None:
-                    # This attempt did nothing; an earlier one may have. To call that failed would be a guess.
+                    # This attempt did nothing; an earlier one may have happened. "Failed" would be a guess.
                     yield Append(EffectDoubted(call.address, raw, attempt, outcome.runs_in))
                     question = doubt.did_nothing(call.run, call.address, _told(raw), call.shown)
                     return Halted(question.stop("it is not tried again"))
@@ -232,16 +233,16 @@ def effect(call: Call, past: PastEffect | None) -> Program:
 
 
 def _away(outcome: Raised) -> Unavailable | None:
-    """What the effect says to be away, so that it did nothing. Said inside of it by another call, it proves nothing."""
+    """What the effect itself reports away, so that it did nothing. From another call inside it, this proves nothing."""
     is_own = outcome.proven or not is_secondhand(outcome.error)
     return parking.unavailable(outcome.error) if is_own else None
 
 
 def _ready(call: Call, *, attempt: int, asks: bool) -> Generator[Wish, Any, tuple[Ending | None, tuple[Sight, ...]]]:
-    """Right before it runs: what it touches is as the run expects it, and as a person was shown who said yes.
+    """Right before it runs: what it touches is as the run expects it, and as shown to the person who approved it.
 
-    It is one look that is held against both and goes on record with the intent. Whatever changes while a person is
-    waited for is found by the next.
+    One observation is compared with both, and recorded with the intent. The next observation finds what changes while a
+    person is waited for.
     """
     while True:
         before, unseen = (yield Observe()) if call.touches else ((), ())
@@ -260,17 +261,17 @@ def _ready(call: Call, *, attempt: int, asks: bool) -> Generator[Wish, Any, tupl
 
 
 class _Unproven(Struct, frozen=True):
-    """An attempt may have happened: nothing but its key makes another one safe."""
+    """An attempt may have happened: only its key makes another attempt safe."""
 
     question: doubt.Doubt
     landing: Landing
     """For how long it may still be on its way."""
     failure: Raw | None = None
-    """The last one is on record as having done nothing; an earlier one may have."""
+    """The last attempt did nothing, on record; an earlier one may have happened."""
 
     @classmethod
     def by(cls, call: Call, past: PastEffect) -> _Unproven | None:
-        """What earlier processes left behind, once the policy has let it pass."""
+        """What earlier processes left behind, after the policy allowed another attempt."""
         if past.state is PastState.IN_DOUBT:
             return cls(doubt.recorded(call.run, past), _landing(call, past)) if _retries(call) else None
         if not past.unproven or past.error is None:
@@ -279,12 +280,12 @@ class _Unproven(Struct, frozen=True):
 
     @classmethod
     def after_nothing(cls, call: Call, failure: Raw, landing: Landing) -> _Unproven:
-        """One more attempt, which did nothing: an earlier one may have happened, or be on its way still."""
+        """Another attempt did nothing: an earlier one may have happened, or may still be on its way."""
         return cls(doubt.did_nothing(call.run, call.address, _told(failure), call.shown), landing, failure)
 
 
 def _told(failure: Raw) -> str:
-    """As it is recorded: the exception itself may tell a secret."""
+    """As recorded: the exception itself may contain a secret."""
     kind, text = values.error_summary(failure)
     return f"{kind}: {text}"
 
@@ -295,7 +296,7 @@ def _retries(call: Call) -> bool:
 
 
 def _is_stale(call: Call, expires: Due | None) -> Generator[Wish, Any, bool]:
-    """Whether its key is too old for a retry to be safe; also if nobody knows how old it is."""
+    """Whether its key is too old for a safe retry; also if its age is unknown."""
     if call.key_ttl is None:
         return False
     if expires is None:
@@ -305,7 +306,7 @@ def _is_stale(call: Call, expires: Due | None) -> Generator[Wish, Any, bool]:
 
 
 def _too_late(call: Call, last: _Unproven, attempt: int) -> Part:
-    """It may have happened, and the other side may have forgotten its key by now. None: it did not happen."""
+    """The effect may have happened, and the other side may have forgotten its key by now. None: it did not happen."""
     question = last.question.because("its key is older than key_ttl, so that a retry is no longer safe")
     if last.failure is not None:
         yield Append(EffectDoubted(call.address, last.failure, attempt))
@@ -315,20 +316,20 @@ def _too_late(call: Call, last: _Unproven, attempt: int) -> Part:
 
 
 def denied(call: Call, failure: Raw, attempt: int) -> EffectRaised:
-    """A person has said no. That is how the call ends, on every replay, whatever the code asks for by then."""
+    """A person refused. The call ends like this on every replay, whatever the code asks for by then."""
     return EffectRaised(
         call.address, failure, attempt, denied=True, digest=call.digest, args=call.args, defaults=call.defaults
     )
 
 
 def recovered(call: Call, value: Raw, attempt: int) -> Program:
-    """Reached after a fallback, and an intact record proves that it was executed."""
+    """Reached after a fallback: an intact record proves that the effect was executed."""
     yield Append(EffectRecovered(*call.begun, value, attempt, call.defaults))
     return Done(value)
 
 
 def suspected(call: Call, attempt: int) -> Program:
-    """Reached after a fallback, and it may be one of the calls whose record was lost: in doubt, before anything runs."""
+    """Reached after a fallback: its record may be among the lost ones, so it is in doubt before anything runs."""
     yield Append(EffectSuspected(*call.begun, attempt, call.defaults))
     seconds = (_flight(call) or call.in_flight) if call.checkable else 0.0
     lands = (yield After(seconds)) if seconds else None
@@ -350,7 +351,7 @@ def _take_up(call: Call, past: PastEffect) -> Part:
     """Go on with an effect that was begun before. None: run it (again)."""
     match past.state:
         case PastState.RETRYING if past.unproven and not _retries(call) and past.error is not None:
-            # To run it once more was safe by its key. The code no longer says so, and an attempt may have happened.
+            # Another run was safe by its key. The code no longer declares that, and an attempt may have happened.
             yield Append(EffectDoubted(call.address, past.error, past.attempt))
             question = doubt.did_nothing(call.run, call.address, _told(past.error), call.shown)
             return (yield from _in_doubt(call, question, past.attempt, 0, None, None, _landing(call, past)))
@@ -361,12 +362,12 @@ def _take_up(call: Call, past: PastEffect) -> Part:
         case PastState.IN_DOUBT:
             question = doubt.recorded(call.run, past)
             if call.policy == "retry" and past.rewound and not _is_same(call, past):
-                # The key stands for what was asked then: with it, something else would be done, or not be done.
+                # The key stands for the earlier request: with it, another request might be done, or ignored.
                 return Halted(question.stop("to run it now would be no retry: other arguments, or another run's key"))
             if call.policy == "retry" and past.spent and not (yield from _is_stale(call, past.expires)):
                 return (yield from _spent(call, question, past))
             if call.policy == "fail" and past.reopened:
-                # It has failed for that very reason, and a person wants it tried again: only a person can tell.
+                # It failed because it was in doubt, and a person wants another try: only a person knows the outcome.
                 return Halted(question.stop("it is not tried again before somebody knows"))
             crashed = past.error is None
             failures = 0 if crashed else past.failures
@@ -385,7 +386,7 @@ def _is_same(call: Call, past: PastEffect) -> bool:
 
 
 def _flight(call: Call) -> float:
-    """For how many seconds from its intent on a call may be on its way, as far as its time-out alone does not say."""
+    """For how many seconds from its intent a call may be on its way, where its time-out alone does not say."""
     if not call.checkable or not call.in_flight or (call.timeout is not None and not call.lingers):
         return 0.0
     return call.in_flight + (call.timeout or 0.0)
@@ -398,7 +399,7 @@ def _landing(call: Call, past: PastEffect) -> Landing:
 
 
 def _unmarked(call: Call, past: PastEffect) -> str:
-    """Why it may have happened although its marker is missing; empty: then it did not."""
+    """Why it may have happened although its marker is missing; empty: it did not happen."""
     if not past.marked:
         return f"{call.marks} has no marker of it, but it is not on record that it ran as a transaction"
     if past.marked != call.marks:
@@ -436,7 +437,7 @@ def _in_doubt(
 
 
 def _spent(call: Call, question: doubt.Doubt, past: PastEffect) -> Part:
-    """Its key was used, and what it did was reversed. The other side would answer as it did then, and do nothing."""
+    """Its key was used, and its effect was reversed. The other side would repeat its answer, and do nothing."""
     if call.checkable:
         verdict = yield from _landing(call, past).looked()
         if isinstance(verdict, Happened):
@@ -446,8 +447,8 @@ def _spent(call: Call, question: doubt.Doubt, past: PastEffect) -> Part:
 
 
 def _found(call: Call, attempt: int, raw: Raw) -> Part:
-    """A check says that it happened. In one entry with how it left the world: cut off between two, the next process
-    would take whatever it finds there for its doing.
+    """The check found that it happened. The outcome and how it left the world are one entry. With two entries and a
+    crash in between, the next process would take any change it finds for the effect's own.
     """
     after, _ = (yield Left()) if call.touches else ((), ())
     yield Append(EffectSettled(call.address, True, attempt, raw, "check", after=after))
@@ -488,7 +489,7 @@ def _judged(
 
 
 def _left_behind(call: Call, before: tuple[Sight, ...], how: str) -> Part:
-    """A call that ended badly may have touched the world all the same. What the run itself did is not drift."""
+    """A call that ended badly may still have touched the world. What the run itself did is not drift."""
     after, _ = (yield Observe()) if call.touches else ((), ())
     if after != before:
         yield Append(WorldSeen(after, why=f"{call.address}, {how}"))
@@ -496,7 +497,7 @@ def _left_behind(call: Call, before: tuple[Sight, ...], how: str) -> Part:
 
 
 def _as_before(call: Call) -> Part:
-    """It did not happen, so what it touches must be as it was; if not, somebody else was there."""
+    """It did not happen, so what it touches must be as before; if not, others changed it."""
     stop = (yield Verify()) if call.touches else None
     return None if stop is None else Halted(stop)
 
@@ -510,7 +511,7 @@ def unobservable(call: Call, unseen: tuple[str, ...]) -> Stop:
 
 
 def _try_again(call: Call, attempt: int, failures: int, failed: Raised | None) -> Part:
-    """It did not happen. After a crash it runs; after a failure, as often as retries are allowed."""
+    """It did not happen. After a crash it runs again; after a failure, only while retries are left."""
     if failed is None:
         return None
     wait = next_try(call.retry, failed.error, failures)

@@ -1,10 +1,10 @@
 """When a check's "not happened" is believed: once nothing that was begun can still be on its way.
 
-What a dead process has started lives on without it: a request that the other side is still working on, a program. And a
-process that is silent need not be dead. So a check that finds nothing is asked again when the time is over in which the
-call may still land; only what it says then counts. "Happened" is believed at once.
+What a dead process started runs on without it: a request that the other side still works on, a program. And a silent
+process need not be dead. So a check that finds nothing runs again when the time is over in which the call may still
+land; only that result counts. "Happened" is believed at once.
 
-The time and the death are looked at *before* the check looks: what lands in between, it sees.
+Time and death are read *before* the check runs: the check sees what lands in between.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from surefoot.core.verdict import NotHappened, Partial, Unknown, Verdict
 
 
 class Fate(Struct, frozen=True):
-    """What is known of the process that began a call, as far as it may be in the call still."""
+    """What is known of the process that began a call: whether it may still be in the call."""
 
     lives: bool = False
     unproven: bool = False
-    """It is silent, and nothing proves that it is dead."""
+    """The process is silent, and nothing proves that it is dead."""
     told: str = ""
-    """Who it is, in words."""
+    """The process, in words."""
 
 
 GONE: Final = Fate()
-"""Nothing of it runs any more."""
+"""Nothing of the process runs any more."""
 
 
 class Landing(Struct, frozen=True):
@@ -41,28 +41,28 @@ class Landing(Struct, frozen=True):
     address: str
     due: Due | None = None
     timed: bool = False
-    """Whether that is the call's own `timeout=`, which bounds also a process that is only silent."""
+    """Whether `due` is the call's own `timeout=`, which also limits a process that is only silent."""
     elsewhere: bool = False
     """Whether another process began it."""
     landed: bool = False
-    """Whether that process has said that it executed it."""
+    """Whether that process reported that it executed the call."""
     unmarked: str = ""
     """Of a transaction: why it may have happened although its marker is missing."""
 
     @classmethod
     def of(cls, past: PastEffect, in_flight: float, *, lingers: bool = False) -> Landing:
-        """Of what an earlier process left behind. What says by now that nothing can be on its way is believed."""
+        """Of an attempt by an earlier process. Today's declaration that nothing can be on its way is believed."""
         due = past.deadline
         if in_flight > 0:
             due = past.lands or due
-            if past.lands is None and due is not None and lingers:  # begun by code that did not say so
+            if past.lands is None and due is not None and lingers:  # begun by code without this declaration
                 due = later(due, in_flight)
-            elif due is None and past.at and not past.rewound:  # begun by code that did not say
+            elif due is None and past.at and not past.rewound:  # begun by code without a declaration
                 due = Due(past.at + round(in_flight * MICROS))
         return cls(past.address, due, past.deadline is not None, elsewhere=True, landed=past.landed is not None)
 
     def looked(self, *, patient: bool = True) -> Generator[Wish, Any, Verdict]:
-        """What the check says, as far as it can be believed. Impatient: without waiting for it."""
+        """The verdict of the check, as far as it can be believed. Not `patient`: without waiting."""
         while True:
             fate: Fate = (yield Trace()) if self.elsewhere else GONE
             is_early = self.due is not None and not (yield from _is_over(self.due))

@@ -1,4 +1,4 @@
-"""How each wish is carried out in blocking code (`perform.py`). Its twin for tasks is `acts_async.py`."""
+"""How each wish is performed in blocking code (`perform.py`). Its twin for tasks is `acts_async.py`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def execute(attempt: Attempt, number: int) -> Outcome:
 
 
 def look(attempt: Attempt) -> Verdict:
-    """Call the check. One that raises could not tell."""
+    """Call the check. A check that raises is unknown."""
     check = attempt.require_check()
     if (busy := attempt.busy()) is not None:
         return busy
@@ -71,7 +71,7 @@ def in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         with suppress(TimeoutError):
             box.exception(seconds)
     finally:
-        if not (is_done := box.done()):  # Ctrl-C, too, ends the waiting and not the thread.
+        if not (is_done := box.done()):  # Ctrl-C too ends only the waiting, not the thread.
             attempt.abandon(box.running)
             box.add_done_callback(lambda ended: attempt.landed(number, ended.exception()))
     if not is_done:
@@ -82,9 +82,9 @@ def in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def in_a_thread(box: Future[T], work: Callable[[], T], name: str) -> None:
-    """Run it in a daemon thread with a copied context. The box gets what it returned or raised.
+    """Run it in a daemon thread with a copied context. The box gets the result or the exception.
 
-    From here on it counts as running: a thread that was started may come to its work at any moment.
+    From here on it counts as running: a started thread may begin its work at any moment.
     """
 
     def run() -> None:
@@ -98,7 +98,7 @@ def in_a_thread(box: Future[T], work: Callable[[], T], name: str) -> None:
     box.set_running_or_notify_cancel()
     try:
         thread.start()
-    except RuntimeError as error:  # There is no thread: the system has no more of them.
+    except RuntimeError as error:  # There is no thread: the system is out of threads.
         box.set_exception(error)
 
 
@@ -111,7 +111,7 @@ def append(session: Session, *entries: Any) -> None:
 
 
 def go_live(session: Session) -> None:
-    """Claim the run: from here on, things happen."""
+    """Claim the run: effects may happen from here on."""
     with session.claim.lock:
         refused = None if session.claim.live else session.stops.lost or claim(session)
     if not (refused is None or isinstance(refused, Claimed)):
@@ -119,7 +119,7 @@ def go_live(session: Session) -> None:
 
 
 def write_down(place: Place | None) -> None:
-    """What a run has noted lazily (a random id, the time) is on disk before another run is named by it, or gets it."""
+    """Lazy notes of a run (a random id, the time) are on disk before another run is named after them, or gets them."""
     if place is None or place is current.OUTSIDE or place.session.dry or not session_of(place).journal.owes:
         return
     go_live(session_of(place))
@@ -135,7 +135,7 @@ def claim(session: Session, created: RunCreated | None = None) -> Claimed | Refu
         raise session.stops.store_failed(error) from None
     finally:
         if ticket.is_durable:
-            session.claimed()  # Also when we are being interrupted: the claim is durable and has to be released.
+            session.claimed()  # Also during an interruption: the claim is durable and has to be released.
 
 
 def nap(seconds: float) -> None:
@@ -149,9 +149,10 @@ def moment(session: Session, seconds: float, *, jitter: bool) -> Due:
 
 
 def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
-    """Sleep in the process; cancellation is noticed on the way, and that there is nothing to wait for any more.
+    """Sleep in the process, until `due` or until `is_over` finds nothing left to wait for. A cancellation is noticed
+    too.
 
-    A worker does not sleep long: it lets go of the run.
+    A worker does not sleep long: it releases the run.
     """
     session = session_of(place)
     if session.stops.outlasts(due):
@@ -163,7 +164,7 @@ def pause(place: Place, due: Due, is_over: Callable[[], bool] = bool) -> None:
 
 
 def notice(session: Session) -> None:
-    """Read what visitors wrote, if anybody wrote anything."""
+    """Read the entries of visitors, if there are new ones."""
     changes = session.runtime.store.changes()
     if changes != session.seen_changes:
         session.seen_changes = changes

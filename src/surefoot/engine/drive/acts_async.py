@@ -1,8 +1,8 @@
-"""How each wish is carried out in tasks (`perform_async.py`). Its twin for blocking code is `acts.py`.
+"""How each wish is performed in tasks (`perform_async.py`). Its twin for blocking code is `acts.py`.
 
 Stores block, so commits go to the committer's writer thread. The tasks of one turn of the loop hand their entries over
-together, and one wake-up tells them all that these are durable. The future they wait on cannot be cancelled: an append
-always completes before a cancellation is delivered.
+together, and one wake-up reports to all of them that the entries are durable. The future they wait on cannot be
+cancelled: an append always completes before a cancellation is delivered.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CancelledAgain(asyncio.CancelledError):
 
 
 class WorkflowTask(asyncio.Task[T]):
-    """The one that a workflow runs in. It knows how often it was cancelled, also when that has been dealt with."""
+    """The task of a workflow. It counts its cancellations, including those that the code has dealt with."""
 
     strikes = 0
 
@@ -52,14 +52,14 @@ class WorkflowTask(asyncio.Task[T]):
 
 LOOK_SECONDS = 0.01
 LAST_SECONDS = 1.0
-"""How long an effect that has used up its time may take to end when it is cancelled."""
+"""How long an effect whose time is over may take to end after it is cancelled."""
 
 
 async def to_the_end(
     body: Coroutine[Any, Any, T] | asyncio.Task[T],
     on_cancel: Callable[[asyncio.Task[T], asyncio.CancelledError], None] | None = None,
 ) -> tuple[T, asyncio.CancelledError | None]:
-    """Await this even if we are cancelled meanwhile; what it gave, and the cancellation that is yet to be passed on."""
+    """Await this even if we are cancelled meanwhile. Returns the result, and the cancellation to pass on."""
     task = body if isinstance(body, asyncio.Task) else asyncio.get_running_loop().create_task(body)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -73,7 +73,7 @@ async def to_the_end(
 
 
 async def look(attempt: Attempt) -> Verdict:
-    """Call the check, blocking or not. One that raises could not tell."""
+    """Call the check, blocking or not. A check that raises is unknown."""
     check = attempt.require_check()
     if (busy := attempt.busy()) is not None:
         return busy
@@ -91,7 +91,7 @@ async def look(attempt: Attempt) -> Verdict:
 
 
 async def execute(attempt: Attempt, number: int) -> tuple[Outcome, asyncio.CancelledError | None]:
-    """How the call ended; and of an effect, the cancellation that struck meanwhile and is yet to be passed on."""
+    """How the call ended; for an effect, also the cancellation that struck meanwhile and has to be passed on."""
     if attempt.lapsed():
         await hop(attempt.session.claim.regain)
     place = attempt.enter(number)
@@ -132,7 +132,7 @@ async def shielded(
                 task.add_done_callback(
                     lambda done: attempt.landed(number, None if done.cancelled() else done.exception())
                 )
-                break  # It was asked to end and did not: in doubt, and its late result is dropped.
+                break  # It was cancelled and did not end: in doubt, and its late result is dropped.
             late = True
             task.cancel()
             deadline, left = loop.time() + LAST_SECONDS, LAST_SECONDS
@@ -153,7 +153,7 @@ def _outcome(attempt: Attempt, task: asyncio.Task[Any], started: int, *, late: b
 
 
 async def go_live(session: Session) -> None:
-    """Claim the run, under the same lock as blocking calls of it. Not cut short by a cancellation."""
+    """Claim the run, under the same lock as blocking calls of it. A cancellation does not interrupt this."""
     if session.claim.live:
         return
     _, cancelled = await to_the_end(hop(acts.go_live, session))
@@ -170,7 +170,7 @@ async def claim(session: Session, created: RunCreated | None = None) -> Claimed 
         await turn.future
     finally:
         if ticket.is_durable:
-            session.claimed()  # Also when we are being cancelled: the claim is durable and has to be released.
+            session.claimed()  # Also during a cancellation: the claim is durable and has to be released.
         elif ticket.error is not None:
             raise session.stops.store_failed(ticket.error) from None
     return ticket.refused or Claimed()
@@ -219,9 +219,10 @@ async def stay(session: Session, due: Due, is_over: Callable[[], bool] = bool) -
 async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned | BaseException:
     """Run the workflow function itself, at the root of a run, in a task of its own.
 
-    So it is known who is cancelled. A part of the run, from inside (a time-out, a failing sibling): that is a failure of
-    the part. Or the caller that waits for the run (the end of the loop, a time-out around it): that gives the run up for
-    now. The caller gets its own cancellation back, and not that of our task: anyio and `asyncio.timeout` need that one.
+    So it is known what is cancelled. A part of the run, from inside (a time-out, a failing sibling): that is a failure
+    of the part. Or the caller that waits for the run (the end of the loop, a time-out around it): then the run is
+    released for now. The caller gets its own cancellation back, and not that of our task: anyio and `asyncio.timeout`
+    need that one.
     """
     outer = asyncio.current_task()
     if outer is None:
@@ -229,7 +230,7 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     before = outer.cancelling()
     session.stops.is_given_up = lambda: outer.cancelling() > before
     session.flight.invoked = asyncio.get_running_loop().time()
-    if not session.replay.matcher.is_blank:  # Only a resume asks for them. Many runs at once are many tasks for each.
+    if not session.replay.matcher.is_blank:  # Only a resume uses them. Many runs at once are many tasks for each.
         session.flight.tasks_before = WeakSet(asyncio.all_tasks())
     missed = False
 
@@ -240,7 +241,7 @@ async def invoke(session: Session, fn: Callable[[], Awaitable[Any]]) -> Returned
     outcome, cancelled = await to_the_end(WorkflowTask(_invoked(session, fn)), pass_on)
     if cancelled is None:
         return outcome
-    if missed:  # It had ended already, so the cancellation is still to be met here.
+    if missed:  # The task had ended already, so the cancellation has to strike here.
         outer.uncancel()
         outer.cancel(*cancelled.args)
     session.stops.given_up_by(cancelled)
@@ -262,7 +263,7 @@ async def _invoked(session: Session, fn: Callable[[], Awaitable[Any]]) -> Return
 
 
 async def _effects_ended(session: Session) -> asyncio.CancelledError | None:
-    """Effects of tasks that nobody waits for any more: their outcome is recorded before the run is let go of."""
+    """Effects in tasks that no code waits for any more: their outcome is recorded before the run is released."""
     cancelled = None
     while session.flight.has_effects:
         try:
@@ -276,14 +277,14 @@ async def _effects_ended(session: Session) -> asyncio.CancelledError | None:
 
 
 class _Durable(asyncio.Future[None]):
-    """Cannot be cancelled: one task's cancellation must not cut off the others that ride along."""
+    """Cannot be cancelled: one task's cancellation must not cut off the others in the turn."""
 
     def cancel(self, msg: Any = None) -> bool:
         return False
 
 
 class _Turn:
-    """What the tasks of one turn of one loop wait for together: one wake-up for all of their tickets."""
+    """The shared wait of the tasks of one turn of one loop: one wake-up for all of their tickets."""
 
     __slots__ = ("_closed", "_lock", "_loop", "_missing", "_number", "future")
 
@@ -296,7 +297,7 @@ class _Turn:
         self._closed = False
 
     def join(self) -> Callable[[], None]:
-        """One more ticket. What is returned says that it is done; to be called from whichever thread commits."""
+        """Adds a ticket. The returned function reports it as done; the thread that commits calls it."""
         with self._lock:
             self._number += 1
             self._missing.add(self._number)
@@ -318,7 +319,7 @@ class _Turn:
             self._wake()
 
     def _wake(self) -> None:
-        with suppress(RuntimeError):  # The loop is closed: no task waits any more.
+        with suppress(RuntimeError):  # The loop is closed: no task is waiting.
             self._loop.call_soon_threadsafe(_finish, self.future)
 
 
@@ -344,22 +345,22 @@ def _end_turn(runtime: Runtime, loop: asyncio.AbstractEventLoop) -> None:
 
 
 CROWD, LEAST_BEGIN = 200, 50
-"""Runs begin at once until so many are in progress, and then so many in each turn of the loop."""
+"""Runs begin at once until `CROWD` runs are in progress; then `LEAST_BEGIN` may begin in each turn of the loop."""
 
 
 class _Door:
-    """Where runs wait to begin. One that waits takes a tenth of the memory of one in progress."""
+    """Where runs wait to begin. A waiting run takes a tenth of the memory of a run in progress."""
 
     __slots__ = ("room", "waiting")
 
     def __init__(self) -> None:
         self.room = 0
-        """So many more may begin in this turn."""
+        """How many more may begin in this turn."""
         self.waiting: deque[asyncio.Future[None]] = deque()
 
 
 async def admitted(runtime: Runtime) -> None:
-    """Wait until this run may begin. Each turn lets some in, so that runs which wait for each other never bar the door."""
+    """Wait until this run may begin. Each turn lets some in, so runs that wait for each other block no others."""
     loop = asyncio.get_running_loop()
     door: _Door | None = runtime.doors.get(loop)
     if door is None:
@@ -374,14 +375,14 @@ async def admitted(runtime: Runtime) -> None:
 
 
 def _open(runtime: Runtime, door: _Door) -> None:
-    """For one turn: until what is written in it is durable."""
+    """Opens the door for one turn: until the entries of the turn are durable."""
     door.room = max(LEAST_BEGIN, CROWD - len(runtime.driven()))
     while door.waiting and door.room > 0:
         waiting = door.waiting.popleft()
         if not waiting.done():  # Else the task that waited was cancelled.
             door.room -= 1
             waiting.set_result(None)
-    # Behind those: they write in this turn, too, if it is a new one.
+    # After those runs: they write in this turn too, if it is a new one.
     turn_of(runtime).future.add_done_callback(partial(_turned, runtime))
 
 
@@ -394,7 +395,7 @@ def _turned(runtime: Runtime, turn: asyncio.Future[None]) -> None:
 
 
 def in_a_thread(body: Coroutine[Any, Any, T]) -> T:
-    """In a loop and a thread of its own: the caller blocks, and may be inside a loop already."""
+    """Run the coroutine in a loop and a thread of its own: the caller blocks, and may be inside a loop already."""
     box: Future[T] = Future()
     acts.in_a_thread(box, lambda: asyncio.run(body), "surefoot-own-loop")
     return box.result()

@@ -1,16 +1,17 @@
 """Parts of a run that are cancelled from inside: by `asyncio.timeout`, a failing sibling, `task.cancel()`.
 
-A replay answers at once what was slow before, so the cancellation may not strike again, or not there. Therefore a call
-that was cut off is recorded (`CallCancelled`). On replay it is not made again. It waits for the same cancellation, as long
-as that took the first time and a second more, and then stops: it is not known how the code would go on.
+A replay answers at once what was slow before, so the cancellation may not strike again, or at another place. Therefore
+a call that was cut off is recorded (`CallCancelled`). On replay the call is not made again. It waits for the same
+cancellation, for as long as that took the first time and one second more, and then stops: the further path of the code
+is unknown.
 
-A cancellation may also strike between two calls, in an await that is none of ours. Then the next call records it, even if
-the code has dealt with it by then (this is known for the workflow's own task, and not for tasks that the user makes). On
-replay the code has to come to that call in the same way: a new call in front of it waits for the cancellation, as above.
-Code that is cancelled earlier than before, so that it does not ask for recorded calls of its line, begins nothing new. Nor
-does code that was not cancelled at all before.
+A cancellation may also strike between two calls, in an await that is not ours. Then the next call records it, even if
+the code has dealt with it by then (this is known for the workflow's own task, but not for tasks that the user makes).
+On replay the code has to reach that call in the same way: a new call in front of it waits for the cancellation, as
+above. Code that is cancelled earlier than before, and so does not ask for recorded calls of its line, begins nothing
+new. Code that was not cancelled at all before begins nothing new either.
 
-The caller that waits for the run may be cancelled too. That gives the run up for now and is no part of it.
+The caller that waits for the run may be cancelled too. Then the run is released for now. That is no part of the run.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ if TYPE_CHECKING:
 
 
 def recorded(place: Place, address: str) -> CallCancelled | None:
-    """That this very call was cut off, on record."""
+    """The record that this very call was cut off."""
     cut = place.session.replay.matcher.cuts.get(address)
     return None if cut is None or cut.before else cut
 
 
 def cut_off(place: Place, address: str) -> None:
-    """A call is left by a cancellation. Durable no later than anything that comes of it."""
+    """A cancellation leaves a call. Durable no later than anything that follows from it."""
     place.line.struck = _strikes()
     session = session_of(place)
     if not session.dry and address not in session.state.cuts and not is_unwinding(place):
         session.journal.lazily(CallCancelled(address, _seconds(session)))
-        for asked in (address, approval_of(address)):  # The code waits for no answer any more: a later one is refused.
+        for asked in (address, approval_of(address)):  # The code no longer waits for an answer: a later one is refused.
             past = session.state.calls.get(asked)
             if past is not None and past.kind == "question" and past.state is PastState.OPEN:
                 session.journal.lazily(QuestionExpired(past.address))
@@ -55,8 +56,8 @@ def cut_off(place: Place, address: str) -> None:
 
 
 def cut_off_in_turn(place: Place, address: str) -> None:
-    """A recorded outcome waits to be handed over, and its caller is cancelled. That is as before only if nothing of this
-    line is on record behind it: what was cut off there would be, too.
+    """A recorded outcome waits for its turn, and its caller is cancelled. That is as before only if no later call of
+    this line is on record: otherwise that call would be cut off too.
     """
     if not is_unwinding(place) and (missed := _missed(place)):
         raise _too_early(place, address, missed, is_answered=True)
@@ -98,13 +99,13 @@ def entering(place: Place, address: str) -> None:
 
 
 async def awaited(place: Place, address: str) -> None:
-    """Wait for what cancelled the code before it came to what it asks for now. What is new does not begin."""
+    """Wait for the recorded cancellation that struck before this call. A new call does not begin."""
     if (cut := to_strike(place, address)) is not None:
         await _awaited(place, cut, f"was cancelled before it came to {cut.address}, and now asks for {address}")
 
 
 def to_strike(place: Place, address: str) -> CallCancelled | None:
-    """The cancellation on record, if what is asked for is new or came after it, and it has not struck this time."""
+    """The cancellation on record, if this call is new or came after it, and it has not struck this time."""
     line = place.line
     session = session_of(place)
     cuts = session.replay.matcher.cuts
@@ -122,12 +123,12 @@ def to_strike(place: Place, address: str) -> CallCancelled | None:
 
 
 def dealt_with(place: Place) -> None:
-    """What cancelled this line is on record by itself."""
+    """The cancellation of this line has a record of its own."""
     place.line.struck = _strikes()
 
 
 async def again(place: Place, address: str, cut: CallCancelled) -> None:
-    """This call was cut off before. Wait for the same."""
+    """This call was cut off before. Wait for the same cancellation."""
     session = session_of(place)
     past = session.replay.matcher.past(address)
     if past is not None:
@@ -154,7 +155,7 @@ async def _awaited(place: Place, cut: CallCancelled, what: str) -> None:
 
 
 def is_unwinding(place: Place) -> bool:
-    """Whether the run ends here for now, so that what is cancelled is cancelled for that."""
+    """Whether the run ends here for now: then this is the reason for cancellations."""
     session = session_of(place)
     if session.dry and (session.stops.planned or session.stops.found or session.backlog.is_cut_short):
         return True
@@ -166,7 +167,7 @@ def is_unwinding(place: Place) -> bool:
 
 
 def _strikes() -> int:
-    """How often the task that runs here was cancelled; of tasks of the user's own, without what is dealt with."""
+    """How often the current task was cancelled; for the user's own tasks, without those that were dealt with."""
     task = sys.modules["asyncio"].current_task()
     return 0 if task is None else int(getattr(task, "strikes", None) or task.cancelling())
 
@@ -181,7 +182,7 @@ def _seconds(session: Session) -> float:
 
 
 def _missed(place: Place, seq: int | None = None) -> list[Past]:
-    """What is on record of this line of control, before that entry, and was not asked for."""
+    """Recorded calls of this line of control, before that entry, that were not asked for."""
     return [past for past in session_of(place).backlog.before(seq) if _is_here(place, past.address)]
 
 

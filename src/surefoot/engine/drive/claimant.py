@@ -1,4 +1,4 @@
-"""Who drives a run: what its journal says, and whether that process lives."""
+"""Which process drives a run: the claim in the journal, and whether that process lives."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def is_driven(runtime: Runtime, state: RunState) -> bool:
 
 
 def described(state: RunState) -> str:
-    """Who has claimed the run, in words."""
+    """The claimant of the run, in words."""
     holder = state.claimant
     return "nobody" if holder is None else f"worker {holder.worker[:8]} on host {holder.host} (pid {holder.pid})"
 
 
 def described_living(runtime: Runtime, state: RunState) -> str:
-    """Who drives the run, and how sure that is."""
+    """The process that drives the run, and how sure that is."""
     worker = state.claimant.worker if state.claimant is not None else ""
     return f"{described(state)}, {vouched(runtime.store, worker)}"
 
 
 def refuse_driven(runtime: Runtime, state: RunState, then: str = "") -> None:
-    """For those who change a run that nobody may drive meanwhile. `then`: what helps."""
+    """For changes of a run that no process may drive meanwhile. `then`: what helps."""
     if is_driven(runtime, state):
         raise UsageError(f"run {state.run} is being driven by {described_living(runtime, state)}.{then}")

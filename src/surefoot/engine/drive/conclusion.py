@@ -1,7 +1,7 @@
-"""How a drive ends: what the way the function ended means for the run, decided in one place and recorded.
+"""How a drive ends: what the end of the function means for the run, decided in one place and recorded.
 
-In this order: trouble of ours lets go of the run, and so does an interruption; a stop is recorded; a run that only waits
-is suspended, or handed back; a cancelled one is over. Only what is left has really ended, and only if every recorded
+In this order: on trouble of ours the run is released, and on an interruption too; a stop is recorded; a run that only
+waits is suspended, or handed back; a cancelled run is over. Any other run has really ended, but only if every recorded
 effect was asked for and none is in doubt.
 """
 
@@ -44,7 +44,7 @@ from surefoot.errors import Cancelled, Fenced, JournalCorrupt, Stopped, StoreUna
 
 
 class Suspended(Struct, frozen=True):
-    """The run has nothing to do but wait: it is taken up again when it can go on."""
+    """The run only waits: it is taken up again when it can go on."""
 
 
 Conclusion = Generator[Append, Any, Done | Failed | Halted | Suspended | BaseException]
@@ -52,7 +52,7 @@ log = logging.getLogger("surefoot")
 
 
 def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
-    """Decide what the way the function ended means, and record it. Answers what `.run` shall give."""
+    """Decide what the end of the function means, and record it. Returns the result of `.run`."""
     _refuse_loose_ends(session, outcome)
     if session.stops.trouble is not None:
         yield from _release(session, session.stops.trouble)
@@ -67,7 +67,7 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
         return (yield from _suspend(session))
     if session.state.cancel is not None or isinstance(outcome, CancelSignal):
         left = what_is_left(session)
-        tell_what_is_left(session)  # First: should we die in between, it is told again, and not never.
+        tell_what_is_left(session)  # First: after a crash in between, people are alerted twice instead of never.
         yield Append(RunCancelled(left))
         cancel = session.state.cancel
         note = f": {cancel.note}" if cancel is not None and cancel.note else ""
@@ -80,14 +80,14 @@ def conclude(session: Session, outcome: Returned | BaseException) -> Conclusion:
         session.stops.park(away)
         return (yield from _suspend(session))
     if isinstance(outcome, UsageError | Stopped | StoreUnavailable | Fenced):
-        # Misuse, another run's stop, a store in trouble: nothing that this run did, so it has not failed.
+        # Misuse, another run's stop, a store in trouble: not caused by this run, so it has not failed.
         yield from _release(session, outcome)
         return outcome
     return (yield from _finish(session, outcome))
 
 
 def foreseen(session: Session, outcome: Returned | BaseException) -> tuple[Any, list[Entry]]:
-    """What a drive would make of that end, and what it would write. Nothing is written."""
+    """The conclusion of a drive for that end, and the entries it would write. Nothing is written."""
     entries: list[Entry] = []
     program = conclude(session, outcome)
     try:
@@ -109,7 +109,7 @@ def _refuse_loose_ends(session: Session, outcome: Returned | BaseException) -> N
 
 def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) -> Conclusion:
     unasked = [past for past in session.replay.unasked() if not is_void(past)]
-    # A person who rewound the run may want it to go another way: that is worth a warning, but is no stop.
+    # A person who rewound the run may want another path: that is a warning, not a stop.
     given_up = _given_up(session, unasked)
     session.stops.found += session.fence.open_removed() or _unsettled(session, unasked, given_up)
     if session.stops.found:
@@ -140,7 +140,7 @@ def _finish(session: Session, outcome: Returned | Exception | ContinueSignal) ->
 
 
 def _given_up(session: Session, unasked: list[Past]) -> set[str]:
-    """Executed effects and children without which the run may end. An undo goes with its effect."""
+    """Executed effects and children that the run may leave out at its end. An undo goes with its effect."""
     calls = [past for past in unasked if isinstance(past, PastEffect) or is_child(past)]
     given_up = {past.address for past in calls if is_rewound(past) or session.replay.lets_go(past)}
     given_up |= {one.undo.address for one in session.replay.undos if is_over(one, session.replay.matcher.asked)}
@@ -148,7 +148,7 @@ def _given_up(session: Session, unasked: list[Past]) -> set[str]:
 
 
 def _tell_what_failed_in_doubt(session: Session) -> None:
-    """The run ends, and effects of it may have happened all the same: people are told. Sagas have told of their own."""
+    """The run ends, but some of its effects may have happened: people are alerted. Sagas have reported theirs."""
     session.notices.tell_the_rest()
     names = [address for address, told in session.notices.left_behind.items() if not told]
     if names and not session.dry:
@@ -161,7 +161,7 @@ def _tell_what_failed_in_doubt(session: Session) -> None:
 
 
 def _workflow_failed(session: Session, error: Exception) -> Stop:
-    """`on_failure="stop"`: no end, but a stop that a person opens."""
+    """`on_failure="stop"`: no end, but a stop that a person can lift."""
     run, told = session.run, session.mask(f"{type(error).__name__}: {failures.message(error)}".rstrip(": "))
     message = f"run {run}: the workflow raised {told}. What it did is on record; nothing is lost."
     cures = (command("runs retry", run, failed=True, when="fixed?"), command("runs cancel", run, when="give up?"))
@@ -169,14 +169,14 @@ def _workflow_failed(session: Session, error: Exception) -> Stop:
 
 
 def _unsettled(session: Session, unasked: list[Past], given_up: set[str]) -> list[Stop]:
-    """Effects that the code takes for done although they were undone; recorded ones that it no longer asks for; or those
-    whose outcome is not known.
+    """Effects that the code treats as done although they were undone; recorded effects that it no longer asks for; or
+    effects whose outcome is unknown.
     """
     if undone := session.replay.taken_back():
         return [session.fence.goes_on_from(undone)]
     if missing := [past for past in unasked if may_have_happened(past) and past.address not in given_up]:
         return [no_longer_asked(session.run, missing, session.replay.matcher.effects.names, unknown(missing))]
-    # Code that was cancelled, or that caught what it must not, went on without them.
+    # Code that was cancelled, or that caught a signal of ours, went on without them.
     doubtful = [past for past in session.journal.in_doubt() if past.address not in given_up]
     return [open_question(session.run, past, "the code came to its end without it") for past in doubtful]
 
@@ -207,7 +207,7 @@ def _stop(session: Session) -> Conclusion:
 
 
 def _suspend(session: Session) -> Conclusion:
-    """Nothing to do but wait. Whatever came meanwhile (a cancellation, an answer) makes it stand as ready."""
+    """The run only waits. A cancellation or an answer that came meanwhile makes it ready."""
     if session.stops.handed_back:
         if session.claim.live:
             yield Append(RunReleased(HANDED_BACK))
@@ -221,7 +221,7 @@ def _earliest(session: Session) -> Due | None:
 
 
 def _release(session: Session, error: BaseException) -> Generator[Append, Any, None]:
-    """Let go of the claim, so that others need not wait for a process that has given up."""
+    """Release the claim, so that others need not wait for a process that has given up."""
     name = type(error).__name__
     if session.claim.live:
         why = session.mask(f"{name}: {error}") if isinstance(error, Exception) else f"interrupted by {name}"
@@ -229,14 +229,14 @@ def _release(session: Session, error: BaseException) -> Generator[Append, Any, N
 
 
 def what_is_left(session: Session) -> tuple[str, ...]:
-    """Of a cancelled run: effects that failed in doubt, or that its sagas could not undo."""
+    """Effects of a cancelled run that failed in doubt, or that its sagas could not undo."""
     for past in [past for past in session.state.effects() if past.gave_up]:
         session.notices.left_behind.setdefault(past.address, False)
     return tuple(session.notices.left_behind)
 
 
 def tell_what_is_left(session: Session) -> None:
-    """A cancelled run is over, but what may have happened outside is not: a person should look."""
+    """A cancelled run is over, but its effects may have happened outside: a person should look."""
     _tell_what_failed_in_doubt(session)
     for past in () if session.dry else session.journal.in_doubt():
         stop = left_behind(session.run, past)
@@ -245,7 +245,7 @@ def tell_what_is_left(session: Session) -> None:
 
 
 def _alert_of(session: Session, trouble: SurefootError) -> None:
-    """A recorded value that cannot be read needs a person too. Damage is told by the code that steps back from it."""
+    """A recorded value that cannot be read needs a person too. The code that steps back from damage reports it."""
     if session.dry or not isinstance(trouble, Stopped) or isinstance(trouble, JournalCorrupt):
         return
     if trouble.run_id == session.run:

@@ -1,8 +1,8 @@
 """While a new version is rolled out, workers with old and with new code serve one queue.
 
-The code here may be unable to go on with a run that the code of another worker can go on with. So the run is let go of,
-untouched, as long as such a worker lives and serves it, for at most ten minutes. After that it is stopped, and a person is
-asked.
+The code here may be unable to go on with a run, while the code of another worker can. So the run is released,
+untouched, as long as such a worker lives and serves it, for at most ten minutes. After that it is stopped, and a person
+is asked.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from surefoot.core.timer import MICROS
 from surefoot.store.contract import Store
 
 PATIENCE_SECONDS: Final = 600.0
-"""A rollout may take so long. A run that no worker could go on with by then needs a person."""
+"""The time that a rollout may take. A run that no worker could go on with by then needs a person."""
 CODE_STOPS: Final = frozenset({"CodeChanged", "SchemaMismatch"})
-"""Stops that other code may not meet."""
+"""Stops that may not occur with other code."""
 _since: dict[tuple[bytes, str], float] = {}
 _lock = threading.Lock()
 
 
 def may_be_served_elsewhere(store: Store, state: RunState, code: str) -> bool:
-    """Whether a living worker with other code serves this run, and has not had ten minutes to take it up yet.
+    """Whether a living worker with other code serves this run, and has had less than ten minutes to take it up.
 
     `code`: the digest of the code here (`code.digest()`).
     """
@@ -38,11 +38,11 @@ def may_be_served_elsewhere(store: Store, state: RunState, code: str) -> bool:
 
 
 def tries_first(store: Store, state: RunState, code: str, now: int) -> bool:
-    """Whether a run that was handed out or taken up, and got nowhere, is looked through before it is claimed.
+    """Whether a run that was handed out or taken up without progress is rehearsed before it is claimed.
 
     Only if other code took it up last and still serves it: then the code here may be the wrong one, and the run is left
-    untouched. And for ten minutes at most since then: if its code kills every worker that looks through it, that leaves no
-    trace. So from then on the run is claimed first, as it is by the code that took it up before.
+    untouched. This holds for ten minutes at most after that: a run whose code kills every worker that rehearses it
+    leaves no trace. From then on the run is claimed first, as by the code that took it up before.
     """
     taken_up = max(state.adoptions[-1] if state.adoptions else 0, state.standing.wake or 0)
     is_new_here = state.code != code and now - taken_up < PATIENCE_SECONDS * MICROS
@@ -61,13 +61,13 @@ def _is_served_elsewhere(store: Store, state: RunState, code: str) -> bool:
 
 
 def forget(store: Store, run: str) -> None:
-    """It went on, or was stopped: the next time counts anew."""
+    """The run went on, or was stopped: the ten minutes start anew next time."""
     with _lock:
         _since.pop((store.id, run), None)
 
 
 def is_about_code(stops: tuple[Stop, ...] | list[Stop]) -> bool:
-    """Whether nothing but the code stands in the way."""
+    """Whether only the code is the obstacle."""
     return bool(stops) and all(stop.reason in CODE_STOPS for stop in stops)
 
 

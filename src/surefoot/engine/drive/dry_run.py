@@ -1,6 +1,6 @@
-"""The rehearsals before a drive: the code is replayed dry, and what must stop stops before anything is executed.
+"""The rehearsals before a drive: the code is replayed dry, and any stop comes before an execution.
 
-A rehearsal that finds inserted calls is held again with that knowledge. `gate.py` has what one rehearsal is, and what it
+A rehearsal that finds inserted calls is repeated with that knowledge. `gate.py` has a single rehearsal, and what it
 finds.
 """
 
@@ -28,9 +28,9 @@ def is_needed(session: Session, plan: Plan) -> bool:
 
 
 def rehearsing(session: Session, plan: Plan) -> Routine[None]:
-    """Rehearse, and answer how the session has to begin: as a new one that knows what was learnt, or with stops.
+    """Rehearse, and prepare the session: it begins anew with what was learnt, or with stops.
 
-    Found here, a stop is recorded at the head that was rehearsed; nothing was executed in any branch.
+    A stop found here is recorded at the head that was rehearsed; no branch has executed anything.
     """
     state, session.rehearsed = session.state, True
     if not (session.claim.rehearses or is_needed(session, plan)):
@@ -74,8 +74,8 @@ def rehearsing(session: Session, plan: Plan) -> Routine[None]:
 
 
 def _behind_new_steps(session: Session, plan: Plan, learned: Learned) -> Routine[tuple[Learned, list[Stop]]]:
-    """The same with what is found behind new steps: effects that prove a kept answer right, or that it is another call's.
-    And a stop, if too many steps would run again there.
+    """The same, with findings behind new steps: effects that prove a kept answer right, or prove that it belongs to
+    another call. And a stop, if too many steps would run again there.
     """
     ahead = Lookahead(session.runtime, session.state, session.journal.head, learned=learned, most=MOST_PASSED)
     with gate.on_stage(ahead):
@@ -94,8 +94,8 @@ def _performed(rehearsal: gate.Rehearsal, plan: Plan) -> Routine[Returned | Base
 
 
 def _look_ahead(session: Session, plan: Plan, learned: Learned) -> Routine[tuple[list[Stop], frozenset[str]]]:
-    """What would stop the run behind effects that are declared new, before one of them is executed; and those that were
-    looked behind. What they give is not known: it is a stop only if it is one also if they give None.
+    """The stops behind effects that are declared new, found before one of them is executed; and those effects. Their
+    results are unknown: a stop counts only if it also occurs with None as results.
     """
     passed: frozenset[str] = frozenset()
     for as_none in (False, True):

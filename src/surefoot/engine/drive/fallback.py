@@ -1,8 +1,8 @@
 """Stepping back from damage: a run goes on from its longest valid prefix, loudly, and nothing is thrown away.
 
-What is behind the first flaw is set aside whole, readable or not. No state is merged from it: the run is what its
-prefix says. But effects that were recorded there have happened. An intact record proves the outcome of its own call
-(`evidence.py`); an effect whose record may be hidden in what nobody can read is in doubt (`lost.py`).
+Everything after the first flaw is set aside whole, readable or not. No state is merged from it: the run is its
+prefix. But effects that were recorded there have happened. An intact record proves the outcome of its own call
+(`evidence.py`); an effect whose record may be among unreadable ones is in doubt (`lost.py`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ UNKNOWN = -1
 
 
 class Damage(Struct, frozen=True):
-    """A run whose journal is not what was written, and what going on with it would mean."""
+    """A run whose journal is damaged, and what going on with it would mean."""
 
     run: str
     entry: FellBack
-    """What going on would record."""
+    """The entry that going on would record."""
     proven: int
     """How many of the effects that were recorded there have an intact record that proves their outcome."""
 
@@ -70,16 +70,16 @@ class Survey(Struct, frozen=True):
     """A run as it is stored, sound or not: what is valid of it, and what the rest proves."""
 
     records: list[Record]
-    """All of them."""
+    """All records."""
     head: Head | None
     evidence: Evidence
     damage: Damage | None
     state: RunState
-    """What the valid part says."""
+    """The state of the valid part."""
 
 
 def diagnose(store: Store, run: str) -> Damage | None:
-    """What is wrong with a run and its values, without changing anything; None: nothing."""
+    """What is wrong with a run and its values; None: nothing. Changes nothing."""
     return examined(store, run).damage
 
 
@@ -91,11 +91,11 @@ def examined(store: Store, run: str) -> Survey:
 
 
 def _first_lost_value(store: Readable, records: list[Record]) -> int | None:
-    """The first entry of which a value that replay needs cannot be read. Arguments of calls are not needed."""
+    """The first entry with an unreadable value that replay needs. Arguments of calls are not needed."""
     for record in records:
         entry = from_record(record)
         if isinstance(entry, Published):
-            continue  # for people; replay does not need it
+            continue  # for people, not for replay
         needed = BY_PARTS if isinstance(entry, RunCreated | RunContinued) else ("value",)
         for name in entry.large:
             if name in needed:
@@ -111,9 +111,9 @@ def _first_lost_value(store: Readable, records: list[Record]) -> int | None:
 def fall_back(
     store: Store, clock: Clock, run: str, *, seen: Damage | None = None, by: str = "", note: str = ""
 ) -> Damage | None:
-    """Set aside what is damaged, and all that follows. None: there is nothing to do (any more).
+    """Set aside what is damaged, and all that follows. None: there is nothing to do, or no longer.
 
-    `seen`: what a person was shown and agreed to; if it is something else by now, nothing is done.
+    `seen`: the damage that a person was shown and agreed to; if it differs by now, nothing is done.
     """
     while True:
         found = examined(store, run)
@@ -134,7 +134,7 @@ def fall_back(
 
 
 def _sealed(store: Journals, clock: Clock, found: Survey, entry: FellBack) -> list[Record]:
-    """The entry, and behind it what others had sent to the run and was acknowledged to them."""
+    """The entry, and after it the messages of others to the run that were acknowledged to them."""
     state, sealer, at = found.state, Sealer(store.id, found.state.run), clock.now()
     first, _ = sealer.entry(entry, at=at, epoch=state.epoch, after=(entry.after, found.records[entry.after - 1].seal))
     records = [first]
@@ -147,7 +147,7 @@ def _sealed(store: Journals, clock: Clock, found: Survey, entry: FellBack) -> li
 
 
 def survey(store: Store, run: str, valid: int | None = None) -> Survey:
-    """`valid`: so many entries are known to be sound, with their values."""
+    """`valid`: this many entries are known to be sound, with their values."""
     stored = store.read(run)
     if not stored.records and stored.head is None:
         raise NotFound(f"there is no run {run!r} in {store.url}. `{command('runs')}` lists those that are there.")
@@ -183,13 +183,13 @@ def survey(store: Store, run: str, valid: int | None = None) -> Survey:
 
 
 def _audited(sealer: Sealer, records: list[Record]) -> tuple[Audit, RunState]:
-    """The longest prefix that makes sense. A record whose seal holds but which cannot follow is damage as well."""
+    """The longest prefix that makes sense. A record whose seal holds but that cannot follow is damage as well."""
     state = RunState(sealer.run)
     audit = Audit(sealer, read=state.fold)
     audit.take_all(records)
     if state.seq == audit.valid:
         return audit, state
-    state = RunState(sealer.run)  # what cannot follow may have left traces in the other one
+    state = RunState(sealer.run)  # a record that cannot follow may have left traces in the other state
     for record in records[: audit.valid]:
         state.fold(record)
     return audit, state
@@ -200,7 +200,7 @@ def _sum(counts: list[int]) -> int:
 
 
 def _lost(head: Head | None, keep: int, behind: list[Record], whole: int) -> tuple[int, int]:
-    """How many entries are lost, and how many of them cannot be read. The head tells, if it can be right."""
+    """How many entries are lost, and how many of them cannot be read: counted from the head, if it can be right."""
     newest = max((record.seq for record in behind), default=keep)
     if head is None or head.seq < newest:
         return UNKNOWN, UNKNOWN
@@ -209,7 +209,7 @@ def _lost(head: Head | None, keep: int, behind: list[Record], whole: int) -> tup
 
 
 def _refuse_if_driven(store: Store, found: Survey) -> None:
-    """A living claimant writes on, from what it has in memory: it has to end first."""
+    """A living claimant writes on, from its state in memory: it has to end first."""
     if driven_here(store, found.state.run):
         raise JournalCorrupt(
             f"run {found.state.run}: its journal is damaged, and another thread of this process drives it. "
@@ -228,7 +228,7 @@ def _refuse_if_driven(store: Store, found: Survey) -> None:
 
 
 def renew_row(store: Journals, run: str) -> None:
-    """Write a run's line of the list anew, as its journal has it."""
+    """Write a run's row in the index anew, from its journal."""
     found = journal.load(store, run)
     if found is not None:
         state, head = found
@@ -236,20 +236,20 @@ def renew_row(store: Journals, run: str) -> None:
 
 
 def renew_rows(store: Store, runs: Iterable[str] | None = None) -> None:
-    """The same for these runs, or for all, as far as they can be read: the list is a cache."""
+    """The same for these runs, or for all, as far as they can be read: the index is a cache."""
     for run in filter(is_run, store.names()) if runs is None else runs:
         with suppress(JournalCorrupt):
             renew_row(store, run)
 
 
 def shelve(store: Journals, run: str, workflow: str, reason: str) -> None:
-    """A run that cannot be read and may not step back: its line says so, and no worker takes it up again."""
+    """A run that cannot be read and may not step back: its row says so, and no worker takes it up again."""
     row = IndexRow(run, workflow, STOPPED, "", {}, 0, 0, reason=reason)
     bell.append(store, Extend(run, store.read(run, limit=1).head, [], row))
 
 
 def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") -> None:
-    """End a run of which nothing is valid, on record: its id stays taken, and what is left is kept."""
+    """End a run without any valid entry, on record: its id stays taken, and the rest is kept."""
     stored = store.read(run)
     try:
         survey(store, run)
@@ -266,11 +266,11 @@ def give_up(store: Store, clock: Clock, run: str, *, by: str, note: str = "") ->
 
 
 def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> Store:
-    """Do what is needed for a run that could not be read, so that it can be: or raise what stands in the way.
+    """Make a run that could not be read readable, or raise the reason why that is impossible.
 
-    Answers with the store to go on with: a new handle, if its database had to be built anew.
+    Returns the store to go on with: a new handle, if its database had to be built anew.
     """
-    # An index that disagrees with its table hides entries, and hides what is written now as well: that is looked for first.
+    # An index that disagrees with its table hides entries, also those written now: this is checked first.
     if error.facts.get("structure") or (store.file and store.flaws()):
         if not store.file:
             raise error
@@ -282,5 +282,5 @@ def step_back(store: Store, clock: Clock, run: str, error: JournalCorrupt) -> St
             raise error from why
         store = open_store(url, create=False)
         renew_rows(store)
-    fall_back(store, clock, run)  # nothing to do: another process was quicker, or it can be read after all
+    fall_back(store, clock, run)  # nothing to do: another process did it, or the run is readable after all
     return store

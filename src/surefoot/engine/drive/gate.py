@@ -1,11 +1,11 @@
-"""The gate: before a run goes on, the code is replayed dry, and what must stop stops before anything is executed.
+"""The gate: before a run goes on, the code is replayed dry, and any stop comes before an execution.
 
-A rehearsal is a session that only replays: recorded calls are answered by the journal, each branch ends at its first
-call without an outcome, no check and no witness looks, nothing is claimed and nothing is written. What it finds is
-judged at its end, when all branches were heard: a new effect that may be one on record under another name, recorded
-effects that nobody asks for, more steps that would run again than a person would want to pay for unasked.
+A rehearsal is a session that only replays: the journal answers recorded calls, each branch ends at its first call
+without an outcome, no check and no witness looks, nothing is claimed and nothing is written. The findings are judged at
+its end, when all branches were followed: a new effect that may be a recorded one under another name, recorded effects
+that no call asks for, more steps to run again than a person would want to pay for unasked.
 
-The code between calls runs once more by this. It had to bear being run again already.
+So the code between calls runs once more. It must be safe to run again anyway.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from surefoot.errors import Damaged, SchemaMismatch
 from surefoot.store.contract import Head
 
 MANY_STEPS: Final = 10
-"""A run with more recorded steps than this is rehearsed also if it has executed no effect."""
+"""A run with more recorded steps than this is rehearsed even if it has executed no effect."""
 MOST_REHEARSALS: Final = 5
 PATIENCE_SECONDS: Final = 10.0
-"""A rehearsal that takes longer is told of."""
+"""A rehearsal that takes longer is logged."""
 log = logging.getLogger("surefoot")
 
 
@@ -77,12 +77,12 @@ class Rehearsal(Session):
         )  # fmt: skip
 
     def where(self) -> str:
-        """The line of the user's code that it is at."""
+        """The line of the user's code that the rehearsal is at."""
         frame = next((frame for frame in _frames(self._owner) if code.is_projects(frame.f_code.co_filename)), None)
         return "" if frame is None else f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
 
     def judged(self, outcome: Returned | BaseException) -> list[Stop]:
-        """What is not as it was recorded, now that every branch was heard. What waits for people is for the drive."""
+        """The differences to the record, after every branch was followed. Waits for people are left to the drive."""
         stops = [stop for stop in self.stops.found if stop.reason == "CodeChanged"]
         stops += self.costly()
         fenced = (self.fence.stop(asked) for asked in sorted(self.fence.met, key=lambda asked: asked.address))
@@ -92,22 +92,22 @@ class Rehearsal(Session):
         return stops or (self.fence.open_removed() if self.state.cancel is None else [])
 
     def costly(self) -> list[Stop]:
-        """More steps would run again than a person would want to pay for unasked."""
+        """The stop if more steps would run again than a person would want to pay for unasked."""
         return [self.lookup.too_many_reruns()] if len(self.lookup.reruns) > settings.rerun_limit else []
 
     def hides_what_follows(self) -> bool:
-        """Also behind a new call that is not one of the effects judged here: what follows it was not seen."""
+        """Includes new calls that are not among the effects judged here: the calls after them were not seen."""
         judged = {one.address for one in self.fence.met}
         unheard = any(address not in judged for _, address in self.stops.planned)
         return unheard or bool(self.stops.found or self.stops.waits or self.backlog.is_cut_short)
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
-        """The code came to its end without anything new. Nothing is appended: what a drive would write is dropped."""
+        """The code came to its end without new calls. Nothing is appended: the entries of a drive are dropped."""
         foreseen(self, outcome)
         return [stop for stop in self.stops.found if stop.reason == "CodeChanged"]
 
     def learnt(self) -> Learned:
-        """What the next rehearsal, or the drive, has to know."""
+        """The findings for the next rehearsal, or for the drive."""
         planned = [(kind, *split(address)) for kind, address in self.stops.planned]
         return Learned(
             self.replay.matcher.learned.inserted | self.replay.matcher.steps.found_inserted,
@@ -119,7 +119,7 @@ class Rehearsal(Session):
         )
 
     def otherwise(self) -> Learned | None:
-        """What to rehearse with instead, where this one leads to a stop: without answers that were asked anew since."""
+        """The findings to rehearse with if this one leads to a stop: without answers that were later asked for anew."""
         known, outdone = self.replay.matcher.learned, self.replay.matcher.steps.outdone()
         return replace(known, outdone=known.outdone | outdone) if outdone else None
 
@@ -139,41 +139,41 @@ def is_needed(state: RunState) -> bool:
             return True
         if isinstance(past, PastStep):
             steps += past.state in (PastState.DONE, PastState.FAILED)
-            # What is noted is not compared: only who asks later tells whether a call was put in front.
+            # Noted arguments are not compared: only later calls show whether a call was inserted in front.
             if steps > MANY_STEPS or is_child(past) or is_noted(split(past.address)[1]):
                 return True
     return False
 
 
 def plain_functions(state: RunState, fn: Any) -> Stop | None:
-    """A recorded effect that is a plain function now, or a workflow, where it was defined or in the workflow's module: to
+    """A recorded effect that is a plain function or a workflow now, where it was defined or in the workflow's module: a
     replay would execute it.
     """
     names: dict[str, list[PastEffect]] = {}
     for past in state.effects():
-        if past.origin != origins.BY_HAND:  # Also one that failed: nothing was done yet, and the replay would do it.
+        if past.origin != origins.BY_HAND:  # Also a failed one: nothing was done yet, and the replay would do it.
             names.setdefault(split(past.address)[1], []).append(past)
     module = getattr(fn, "__globals__", {})
     workflows = "" if state.created is None else state.created.module.partition(":")[0]
     for name, pasts in names.items():
         if is_old_name(name):
-            continue  # Another effect says that these calls are its own: a function of that name is another thing now.
+            continue  # Another effect declares these calls as its own: a function of that name is unrelated now.
         if not is_effect(name) and (origin := next(filter(origins.is_plain_at, (past.origin for past in pasts)), "")):
             at, _, qualname = origin.partition(":")
             return undecorated(state.run, name, at, pasts, qualname=qualname)
         found = module.get(name)
         if is_workflow(found) and all(past.origin for past in pasts):
-            continue  # The effect was not what had this name.
+            continue  # The effect was not the function of this name.
         if found is not None and origins.is_plain(found) and not decorated_as(name, found):
             now = "a workflow" if is_workflow(found) else "a plain function"
             return undecorated(state.run, name, getattr(fn, "__module__", "") or "its module", pasts, now=now)
         if found is None and not is_effect(name) and origins.is_plain_at(f"{workflows}:{name}"):
-            return undecorated(state.run, name, workflows, pasts)  # The workflow has moved, and it has not.
+            return undecorated(state.run, name, workflows, pasts)  # The workflow has moved, the function has not.
     return None
 
 
 def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
-    """A recorded value that today's classes cannot read stops the run; damage and misuse are told as they are."""
+    """A recorded value that today's classes cannot read stops the run; damage and misuse are raised as they are."""
     if not isinstance(trouble, SchemaMismatch) or isinstance(trouble, Damaged) or trouble.run_id != run:
         return None
     facts = {str(name): str(value) for name, value in trouble.facts.items()}
@@ -182,7 +182,7 @@ def as_stop(run: str, trouble: BaseException | None) -> Stop | None:
 
 @contextmanager
 def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
-    """Calls made in here do not happen. A rehearsal that takes long is logged."""
+    """Calls inside this block do not happen. A rehearsal that takes long is logged."""
     timer = threading.Timer(rehearsal.patience_seconds, rehearsal.takes_long)
     timer.daemon = True
     timer.start()
@@ -194,7 +194,7 @@ def on_stage(rehearsal: Rehearsal) -> Iterator[None]:
 
 
 def _frames(owner: Any) -> list[types.FrameType]:
-    """Where a thread or a task is, innermost first."""
+    """The frames of a thread or a task, innermost first."""
     found: list[types.FrameType] = []
     if isinstance(owner, int):
         frame = sys._current_frames().get(owner)
@@ -212,7 +212,7 @@ def _frames(owner: Any) -> list[types.FrameType]:
 def interrupts(outcome: Returned | BaseException, rehearsal: Rehearsal) -> bool:
     """Whether the rehearsal was cut off from outside: by Ctrl-C, or by the caller that waits for the run.
 
-    Code that raises KeyboardInterrupt by itself is no Ctrl-C. It may stand behind what is new: the drive comes there later.
+    Code that raises KeyboardInterrupt by itself is no Ctrl-C. It may come after new calls: the drive reaches it later.
     """
     if isinstance(outcome, KeyboardInterrupt):
         return not is_raised_by_code(outcome)

@@ -1,8 +1,8 @@
-"""A rehearsal that goes on behind calls that have not been made: what would they be followed by?
+"""A rehearsal that goes on behind calls that have not been made, to see which calls would follow.
 
-A step that has not run, and an effect that is declared new, end nothing here: what they would give is a placeholder, which
-may be passed on, and the rehearsal ends where the code looks into it. A preflight sees further by that; and before a
-resume, what would stop the run *behind* an effect that is declared new stops it before that effect is executed.
+A step that has not run, or an effect that is declared new, ends nothing here: its result is a placeholder, which may be
+passed on, and the rehearsal ends where the code looks into it. So a preflight sees further; and before a resume, a stop
+*behind* an effect that is declared new comes before that effect is executed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from surefoot.store.contract import Head
 NOT_KNOWN: Final = Raw(b'"not known yet"')
 """Stands for the result of a call that has not been made."""
 MOST_PASSED: Final = 1000
-"""Before a resume it goes no further than this: code may make new calls without an end."""
+"""The limit before a resume: code may make new calls without end."""
 _SOMETHING: Final = b'{"not known yet":"not known yet"}'
 
 
 class Lookahead(gate.Rehearsal):
-    """One that can go on behind calls that have not been made, and remembers which failures came from the journal."""
+    """A rehearsal that goes on behind calls that have not been made, and remembers failures from the journal."""
 
     def __init__(
         self, runtime: Runtime, state: RunState, head: Head | None, *, learned: Learned | None = None,
@@ -44,14 +44,14 @@ class Lookahead(gate.Rehearsal):
         self._recorded_failures: list[BaseException] = []
         self._passes_on = passes_on
         self._as_none = as_none
-        """They are taken to give None: a placeholder cannot notice that code asks whether it is None."""
+        """Their results are None: a placeholder cannot notice an `is None` test."""
         self._most = most
         self.passed: list[tuple[str, str]] = []
         """Kind and address of the calls that would be made, and behind which the rehearsal went on."""
         self.blurred: list[str] = []
-        """Recorded effects that are asked for with something that is not known yet."""
+        """Recorded effects that are asked for with values that are not known yet."""
         self.looked = False
-        """Whether the code came to where it has to know what such a call gives."""
+        """Whether the code reached a place where it needs the result of such a call."""
 
     # -- calls that have not been made --------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class Lookahead(gate.Rehearsal):
         return Done(NOT_KNOWN)
 
     def _with_unknown_arguments(self, place: Place, spec: CallSpec) -> Ending:
-        """Only its number says which recorded call it is: a step is taken for it, and of an effect that is not known."""
+        """Only its number identifies the recorded call: enough for a step; for an effect the question stays open."""
         asked = self.lookup.asked(place, spec, place.called, _SOMETHING, "not known yet")
         past = self.replay.matcher.records.at(asked)
         if past is not None:
@@ -121,7 +121,7 @@ class Lookahead(gate.Rehearsal):
     # -- how it ends --------------------------------------------------------------------------------
 
     def learnt(self) -> Learned:
-        # Asked for by their number alone, these effects prove no answer that came before them.
+        # Asked for by their number alone, these effects do not prove earlier answers right.
         self.replay.matcher.asked.difference_update(self.blurred)
         return super().learnt()
 
@@ -129,7 +129,7 @@ class Lookahead(gate.Rehearsal):
         return self.looked or super().hides_what_follows()
 
     def _at_the_end(self, outcome: Returned | BaseException) -> list[Stop]:
-        """Some functions do not ask a placeholder, but refuse it: that is no end of the code's own."""
+        """Some functions refuse a placeholder without reading it: that is no end of the code's own."""
         refused = bool(self.passed) and isinstance(outcome, Exception) and not self.failed_before(outcome)
         return [] if refused else super()._at_the_end(outcome)
 
@@ -140,7 +140,7 @@ class Lookahead(gate.Rehearsal):
         return error
 
     def failed_before(self, error: BaseException) -> bool:
-        """Whether it is a recorded failure, or was raised because of one: then it is no news."""
+        """Whether it is a recorded failure, or was raised because of one: then it is nothing new."""
         seen: list[BaseException] = []
         story: BaseException | None = error
         while story is not None and story not in seen:

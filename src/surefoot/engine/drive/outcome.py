@@ -1,4 +1,4 @@
-"""What the caller that waits for a run gets: its result, its failure, or the stop that it stands at."""
+"""What the caller that waits for a run gets: its result, its failure, or its stop."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def not_found(run: str, where: str) -> NotFound:
 
 
 def refuse_ended(state: RunState) -> None:
-    """For those who change a run that goes on afterwards."""
+    """For changes of a run that goes on afterwards."""
     if state.status in ENDED:
         raise UsageError(f"run {state.run} has ended already: {state.status}")

@@ -23,7 +23,7 @@ def tell(runtime: Runtime, child: str, parent: str) -> None:
 
 
 def cancel(runtime: Runtime, child: str, parent: str) -> None:
-    """A cancelled parent has no use for a child that it started and waits for."""
+    """A cancelled parent no longer needs a child that it started and waits for."""
 
     def decide(state: RunState) -> CancelRequested | None:
         ours = state.created is not None and state.created.child_of == parent
@@ -34,9 +34,9 @@ def cancel(runtime: Runtime, child: str, parent: str) -> None:
 
 
 def waits_in_vain(runtime: Runtime, state: RunState, head: Head) -> bool:
-    """Whether a parent was woken only to look, and its children are as they were. Then it looks again later.
+    """Whether a parent was woken only to check, and its children are unchanged. Then it checks again later.
 
-    Only its line in the index changes: a wait must not make the journal grow.
+    Only its row in the index changes: a wait must not make the journal grow.
     """
     now = runtime.clock.read()
     over = state.due is not None and remaining(state.due, now) <= 0

@@ -1,7 +1,7 @@
 """Performs wishes in blocking code. Its twin for tasks is `perform_async.py`; neither decides anything.
 
-`run` is the one loop: calls, verbs, starts and undos are all generators of the same wishes. `acts.py` has how each wish
-is carried out.
+`run` is the one loop: calls, verbs, starts and undos are all generators of the same wishes. `acts.py` performs each
+wish.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def attempted(attempt: Attempt) -> Ending:
 
 
 def verb(place: Place, program: Routine[T]) -> T:
-    """Carry out a verb that may wait."""
+    """Perform a verb that may wait."""
     session = session_of(place)
     try:
         return run(program, Frame(session, place))
@@ -70,7 +70,7 @@ def verb(place: Place, program: Routine[T]) -> T:
 
 
 def run(program: Routine[T], frame: Any = NOWHERE) -> T:
-    """Perform what the program wishes until it returns. What goes wrong is thrown into it."""
+    """Perform the program's wishes until it returns. Failures to perform a wish are thrown into the program."""
     session, answer, error = frame.session, None, None  # type: Any, Any, BaseException | None
     while True:
         try:
@@ -101,8 +101,8 @@ def run(program: Routine[T], frame: Any = NOWHERE) -> T:
             return end.value  # type: ignore[no-any-return]
         except BaseException as failure:
             if inspect.getgeneratorstate(program) == inspect.GEN_CLOSED:
-                raise  # That is how the program itself ended.
-            error = failure  # Also Ctrl-C between two wishes: a program that holds a claim has to let go of it.
+                raise  # The program itself ended with this.
+            error = failure  # Also Ctrl-C between two wishes: a program that holds a claim has to release it.
 
 
 def _performed(wish: command.Looking | command.Doing, frame: Any) -> Any:

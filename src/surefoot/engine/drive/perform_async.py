@@ -1,7 +1,7 @@
 """Performs wishes in tasks. Its twin for blocking code is `perform.py`; neither decides anything.
 
-It adds two things. What blocks goes to threads. And once a call has begun, its outcome is found out and recorded before a
-cancellation is passed on.
+It adds two things. Blocking wishes go to threads. And once a call has begun, its outcome is awaited and recorded before
+a cancellation is passed on.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         raise
     address = place.called
     if address != coming and (cut := cancellations.recorded(place, address)) is not None:
-        await _again(place, spec, args, kwargs, cut)  # It is on record under another name.
+        await _again(place, spec, args, kwargs, cut)  # The call is on record under another name.
     asked = None
     if type(begun) is Attempt:
         attempt, args, kwargs, asked = begun, begun.args, begun.kwargs, begun.call
@@ -84,10 +84,10 @@ async def call(spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 async def held(place: Place, name: str, address: str) -> None:
-    """Wait for what cancelled the code before it came to this call; and in a block whose time is over, to be cut off.
+    """Wait for the recorded cancellation before this call; and in a block whose time is over, for the cut-off.
 
-    What is on record, and has not ended, is cut off as if it had been begun. `name`: whose number it takes then; empty: it
-    has taken it already.
+    A recorded call that has not ended is cut off as if it had been begun. `name`: the name whose number it takes then;
+    empty: the number is taken already.
     """
     await cancellations.awaited(place, address)
     if not place.session.stops.limits:
@@ -111,7 +111,7 @@ def _is_there(place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[
 async def _again(
     place: Place, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any], cut: CallCancelled
 ) -> None:
-    """A call that was cut off before. If it was done all the same, a saga has to know."""
+    """A call that was cut off before. If it was still done, a saga has to know."""
     session = session_of(place)
     past = session.state.calls.get(cut.address)
     if isinstance(past, PastCall) and past.digest and past.kind == spec.kind:
@@ -131,7 +131,7 @@ async def attempted(attempt: Attempt) -> Ending:
             program = attempt.overtaken() or program
         return await run(program, attempt)
     except asyncio.CancelledError:
-        raise  # An ordinary event in async code: what was in flight is finished or was never begun.
+        raise  # An ordinary event in async code: calls in flight are finished or were never begun.
     except BaseException as error:
         session.stops.struck_by(error)
         raise
@@ -141,7 +141,7 @@ async def attempted(attempt: Attempt) -> Ending:
 
 
 async def verb(place: Place, called: str, program: Routine[T], address: str = "") -> T:
-    """Carry out a verb that may wait. `address`: if it has taken one already."""
+    """Perform a verb that may wait. `address`: if it has one already."""
     taken, address = bool(address), address or place.scope.coming(called)
     cancellations.entering(place, address)
     if (cut := cancellations.recorded(place, address)) is not None:
@@ -160,7 +160,7 @@ async def verb(place: Place, called: str, program: Routine[T], address: str = ""
 
 
 async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
-    """Perform what the program wishes until it returns. What goes wrong is thrown into it."""
+    """Perform the program's wishes until it returns. Failures to perform a wish are thrown into the program."""
     session, answer, error = frame.session, None, None  # type: Any, Any, BaseException | None
     executed = False
     cancelled: asyncio.CancelledError | None = None
@@ -187,7 +187,7 @@ async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
                     except asyncio.CancelledError as strike:
                         if not frame.shields:
                             raise
-                        # The entry is durable. What it belongs to is finished before this is passed on.
+                        # The entry is durable. The call is finished before this is passed on.
                         cancelled = strike
                 elif isinstance(wish, After):
                     answer = acts.moment(session, wish.seconds, jitter=wish.jitter)
@@ -199,7 +199,7 @@ async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
                     await acts_async.pause(frame.place, wish.due, frame.is_settled)
                     program = frame.overtaken() or program
                 elif executed and isinstance(wish, Looking):
-                    # The call was made: how it ended is found out and recorded before a cancellation is passed on.
+                    # The call was made: its outcome is awaited and recorded before a cancellation is passed on.
                     answer, struck = await to_the_end(_performed(wish, frame))
                     cancelled = struck or cancelled
                 else:
@@ -211,7 +211,7 @@ async def run(program: Routine[T], frame: Any = NOWHERE) -> T:
             return end.value  # type: ignore[no-any-return]
         except BaseException as failure:
             if inspect.getgeneratorstate(program) == inspect.GEN_CLOSED:
-                raise  # That is how the program itself ended.
+                raise  # The program itself ended with this.
             error = failure
 
 

@@ -1,8 +1,8 @@
 """Starting is resuming: the way from `.run(id, …)` to a result, a failure or a stop.
 
-First try to create the run, in one append. If it is there already, look at it: ended runs give their result, runs with
-an open question give the same stop, runs that a living process drives are waited for, all others are taken up. Finding
-the run there, or taken, is an ordinary event, and so it is a value.
+First try to create the run, in one append. If it is there already, read it: ended runs return their result, runs with
+an open question raise the same stop, runs that a living process drives are waited for, all others are taken up. A run
+that is there, or taken, is an ordinary event, and so a value.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ FIRST_NAP, LONGEST_NAP = 0.01, 0.25
 QUIET_SECONDS = 1.0
 """A longer wait for another process is logged."""
 MOST_FALLBACKS = 3
-"""In one go. Damage that comes back each time is a disk to be replaced."""
+"""The limit of one start. Damage that returns each time is a broken disk."""
 CLOCK_SLACK_MICROS = 60_000_000
 NOTHING_RETURNED = Returned(NOTHING, 0)
 
 
 Drive = Done | Failed | Halted | Suspended | Exists | Lost | BaseException
-"""How a drive ended. An exception is what the caller gets: the run was cancelled, interrupted, or in trouble."""
+"""How a drive ended. The caller gets the exception: the run was cancelled, interrupted, or in trouble."""
 
 
 Found = tuple[RunState, Head] | None
@@ -69,14 +69,14 @@ Tried = Answer | Exists | Suspended | Lost | Driven
 
 
 class Parked(Struct, frozen=True):
-    """What the workflow itself needs is away until then."""
+    """Something that the workflow itself needs is away until `due`."""
 
     due: Due
     why: str
 
 
 class Start:
-    """One `.run(id, …)`."""
+    """A single `.run(id, …)`."""
 
     def __init__(self, runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> None:
         check_id(run)
@@ -87,10 +87,10 @@ class Start:
         self._options = options
         self._creates = plan.args is not None
         self._found = found
-        """As it was just read."""
+        """The run as just read."""
         self._session: Session | None = None
         self._driver = ""
-        """Who is waited for, in words."""
+        """The process that is waited for, in words."""
         self._patience = None if options.wait_seconds is None else time.monotonic() + options.wait_seconds
         self._nap, self._napped = FIRST_NAP, 0.0
         self._fallbacks = self._hearings = 0
@@ -109,9 +109,9 @@ class Start:
                 case Answer(value):
                     return value
                 case Exists():
-                    self._creates = False  # The ordinary way of a resume: look at what is there.
+                    self._creates = False  # The usual path of a resume: read the existing run.
                 case Suspended():
-                    self._creates = False  # What the workflow itself needs is away: wait for it here.
+                    self._creates = False  # Something that the workflow itself needs is away: wait for it here.
                 case Parked(due, why):
                     yield from self._parked(due, why)
                 case Lost() | Driven():
@@ -120,7 +120,7 @@ class Start:
                     assert_never(outcome)
 
     def _tried(self) -> Routine[Tried | Parked]:
-        """Create the run, or look at what is there."""
+        """Create the run, or read the existing one."""
         if self._creates:
             return (yield from self._driven(RunState(self._run), None, created_entry(self._plan, self._options)))
         runtime, options = self._runtime, self._options
@@ -133,7 +133,7 @@ class Start:
         if state.status in ENDED:
             return Answer(recorded_end(runtime.store, state))
         warn_of_clock(runtime, state)
-        # Waiting here is of no use if the caller does not wait, or if a person has to fix a failure first.
+        # Waiting here is useless if the caller does not wait, or if a person has to fix a failure first.
         is_for_people = not options.wait_seconds or any(stop.reason == "WorkflowFailed" for stop in state.stops)
         if is_for_people and state.needs_answer(partial(is_due, runtime)):
             raise revive(state.stops, self._run, runtime.store.url)
@@ -162,7 +162,7 @@ class Start:
         self._creates = False
 
     def _parked(self, due: Due, why: str) -> Routine[None]:
-        """Sleep in the process until it is time to look again, or somebody has written something."""
+        """Sleep in the process until it is time to look again, or a visitor has written an entry."""
         runtime = self._runtime
         if due != self._told_until:
             left = remaining(due, runtime.clock.read())
@@ -173,7 +173,7 @@ class Start:
             yield Nap(runtime.clock.nap(left))
 
     def _waited(self) -> Routine[None]:
-        """This process drives the run already, or another one does or was quicker: wait for it."""
+        """This process or another one already drives the run: wait for it."""
         if self._patience is not None and time.monotonic() > self._patience:
             waited = self._options.wait_seconds
             raise TimeoutError(f"run {self._run} is still driven by {self._driver}; waited {waited:g} s for it")
@@ -195,7 +195,7 @@ def is_due(runtime: Runtime, due: Due) -> bool:
 
 
 def step_back(runtime: Runtime, plan: Plan, run: str, error: JournalCorrupt, session: Session | None = None) -> Runtime:
-    """Go back to the longest valid prefix of a damaged run, if that is wanted; the runtime to go on with."""
+    """Go back to the longest valid prefix of a damaged run, if that is wanted. Returns the runtime to go on with."""
     # Damage that user code met in another run or store is not repaired here.
     is_ours = session is None or session.stops.own_damage is error
     if not is_ours or (plan.definition.on_corruption or settings.on_corruption) != FALLBACK:
@@ -222,7 +222,7 @@ def session_for(
 
 
 def enlisted(session: Session, part: Routine[T]) -> Routine[T | Driven | Refusal]:
-    """Do this as the one session of this process that drives the run. Let go of the claim if it is cut off."""
+    """Do this as the one session of this process that drives the run. Release the claim if this is cut off."""
     return (yield Within(Frame(session), _enlisted(session, part))) if session.runtime.enlist(session) else Driven()
 
 
@@ -231,7 +231,7 @@ def _enlisted(session: Session, part: Routine[T]) -> Routine[T | Refusal]:
         return (yield from part)
     except BaseException as error:
         if isinstance(error, LostSignal) and session.stops.lost is not None:
-            return session.stops.lost  # Only the end was missing, and another process was quicker to write it.
+            return session.stops.lost  # Only the end was missing, and another process wrote it first.
         if session.claim.live and not session.journal.closed:
             with suppress(SurefootError):
                 yield Append(RunReleased(f"interrupted by {type(error).__name__}"))
@@ -241,13 +241,13 @@ def _enlisted(session: Session, part: Routine[T]) -> Routine[T | Refusal]:
 
 
 def _begun(session: Session, plan: Plan, created: RunCreated | None) -> Routine[Drive]:
-    """One that exists is claimed only when something new has to happen."""
+    """An existing run is claimed only when something new has to happen."""
     claim = (yield Claim(created)) if created is not None else Claimed()
     return (yield from drive(session, plan)) if isinstance(claim, Claimed) else claim
 
 
 def drive(session: Session, plan: Plan) -> Routine[Drive]:
-    """Rehearse, look at the world, run the function, record how it ended; again and again while it continues as new."""
+    """Rehearse, look at the world, run the function, record its end; repeated while it continues as new."""
     if session.state.calls and not session.rehearsed:
         from surefoot.engine.drive import dry_run  # Few starts are resumes.
 
@@ -284,7 +284,7 @@ def _told_parent(session: Session, ending: Drive) -> Routine[None]:
         try:
             yield Do(partial(parents.tell, session.runtime, session.run, created.child_of))
         except SurefootError as error:
-            # It has ended all the same, and its parent looks by itself now and then.
+            # The run has ended anyway, and its parent checks by itself from time to time.
             log.warning("run %s has ended; %s could not be told: %s", session.run, created.child_of, error)
 
 
@@ -302,7 +302,7 @@ def run_blocking(runtime: Runtime, plan: Plan, run: str, options: Options, found
 
 async def run_async(runtime: Runtime, plan: Plan, run: str, options: Options, found: Found = None) -> Any:
     """The same for tasks."""
-    from surefoot.engine.drive import acts_async, perform_async  # Blocking programs do without asyncio.
+    from surefoot.engine.drive import acts_async, perform_async  # Blocking programs do not need asyncio.
 
     await acts_async.admitted(runtime)
     with at(runtime.store.url):

@@ -1,6 +1,6 @@
-"""Taking up a run that was handed to a worker: it is claimed before anything of it is executed, and nothing is waited for.
+"""Taking up a run that was handed to a worker: it is claimed before any execution, and without waiting.
 
-So a run that kills its workers leaves a trace each time, and is quarantined in the end. What came of it is a value.
+So a run that kills its workers leaves a trace each time, and is quarantined in the end. The outcome is a value.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from surefoot.errors import JournalCorrupt
 from surefoot.store.contract import HELD_SECONDS, Head
 
 UNWIND_SECONDS = 5.0
-"""A worker does not keep a run in memory for a wait that is longer."""
+"""A worker does not keep a run in memory for a longer wait."""
 MOST_STARTS = 5
-"""A run that was taken up so often without getting any further is quarantined."""
+"""A run that was taken up this often without progress is quarantined."""
 
 
 class Ended(Struct, frozen=True):
@@ -40,21 +40,21 @@ class Ended(Struct, frozen=True):
 
 
 class PassedBy(Struct, frozen=True):
-    """The run was not ready, or somebody else was quicker. Nothing of it was executed here."""
+    """The run was not ready, or another process was first. Nothing of it was executed here."""
 
 
 class LeftToOthers(Struct, frozen=True):
-    """The code here cannot go on with the run; that of another worker may. Nothing of it was executed here."""
+    """The code here cannot go on with the run; the code of another worker may. Nothing of it was executed here."""
 
 
 Takeover = Ended | Suspended | PassedBy | LeftToOthers
 
 
 def taking_up(runtime: Runtime, plan: Plan, run: str, found: tuple[RunState, Head]) -> Routine[Takeover]:
-    """What a worker does with a run that was handed to it."""
+    """A worker takes up a run that was handed to it."""
     state, head = found
     if not _is_ready(runtime, state):
-        if state.standing.wake is None:  # Else its line is right, and only this machine's wall clock is ahead.
+        if state.standing.wake is None:  # Else its row is right, and only this machine's wall clock is ahead.
             yield Do(partial(fallback.renew_row, runtime.store, run))
         return PassedBy()
     if state.standing.wake is not None and (yield Do(partial(parents.waits_in_vain, runtime, state, head))):
@@ -104,13 +104,13 @@ def _claimed(session: Session, plan: Plan) -> Routine[start.Drive | PassedBy | L
 
 
 def _is_tried_first(session: Session) -> Routine[bool]:
-    """Whether it is rehearsed before it is claimed. One that may have been handed out before, and got nowhere, is claimed
-    first: should its code kill this worker, too, that is known, and counted.
+    """Whether the run is rehearsed before it is claimed. A run that may have been handed out before, without progress,
+    is claimed first: if its code kills this worker too, that is known, and counted.
     """
     state, runtime = session.state, session.runtime
     now = runtime.clock.now()
     wake = state.standing.wake
-    # A run that another worker was given since it is ready would be kept for that worker for so long.
+    # A run that was handed to another worker since it became ready would be reserved for that worker that long.
     is_handed_out_first = wake is not None and now - wake < HELD_SECONDS * MICROS
     if state.starts == 0 and (deploys.stands_at_code(state) or is_handed_out_first):
         return True
@@ -118,10 +118,10 @@ def _is_tried_first(session: Session) -> Routine[bool]:
 
 
 def _left_to_others(session: Session) -> Routine[PassedBy | LeftToOthers | None]:
-    """The rehearsal has met a stop for the code, and the code of another worker may go on with the run.
+    """The rehearsal found a stop about the code, and the code of another worker may go on with the run.
 
-    A run that was not claimed yet is left as it is, also if it stands at the same stop already. One that was claimed is
-    handed back as if it had not been, unless it was taken up in vain before.
+    A run that was not claimed yet is left as it is, even if it already has the same stop. A claimed run is handed back
+    as if it had not been claimed, unless it was taken up without progress before.
     """
     store, state, is_live = session.runtime.store, session.state, session.claim.live
     if not deploys.is_about_code(session.stops.found) or (is_live and state.starts > 1):
@@ -140,7 +140,7 @@ def _is_ready(runtime: Runtime, state: RunState) -> bool:
     if state.status in ENDED or claimant.is_driven(runtime, state):
         return False
     if deploys.stands_at_code(state):
-        return True  # It is handed out only where the code is another one than it was stopped by.
+        return True  # It is handed out only to code other than the code that stopped it.
     if state.claimant is not None:
         return True  # Its process is gone.
     due = state.due if state.due is not None else state.created.due if state.created and state.seq == 1 else None

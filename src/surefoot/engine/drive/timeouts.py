@@ -1,8 +1,9 @@
 """`async with sf.timeout("30s")`: a block that is cut off when its time is over, and goes the same way on replay.
 
 The deadline is recorded when the block is entered, so a crash does not start the time again; and so is whether it
-was over. A block that ended in time is never cut off by a replay, however slow. One that was cut off is cut off again
-where it was: when everything that was recorded in it until then has been asked for, and before anything new begins.
+was over. A block that ended in time is never cut off by a replay, however slow. A block that was cut off is cut off
+again at the same place: when everything recorded in the block until then has been asked for, and before anything new
+begins.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ class Timeout:
         self._seconds = limit_seconds
         self._address = ""
         self.due: Due | None = None
-        """None: it never strikes."""
+        """None: the limit never strikes."""
         self.is_over = False
         self._is_known = False
-        """Whether how it ends is on record."""
+        """Whether the end of the block is on record."""
         self._seq: int | None = None
-        """The entry that says that it was over."""
+        """The entry that records that the time was over."""
         self._struck = False
         self._place: Place | None = None
         self._inner: asyncio.Timeout | None = None
@@ -101,7 +102,7 @@ class Timeout:
 
     @property
     def is_pending(self) -> bool:
-        """Its time is over, and it has not struck yet: what is on record of the block has to be replayed before."""
+        """Its time is over, and it has not struck yet: the records of the block have to be replayed first."""
         return self.is_over and self._inner is not None and not self._inner.expired()
 
     def is_around(self, place: Place) -> bool:
@@ -112,11 +113,11 @@ class Timeout:
         return self._seq is not None and past.first > self._seq
 
     def is_behind(self, place: Place, address: str = "") -> bool:
-        """Whether the code in there has yet to ask for effects that are on record in the block."""
+        """Whether the code has yet to ask for recorded effects of the block."""
         return session_of(place).backlog.is_behind(place, self._seq, address)
 
     def _lets_catch_up(self, session: Session, now: float) -> bool:
-        """Whether a call that was put in front of effects on record is being made, or has just been."""
+        """Whether a call that was inserted in front of recorded effects is being made, or was just made."""
         is_made = session.flight.calls or now < session.flight.made_at + SLACK_SECONDS
         return bool(is_made) and self._place is not None and self.is_behind(self._place)
 
@@ -159,7 +160,7 @@ class Timeout:
         if self._struck:
             dealt_with(place)
         self._note(place, error)
-        # Replayed, what is no call of ours may be quicker than before: it was cut off all the same.
+        # In a replay, an await that is no call of ours may be faster than before: the block was still cut off.
         was_over = self._seq is not None and not self._struck and (error is None or isinstance(error, Exception))
         if cut_off or was_over:
             raise TimeoutError(f"{self._address}: not done within {self._seconds:g} s") from error
@@ -171,7 +172,7 @@ class Timeout:
             session_of(place).journal.lazily(ValueNoted(self._address, _IN_TIME))
 
     def note_struck(self) -> None:
-        """On record behind what it cut off, and before anything that the code does about it."""
+        """Recorded after the call that it cut off, and before anything that the code does about it."""
         place = self._place
         struck = self._struck and (self._inner is None or self._inner.expired())
         if place is not None and struck and not self._is_known and not self._breaks_off(place):
@@ -185,7 +186,7 @@ class Timeout:
 
 
 def on_record(place: Place, address: str) -> Past | None:
-    """The record at that address. Not one that came after a block around was cut off: that is another call's, behind it."""
+    """The record at that address. Not one made after an enclosing block was cut off: a later call has that."""
     matcher = place.session.replay.matcher
     past = matcher.past(address) or matcher.past(approval_of(address))
     is_later = past is not None and any(limit.ended_before(past) for limit in _pending(place))
@@ -193,36 +194,36 @@ def on_record(place: Place, address: str) -> Past | None:
 
 
 async def held(place: Place, address: str = "") -> None:
-    """Something new is asked for in a block whose time is over: it does not begin, nor does what has not ended go on."""
+    """In a block whose time is over, a new call does not begin, and a call that has not ended does not go on."""
     import asyncio
 
     past, asked = on_record(place, address), place.session.replay.matcher.asked
     if past is not None and _has_ended(place, address, past):
         return
-    # It goes on where effects on record in the block come behind it: without it they are not found.
+    # The call goes on if recorded effects of the block come after it: without it they are not found.
     while pending(place) and not all(limit.is_behind(place, address) for limit in _pending(place)):
         if past is not None:
-            asked.add(past.address)  # Nothing else in the block is waited for, so that it is cut off.
+            asked.add(past.address)  # Nothing else in the block is waited for: it is cut off.
         place.session.stops.check_trouble()
         await asyncio.sleep(LOOK_SECONDS)
-    if past is not None:  # It goes on, and is asked for now: else it would count as another call, and be made again.
+    if past is not None:  # The call goes on, and is asked for now. Else it would count as another call.
         asked.discard(past.address)
 
 
 def _has_ended(place: Place, address: str, past: Past) -> bool:
-    """A yes to run an effect is not its end; a no is."""
+    """An approval of an effect is not its end; a refusal is."""
     if past.state is PastState.DONE and past.address != address:
         return past.value is None or place.session.decoded(past.value) is not True
     return past.state in (PastState.DONE, PastState.FAILED)
 
 
 def earliest(place: Place, due: Due) -> Due:
-    """When a branch that waits until then has to be looked at again."""
+    """When a branch that waits until `due` has to be checked again."""
     return min([due, *place.session.stops.dues_around(place)], key=lambda one: one.at)
 
 
 def pending(place: Place) -> bool:
-    """Whether the time of a block around is over, and it is only not cut off yet."""
+    """Whether the time of an enclosing block is over, and the block is not cut off yet."""
     return any(True for _ in _pending(place))
 
 

@@ -1,7 +1,7 @@
-"""One call that the journal does not answer: what its program may ask of it, and what it makes of the outcome.
+"""One call that the journal does not answer: the answers for its program, and its outcome.
 
-The program decides (`core.programs.calls`), a driver carries out, and this stands between them: the place in which the
-user's function runs, its check and its undo, what it touches, and its outcome as it is recorded.
+The program decides (`core.programs.calls`), a driver performs, and this class stands between them: the place in which
+the user's function runs, its check and its undo, what it touches, and its outcome as recorded.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 
 
 _CALLERS: Final = frozenset({"surefoot.engine.drive.acts", "surefoot.engine.drive.acts_async"})
-"""Where user functions are called."""
+"""The modules in which user functions are called."""
 
 
 class Attempt(Struct, eq=False):
-    """A call that the journal does not answer, as the performers carry it out. It has all that a `Frame` has."""
+    """A call that the journal does not answer, as the performers make it. It has all members of a `Frame`."""
 
     session: Session
     place: Place
@@ -70,20 +70,20 @@ class Attempt(Struct, eq=False):
     past: PastCall | None
     program: Program
     supervised: bool = False
-    """Whether a person has to agree first."""
+    """Whether a person has to approve it first."""
     ending: Ending | None = None
     inside: Any = None
-    """Where user code of this call is, or was last: its function or its check."""
+    """Where user code of this call runs, or ran last: its function or its check."""
     _touched: tuple[Any, ...] | None = None
     _untouched: bool = True
     _version: int = 0
-    """How much the run knew of the world when it last looked at what this touches."""
+    """The version of the run's expectation when this call last observed what it touches."""
     _drift: list[Drift] = []
 
     shields: ClassVar = True
 
     def overtaken(self) -> Program | None:
-        """While this process claimed the run or waited, somebody may have settled the effect that is in doubt here."""
+        """While this process claimed the run or waited, a person may have settled the effect that is in doubt here."""
         past = self.session.state.effect(self.call.address)
         if past is None or not self.is_settled():
             return None
@@ -92,15 +92,15 @@ class Attempt(Struct, eq=False):
             return _ended(ending)
         if self.session.stops.is_called_off(self.place):
             return called_off(self.call, past)
-        return effect(self.call, past)  # Their word came first: what our check saw does not count.
+        return effect(self.call, past)  # The settlement came first: the result of our check does not count.
 
     def is_settled(self) -> bool:
-        """Whether somebody has settled what was in doubt when this began."""
+        """Whether a visitor has settled the effect that was in doubt when this began."""
         past = self.session.state.effect(self.call.address)
         return past is not None and past.visited != (self.past.visited if isinstance(self.past, PastEffect) else 0)
 
     def own(self) -> tuple[Args, Kwargs]:
-        """The arguments for user code, as they were recorded: earlier user code may have changed those at hand."""
+        """The arguments for user code, as recorded: earlier user code may have changed those at hand."""
         call = self.call
         if self._untouched and not hides(call.args):
             self._untouched = False
@@ -127,23 +127,23 @@ class Attempt(Struct, eq=False):
         return Place(self.session, place.scope, place.owner, inside=self.inside, line=place.line)
 
     def lapsed(self) -> bool:
-        """Whether others may take this process for dead: then no effect begins, though its intent is durable."""
+        """Whether other processes may consider this one dead: then no effect begins, though its intent is durable."""
         return self.spec.kind == "effect" and not self.session.runtime.store.holds()
 
     def looks_first(self) -> bool:
-        """A check that cannot tell leaves no trace, nor does a question that is open: nothing new has happened."""
+        """An unknown check leaves no trace, and neither does an open question: nothing new has happened."""
         past = self.past
         in_doubt = past is not None and past.state is PastState.IN_DOUBT
         return self.supervised or (in_doubt and self.spec.on_crash in ("check", "retry"))
 
     def needs_claim(self, wish: Wish) -> bool:
-        """Whether this wish changes something. To look, or to wait for an answer, no claim is needed."""
+        """Whether this wish changes something. Looking, or waiting for an answer, needs no claim."""
         return not isinstance(wish, Idle) and not (self.supervised and isinstance(wish, Observe | Hold))
 
     def held_back(self, wish: Wish) -> Program | None:
-        """Another branch has found that the code has changed: no effect begins any more, not even a retry, and no child.
+        """Another branch found changed code: no effect begins from then on, not even a retry, and no child.
 
-        A cancelled run is still undone: that asks nothing new of the code.
+        A cancelled run is still undone: that needs no new call of the code.
         """
         if isinstance(wish, Append):
             begins = type(wish.entry) is EffectIntended
@@ -153,7 +153,7 @@ class Attempt(Struct, eq=False):
         return None if stop is None else _ended(Halted(stop))
 
     def looking(self) -> Place:
-        """The place in which a check looks: it may ask for the key, and for nothing that is recorded."""
+        """The place in which a check looks: it may ask for the key, but for no recorded value."""
         made = self.inside.attempt if self.inside is not None else 0
         place = self._entered("check", max(1, made, self.past.attempt if self.past is not None else 0))
         if observers.hear_calls:
@@ -169,22 +169,22 @@ class Attempt(Struct, eq=False):
         return self.spec.check
 
     def busy(self) -> Verdict | None:
-        """A call that used up its time may still be running in this process: then its check cannot tell."""
+        """A call that used up its time may still be running in this process: then its check is unknown."""
         if not self.session.runtime.still_running(self.call.key):
             return None
         return Unknown("its last attempt is still running in this process, after its time was over")
 
     def abandon(self, is_alive: Callable[[], bool]) -> None:
-        """An attempt goes on although its call has ended. Until it ends, no check looks in this process."""
+        """An attempt runs on although its call has ended. Until it ends, no check looks in this process."""
         self.session.runtime.leave_running(self.call.key, is_alive)
 
     def landed(self, number: int, error: BaseException | None) -> None:
-        """An attempt that was given up has come to its end after all."""
+        """An abandoned attempt has ended after all."""
         if self.spec.kind == "effect":
             late.landed(self.session, self.call.address, number, error)
 
     def judged(self, returned: object) -> Verdict:
-        """What the check said, its value encoded."""
+        """The verdict of the check, its value encoded."""
         verdict = self._judged(returned)
         if observers.hear_calls:
             observers.check_ended(self._made(), verdict)
@@ -203,7 +203,7 @@ class Attempt(Struct, eq=False):
             return Unknown(f"the value that its check gave cannot be stored: {error}")
 
     def seen(self, wish: Trace | Observe | Hold | Left) -> Any:
-        """What a program asks about the world, as far as no user code of the call has to tell."""
+        """Answers a program's question about the world, where no user code of the call is needed."""
         if isinstance(wish, Trace):  # May the process that began the last attempt still be in it?
             return traced(self.session, self.past) if isinstance(self.past, PastEffect) else GONE
         if isinstance(wish, Observe):
@@ -211,18 +211,18 @@ class Attempt(Struct, eq=False):
         return self.held(wish.sights) if isinstance(wish, Hold) else self.left()
 
     def sights(self) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
-        """What the effect touches, as it is now; and what of it could not be observed."""
-        if self._touched is None:  # Asked for once: what is looked at afterwards is what was looked at before.
+        """What the effect touches, as it is now; and the witnesses that could not be observed."""
+        if self._touched is None:  # Asked for once: the same witnesses are observed before and after.
             self._touched = self._witnesses()
         self._version = self.session.state.world.version
         unwatched = self.session.state.world.unwatched
         return observe([witness for witness in self._touched if witness.name not in unwatched])
 
     def held(self, sights: tuple[Sight, ...]) -> Stop | bool | None:
-        """Whether what was just seen is as the run expects it: None, or the stop. True: one has to look again.
+        """Compares the observation with what the run expects: None, or the stop. True: observe again.
 
-        Other branches may have recorded changes of theirs since the look began. What was found is foreign if a second
-        look, which began after all of that was known, finds the very same.
+        Other branches may have recorded changes of theirs since the observation began. A difference is foreign if a
+        second observation, begun when all those changes were known, finds the very same.
         """
         session = self.session
         drift, version = ([], 0) if session.dry else session.world.unlike(sights)
@@ -232,7 +232,7 @@ class Attempt(Struct, eq=False):
         return session.world.judge_before(self.call.address, drift) if drift else None
 
     def left(self) -> tuple[tuple[Sight, ...], tuple[Sight, ...]]:
-        """How the effect left what it touches: as it says itself, if it does, else as it is found."""
+        """How the effect left what it touches: as declared by the effect, if it does, else as found."""
         found, _ = self.sights()
         if self.spec.leaves is None:
             return found, ()
@@ -252,20 +252,20 @@ class Attempt(Struct, eq=False):
             raise self.session.stops.misuse(f"{where}: {type(error).__name__}: {error}") from error
 
     def repair(self, attempt: int) -> Ending | Attempt:
-        """The undo of what this effect did in part, as an effect with an address of its own."""
+        """The undo of an effect that happened in part, as an effect with an address of its own."""
         undo, place = self.spec.undo, self.place
         if undo is None:
             raise AssertionError(self.call.address)
         address = f"{self.call.address}.repair{attempt}"
         args, kwargs = self.spec.undoing(*self.own(), None)
-        before, place.undoing = place.undoing, True  # Also in a cancelled run.
+        before, place.undoing = place.undoing, True  # In a cancelled run too.
         try:
             return self.session.begin_at(place, address, undo, args, kwargs)
         finally:
             place.undoing = before
 
     def cut_short(self) -> None:
-        """The caller was cancelled, so the outcome goes nowhere. What the call did, and what is open, counts all the same."""
+        """The caller was cancelled, so nothing gets the outcome. What the call did, and open questions, still count."""
         place, session, address = self.place, self.session, self.call.address
         if isinstance(self.ending, Done):
             note(place, self.spec, self.args, self.kwargs, self.ending, self.call)
@@ -293,7 +293,7 @@ class Attempt(Struct, eq=False):
         return self._told(self._raised(error))
 
     def _made(self) -> Made:
-        """This attempt, as observers are told of it."""
+        """This attempt, as observers get it."""
         session, inside = self.session, self.inside
         return Made(session.run, session.state.segment, inside.address, inside.attempt, inside.key, self.spec)
 
@@ -308,7 +308,7 @@ class Attempt(Struct, eq=False):
     def _raised(self, error: BaseException) -> Outcome:
         self._check_misuse()
         if isinstance(error, Stopped | StoreUnavailable | Fenced):
-            # Another run's stop, or a store's trouble: it says nothing about this call, and is not its outcome.
+            # Another run's stop, or a store in trouble: no statement about this call, and not its outcome.
             raise self.session.stops.misused(error)
         runtime = self.session.runtime
         runs_in = runtime.store.worker if runtime.still_running(self.call.key) else ""
@@ -316,23 +316,23 @@ class Attempt(Struct, eq=False):
         return Raised(error, Raw(values.encode_error(error, self.session.mask)), runs_in, proven)
 
     def _did_nothing(self, error: BaseException) -> bool:
-        """Whether the place it comes from proves that nothing was done."""
+        """Whether the origin of the exception proves that nothing was done."""
         from surefoot.core.guard import is_guard
 
         if self.inside.rolled_back is error:
             return True
-        # User code that raises such an exception by hand means what it says.
+        # User code that raises such an exception by hand means it.
         says_otherwise = isinstance(error, BaseExceptionGroup) or known(error) is Known.UNSURE
         return not says_otherwise and is_guard(error, self.spec.fn, _CALLERS)
 
     def _check_misuse(self) -> None:
-        """Misuse inside this very call. Trouble elsewhere in the run must not keep its outcome off the record."""
+        """Misuse inside this very call. Trouble elsewhere in the run must not prevent the record of its outcome."""
         if self.inside.misuse is not None:
             raise self.inside.misuse
 
 
 def _ended(ending: Ending) -> Program:
-    """A program that has nothing to wish for."""
+    """A program without wishes."""
     yield from ()
     return ending
 
@@ -346,7 +346,7 @@ def _with(sight: Sight, left: dict[str, str]) -> Sight:
 
 
 def recorded_ending(past: Past) -> Ending | None:
-    """How a recorded call ended; None while it has not."""
+    """How a recorded call ended; None: it has not ended."""
     if past.state is PastState.DONE and past.value is not None:
         return Done(past.value)
     if past.state is PastState.FAILED and past.error is not None:

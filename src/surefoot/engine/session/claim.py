@@ -1,7 +1,7 @@
 """May this process write: the claim on a run, and the lease under it.
 
-A run is claimed only when something new has to happen (*going live*). Looking, planning and meeting the same stop again
-leave no trace in the journal.
+A run is claimed only when something new has to happen (*going live*). Looking, planning and reaching the same stop
+again leave no trace in the journal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REGAIN_SECONDS, REGAIN_LOOK_SECONDS = 30.0, 0.05
 
 
 class Claim:
-    """The claim of one process on one run, from the wish to have it to the loss of its lease."""
+    """The claim of one process on one run, from the request to the loss of its lease."""
 
     def __init__(self, runtime: Runtime, state: RunState, journal: Journal, stops: Stops) -> None:
         self._runtime = runtime
@@ -55,15 +55,15 @@ class Claim:
         return self.live and self._state.starts == 0
 
     def regain(self) -> None:
-        """The lease ran out, so others may have taken the run up. Go on only if it runs again and nobody did.
+        """The lease ran out, so others may have taken the run up. Go on only if the lease runs again and none did.
 
-        Once it runs again nobody can take the run up, so that look is the last word.
+        Once the lease runs again no other process can take the run up, so that reading of the journal is final.
         """
         store, run, pause = self._runtime.store, self._state.run, threading.Event()
         waited = 0.0
         while not store.holds():
             if not store.usable:
-                # Another call of this process met a failure: no outcome could be recorded any more.
+                # Another call of this process failed on the store: no outcome can be recorded any more.
                 gone = StoreUnavailable(f"run {run}: the store was given up after a failure. Run it again.")
                 raise self._stops.store_failed(gone)
             if waited > REGAIN_SECONDS:
@@ -79,7 +79,7 @@ class Claim:
             raise self.refused(refused)
 
     def refused(self, refusal: Refusal) -> BaseException:
-        """Another process has the run. That is no trouble as long as it was only replayed here."""
+        """Another process has the run. That is no trouble if the run was only replayed here."""
         if self.live:
             return self._stops.store_failed(Fenced(refusal.why))
         self._stops.lost = refusal

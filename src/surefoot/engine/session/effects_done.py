@@ -1,7 +1,7 @@
-"""Effects that were done, with what it takes to undo them. A saga has to name those that cannot be undone.
+"""Effects that were done, and what is needed to undo them. A saga has to name those that cannot be undone.
 
-One that failed in doubt (`on_crash="fail"`) is not undone either: nobody knows whether, or with which result, it happened.
-It is remembered all the same, for the saga to name and for the record of how the run ended.
+An effect that failed in doubt (`on_crash="fail"`) is not undone either: whether it happened, and with which result, is
+unknown. It is still remembered, for the saga to name and for the record of how the run ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from surefoot.engine.session.repetition import another_undo
 
 
 class Deed(Struct, eq=False):
-    """An effect that was done, with what it takes to undo it: copies, since the workflow may change its own."""
+    """An effect that was done, and what is needed to undo it: copies, since the workflow may change its own."""
 
     address: str
     spec: CallSpec
@@ -33,28 +33,28 @@ class Deed(Struct, eq=False):
     result: Any
     in_doubt: bool = False
     stop: Stop | None = None
-    """Why the code at hand cannot undo it, if it comes to that."""
+    """Why the code at hand cannot undo it, if an undo is needed."""
     undone: bool = False
-    """Whether it is undone, or being undone; of one that stays as it is: whether somebody has said so."""
+    """Whether it is undone, or being undone; if it stays done: whether that was reported."""
     undo_failed: str = ""
-    """The call that was to undo it and failed for good. It is not tried by another saga."""
+    """The undo that failed for good. No other saga tries it."""
 
     def undo(self) -> tuple[CallSpec, Args, Kwargs]:
         """The compensation to call, with the arguments and the result."""
         if self.spec.undo is None:
             raise AssertionError(self.spec.name)
-        self.undone = True  # Before it is called: cut off in it, a saga does not undo it a second time.
+        self.undone = True  # Before the call: a saga that is cut off in the undo does not undo again.
         return self.spec.undo, *self.spec.undoing(self.args, self.kwargs, self.result)
 
     def stays(self, undo: str) -> None:
-        """That call was to undo it, and failed for good."""
+        """The undo, that call, failed for good."""
         self.undone, self.undo_failed = False, undo
 
 
 def note(place: Place, spec: CallSpec, args: Args, kwargs: Kwargs, ending: Ending, made: Call | None) -> None:
-    """A call was done. If a saga may have to undo or to name it, and it was this run's own doing, it is remembered.
+    """A call was done. It is remembered if this run did it, and a saga may have to undo or to name it.
 
-    `made` is the call as it was made; None if the journal has answered at once: then it was made as recorded there.
+    `made` is the call as it was made; None if the journal answered at once: then it was made as recorded.
     """
     line = place.line
     if type(ending) is Failed and spec.kind == "effect" and was_in_doubt(ending.raw):
@@ -81,7 +81,7 @@ def note(place: Place, spec: CallSpec, args: Args, kwargs: Kwargs, ending: Endin
 
 
 def _recorded(session: Context, address: str, ending: Done) -> tuple[Raw | None, Raw]:
-    """What the journal says that it was called with."""
+    """The recorded arguments and defaults of the call."""
     past = session.state.calls.get(address)
     if past is None or past.value is not ending.raw:
         past = next((past for past in list(session.state.calls.values()) if past.value is ending.raw), None)

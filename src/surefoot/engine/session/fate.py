@@ -1,7 +1,7 @@
-"""Whether a process that began a call may still be in it: by its lock, by its lease, or nobody knows.
+"""Whether a process that began a call may still be in it: by its lock, by its lease, or unknown.
 
-A process that is silent is not dead. Its lock proves that it is, where it can be had; a lease that has run out only says
-that others may go on without it.
+A silent process is not dead. Its lock proves its death, where the lock can be taken; a lease that ran out only
+means that others may go on without the process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def traced(session: Session, past: PastEffect) -> Fate:
-    """Of the last attempt at this effect. Those of this process are known one by one (`Attempt.busy`)."""
+    """The fate of the last attempt at this effect. Attempts of this process are known one by one (`Attempt.busy`)."""
     store = session.runtime.store
     holder = session.state.left_in(past)
     found = [

@@ -1,7 +1,7 @@
 """May a new effect begin: the fence in front of calls that are not on record.
 
-A new effect may be a recorded one under another name. As long as recorded effects are left that the code has not asked
-for, a new one begins only where no open branch may still ask for them, or a person or a declaration has let them go.
+A new effect may be a recorded one under another name. While recorded effects are left that the code has not asked for,
+a new one begins only where no open branch may still ask for them, or where a person or a declaration has excluded them.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ class Fence:
         self._claim = claim
         self._dry = dry
         self._hides = hides
-        """Whether a rehearsal has come to something behind which nobody has heard what follows."""
+        """Whether a rehearsal has reached a call that hides what follows."""
         self._lock = threading.Lock()
         self.origins: dict[str, str] = {}
         """Name -> where the effect of that name is defined."""
         self.met: list[Asked] = []
-        """In a rehearsal: the new effects that it came to."""
+        """In a rehearsal: the new effects that it reached."""
         self.patient: set[str] = set()
-        """New effects of tasks that have waited for other tasks to ask for what is theirs."""
+        """New effects of tasks that have waited for other tasks to ask for their recorded calls."""
         self.declared: set[str] = set()
-        """New effects that a declaration or a person says to be so: nothing is judged about them."""
+        """New effects that a declaration or a person declares new: they are not judged."""
         self.may_hear_again = False
-        """Whether the run may be let go of to be rehearsed once more."""
+        """Whether the run may be released to be rehearsed once more."""
 
     def refuses(self, asked: Asked) -> Stop | None:
-        """Why a new effect does not begin. In a rehearsal that is judged at its end, when all branches were heard."""
+        """Why a new effect does not begin. A rehearsal judges that at its end, when all branches were followed."""
         if self._dry:
             self.meets(asked)
             return None
@@ -62,7 +62,7 @@ class Fence:
             self.met.append(asked)
 
     def stop(self, asked: Asked) -> Stop | None:
-        """What stands against this new effect by now."""
+        """The stop for this new effect as of now."""
         if undone := self._undone_before(asked):
             return self.goes_on_from(undone, asked)
         matcher = self._replay.matcher
@@ -82,19 +82,19 @@ class Fence:
         )
 
     def goes_on_from(self, undone: list[Undone], asked: Asked | None = None) -> Stop:
-        """The code takes effects for done that were undone."""
+        """The stop if the code treats undone effects as done."""
         names = dict.fromkeys(split(one.undo.address)[1].removesuffix(".undo") for one in undone)
         specs = [effect_from(name, self.origins.get(name, "")) for name in names]
         gone = [spec.name for spec in specs if spec is not None and spec.undo is None]
         return taken_for_done(self._run, asked, undone, gone=gone, nothing=not self._claim.live)
 
     def open_removed(self) -> list[Stop]:
-        """Effects in doubt that the code no longer has: to leave them out would be to guess."""
+        """Effects in doubt that the code no longer has: leaving them out would be a guess."""
         pasts = [past for past in self._replay.unasked() if isinstance(past, PastEffect) and is_open(past)]
         return [open_question(self._run, past, "the code no longer has it (sf.removed)") for past in pasts]
 
     def _undone_before(self, asked: Asked) -> list[Undone]:
-        """What was undone and the new effect would build on. An undo itself comes in the order of the code."""
+        """Undone effects that the new effect would build on. An undo itself follows the order of the code."""
         if asked.name.endswith(".undo"):
             return []
         return [
@@ -104,8 +104,8 @@ class Fence:
         ]
 
     def _is_let_go(self, past: PastCall, asked: Asked) -> bool:
-        """Whether a new effect passes by this record: it has other arguments, and a person spoke of the record; or it has
-        another name as well, and `sf.removed` names the record's.
+        """Whether a new effect may begin despite this record: it has other arguments, and a person declared the record
+        left out; or it also has another name, and `sf.removed` names the record's effect.
         """
         matcher = self._replay.matcher
         if matcher.is_left(past):
@@ -116,30 +116,29 @@ class Fence:
     def _may_still(self, asked: Asked, address: str) -> bool:
         """Whether the code of another branch, which has not ended, may still ask for that effect."""
         if any(address.startswith(branch) for branch in self._replay.matcher.learned.ended):
-            return False  # The rehearsal has heard it to its end.
+            return False  # The rehearsal followed it to its end.
         if self._scopes.may_come(address, asked.path):
             return True
-        # Tasks of the workflow's own may open a scope later. A task has waited for that before it came to a new effect; a
-        # thread has not.
+        # The workflow's own tasks may open a scope later. A task waits for that before a new effect; a thread does not.
         may_be_opened = self._scopes.has_strays and "[" in address
         return may_be_opened and (self._hides() or asked.address not in self.patient)
 
-    # -- what a rehearsal has not heard -------------------------------------------------------------------
+    # -- what a rehearsal has not seen -------------------------------------------------------------------
 
     def was_hidden(self, past: Past) -> bool:
-        """Whether a call that is new hid this one from the rehearsal: nobody knows yet if a later one is the recorded."""
+        """Whether a new call hid this one from the rehearsal: a later call may still be the recorded one."""
         is_behind_news = self.may_hear_again and self._claim.advanced
         return is_behind_news and past.address not in self._replay.matcher.learned.asked
 
     def is_unseen(self, address: str) -> bool:
-        """Whether nobody has looked yet what follows an effect that is declared new: it may be a stop."""
+        """Whether no rehearsal has checked what follows an effect that is declared new: it may be a stop."""
         self.declared.add(address)
         ahead = self._replay.matcher.learned.ahead
         heard = address in ahead or not (self.may_hear_again and self._claim.advanced)
         return not (heard or self._dry) and self._replay.may_stop()
 
     def is_early(self) -> bool:
-        """Whether a new step hides, in a branch that is open, which recorded effects the code asks for there."""
+        """Whether a new step, in an open branch, hides which recorded effects the code asks for there."""
         hidden = self._replay.matcher.learned.hidden
         if not (hidden and self.may_hear_again):
             return False

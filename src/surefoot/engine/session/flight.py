@@ -20,16 +20,16 @@ class Flight:
         self.calls: dict[str, str] = {}
         """Address -> kind of the calls that are being made."""
         self.loose: tuple[str, ...] = ()
-        """Calls that were under way when the function ended: nobody waits for them."""
+        """Calls that were in progress when the function ended: no code waits for them."""
         self.ended = False
         self.entered = 0
-        """How many verbs the code has come to."""
+        """How many verbs the code has reached."""
         self.invoked = 0.0
         """In tasks: when the code was called, by the clock of their loop."""
         self.made_at = -inf
         """The same: when the last call was made to its end."""
         self.tasks_before: Collection[Any] = ()
-        """Tasks that were there before the function was invoked: none of them is the workflow's own."""
+        """Tasks that existed before the function was invoked: none of them is the workflow's own."""
 
     def call_begins(self, address: str, kind: str) -> None:
         with self._lock:
@@ -41,7 +41,7 @@ class Flight:
         self.calls.pop(address, None)
 
     def function_ended(self) -> None:
-        """From here on no call begins; those that have begun are known."""
+        """From here on no call begins; calls that have begun are known."""
         with self._lock:
             self.ended = True
             self.loose = tuple(sorted(self.calls))

@@ -1,4 +1,4 @@
-"""Who a program of wishes is performed for: a start, a verb, or a call (`attempt.Attempt`)."""
+"""What a program of wishes is performed for: a start, a verb, or a call (`attempt.Attempt`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from surefoot.core.command import Append, Program, Wish
 
 
 class Frame(Struct, eq=False):
-    """The session that wishes are about, and the place in its code. A call answers all of it in its own way."""
+    """The session that wishes are about, and the place in its code. A call overrides all of it."""
 
     session: Any
     place: Any = None
@@ -18,10 +18,10 @@ class Frame(Struct, eq=False):
     """What the program returned, for a caller that was cancelled meanwhile."""
 
     shields: ClassVar = False
-    """Whether what has begun is recorded to its end before a cancellation is passed on."""
+    """Whether a call that has begun is recorded to its end before a cancellation is passed on."""
 
     def held_back(self, wish: Wish) -> Program | None:
-        """The run has stopped elsewhere. What is performed instead of going on with this wish, if that must not be."""
+        """The program to perform instead of this wish, if the run has stopped elsewhere and the wish must wait."""
         return None
 
     def needs_claim(self, wish: Wish) -> bool:
@@ -29,11 +29,11 @@ class Frame(Struct, eq=False):
         return isinstance(wish, Append)
 
     def overtaken(self) -> Program | None:
-        """What is performed instead, if somebody else has written what decides it."""
+        """The program to perform instead, if another process has recorded the outcome."""
         return None
 
     def is_settled(self) -> bool:
-        """Whether there is nothing to wait for any more."""
+        """Whether there is nothing left to wait for."""
         return False
 
 
@@ -43,7 +43,7 @@ class _Nothing:
 
 
 class _Nobody:
-    """Stands for the session where there is none yet: nothing has stopped, and nothing has to be claimed."""
+    """Replaces the session where there is none yet: nothing has stopped, and nothing has to be claimed."""
 
     stops = claim = _Nothing()
 

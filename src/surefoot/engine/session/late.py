@@ -1,11 +1,11 @@
-"""A process has lost its claim and finishes an effect all the same. It says so in the run, in its log, and as an alert.
+"""A process that has lost its claim finishes an effect. It reports this in the run, in its log, and as an alert.
 
 The process was paused, or cut off from the store, in the middle of the call. Others took the run up meanwhile. Only this
-process knows what it did, and it may no longer record that as an outcome. So it leaves a visitor's entry,
+process knows what it did, but it may no longer record that as an outcome. So it leaves a visitor's entry,
 `EffectLandedLate`. If the run has begun the effect again by then, it was done twice, and a person has to know at once.
-If not, the entry keeps the effect from being done again without a look.
+If not, the entry prevents that the effect is done again without a check.
 
-An outcome that cannot be written because the store is away is owed: writing it is tried again until the process ends.
+If the store is away, the outcome cannot be written yet: the process tries again until it ends.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ class Landing(Struct, frozen=True):
     store: bytes
     run: str
     entry: EffectLandedLate
-    """What is recorded of it."""
+    """The entry that records it."""
     epoch: int
-    """Of the claim under which it was begun."""
+    """The epoch of the claim under which it was begun."""
     ended_here: bool
-    """Whether the outcome was refused. Else it was given up before, and matters only if others have taken the run up."""
+    """Whether the outcome was refused. Else the attempt was abandoned, which matters only if others took the run up."""
 
 
 def matters(session: Session, entries: tuple[Entry, ...], error: SurefootError) -> bool:
-    """Whether something that was executed could not be recorded."""
+    """Whether an executed effect could not be recorded."""
     return isinstance(error, Fenced | StoreUnavailable) and session.claim.live and any(map(_outcome, entries))
 
 
 def refused(session: Session, entries: tuple[Entry, ...], error: SurefootError) -> None:
-    """These could not be recorded. What is the outcome of an effect among them is not lost."""
+    """These entries could not be recorded. Outcomes of effects among them are kept."""
     if not matters(session, entries, error):
         return
     for entry in entries:
@@ -77,13 +77,13 @@ def refused(session: Session, entries: tuple[Entry, ...], error: SurefootError) 
 
 
 def landed(session: Session, address: str, attempt: int, error: BaseException | None) -> None:
-    """A call that was given up when its time was over has come to its end. Others may have taken the run up since."""
+    """A call that was abandoned after its time has ended. Others may have taken the run up since."""
     outcome = RETURNED if error is None else session.mask(f"raised {type(error).__name__}: {error}")
     _owe(_landing(session, address, attempt, outcome, ended_here=False))
 
 
 def heard(run: str, entry: Entry) -> None:
-    """A visitor wrote this into the run that is driven here."""
+    """A visitor wrote this entry into the run that is driven here."""
     if not isinstance(entry, EffectLandedLate):
         return
     who = f"worker {entry.worker[:8]} on host {entry.host} (pid {entry.pid})"
@@ -91,7 +91,7 @@ def heard(run: str, entry: Entry) -> None:
         f"run {run}, {entry.address}: executed too late by {who}, which had lost its claim ({entry.outcome}). "
         "If it was begun again since, it was done twice: look, and put right what is too much."
     )
-    # Not here: this may be the middle of a commit, and alerts run code of the user's.
+    # Not here: this may be the middle of a commit, and alerts run code of the user.
     threading.Thread(target=loud, args=(message,), kwargs={"run": run, "kind": "landed late"}, daemon=True).start()
 
 
@@ -102,7 +102,7 @@ def _landing(session: Session, address: str, attempt: int, outcome: str, *, ende
 
 
 def _outcome(entry: Entry) -> str:
-    """How an effect ended, if it may have happened; empty: it did not, or the entry is none of an outcome."""
+    """How an effect ended, if it may have happened; empty: it did not, or the entry is no outcome."""
     match entry:
         case EffectDone():
             return RETURNED
@@ -159,7 +159,7 @@ def _tell(landing: Landing, what: str) -> None:
 
 
 def _news(state: RunState, landing: Landing) -> Iterator[str]:
-    """What follows for people. Nothing, if the run knows it: it was recorded after all, or said before."""
+    """The consequence for people. None if the run knows it: it was recorded after all, or reported before."""
     entry = landing.entry
     past = state.effect(entry.address)
     is_ours = past is not None and past.attempt == entry.attempt and past.epoch == landing.epoch

@@ -1,7 +1,7 @@
-"""Which recorded call is meant by a call that the code makes now, and what becomes of a call that differs.
+"""Which recorded call the code means by a call that it makes now, and what happens to a call that differs.
 
-`Matcher` decides. This part carries that out in a drive: what is kept is noted, what runs again is counted, what is new
-stands before the fence, and what cannot be told yet lets go of the run until it can.
+`Matcher` decides. This part applies the decision in a drive: kept records are noted, steps that run again are counted,
+new effects wait at the fence, and if the question is open, the run is released until it can be answered.
 """
 
 from __future__ import annotations
@@ -57,24 +57,24 @@ class Lookup:
         self._matching = threading.Lock()
         """Held while one call is matched: two branches may not get the same record."""
         self.kept: list[tuple[Past, Asked, str]] = []
-        """What stands although the code asks with other arguments, and why."""
+        """Records that stand although the code asks with other arguments, and why."""
         self.reruns: list[tuple[Past, Asked]] = []
         """Steps that run again, with the arguments they have now, and count against the limit."""
         self.again: list[Past] = []
         """All recorded steps that run again, or would, though they had ended."""
         self.counted: dict[str, Differing] = {}
-        """Verbs without arguments of which there are more or less in front of a recorded effect than there were."""
+        """Verbs without arguments whose number in front of a recorded effect differs."""
         self.sees_through_reruns = False
-        """A rehearsal goes on behind steps that would run again, with what they gave before."""
+        """A rehearsal goes on behind steps that would run again, with their recorded results."""
         self.hearings = 0
-        """So often the run was let go of to be rehearsed once more."""
+        """How often the run was released to be rehearsed once more."""
         self.is_unheard = False
-        """Whether this drive lets go of the run to be rehearsed once more."""
+        """Whether this drive releases the run to be rehearsed once more."""
         self._told: frozenset[str] = frozenset()
-        """What the rehearsal has told people of."""
+        """What the rehearsal has reported to people."""
 
     def learn_from(self, learned: Learned, told: set[str]) -> None:
-        """What a rehearsal has found out counts for this drive."""
+        """The findings of a rehearsal count for this drive."""
         self._replay.learn(learned)
         self._fence.may_hear_again = self.hearings < MOST_HEARINGS
         self._told = frozenset(told)
@@ -89,7 +89,7 @@ class Lookup:
         )  # fmt: skip
 
     def find(self, place: Place, asked: Asked) -> tuple[str, PastCall | None] | Ending:
-        """Which recorded call is meant, and where it is on record; or how the call ends, without being made."""
+        """The recorded call that is meant, and its address; or how the call ends without being made."""
         try:
             with self._matching:
                 found = self._replay.matcher.find(asked)
@@ -104,7 +104,7 @@ class Lookup:
             ):
                 raise self._hear_again(place)
             case Kept(past, answers.NOTED) if is_removed(past):
-                return Halted(self.other_call(past, asked))  # Not the one that is left, perhaps: somebody has to say.
+                return Halted(self.other_call(past, asked))  # It may not be the removed one: a person has to decide.
             case Kept(past, why):
                 self.keep(past, asked, why)
                 return recorded_ending(past) or (past.address, past)
@@ -130,12 +130,12 @@ class Lookup:
                 return (free, None) if stop is None else Halted(stop)
 
     def _hear_again(self, place: Place) -> SuspendSignal:
-        """The run is let go of, rehearsed once more when what hid the rest has an outcome, and taken up again."""
+        """The run is released, rehearsed again when the call that hid the rest has an outcome, and taken up again."""
         self.is_unheard = True
         return self._stops.suspended(place, after(self._clock.read(), HEAR_AGAIN_SECONDS))
 
     def other_call(self, past: Past, asked: Asked, *, is_cut_off: bool = False) -> Stop:
-        """The code asks for something else than is on record there."""
+        """The stop if the code asks for another call than the recorded one."""
         replay = self._replay
         return other_arguments(
             self._state.run, past, asked.address, asked.name, replay.bytes_of(past), asked.args, kind=asked.kind,
@@ -145,7 +145,7 @@ class Lookup:
         )  # fmt: skip
 
     def keep(self, past: Past, asked: Asked, why: str) -> None:
-        """What is on record stands, though the code asks with other arguments. That is noted, once."""
+        """The record stands, though the code asks with other arguments. That is noted once."""
         self.kept.append((past, asked, why))
         if self._dry:
             return
@@ -156,7 +156,7 @@ class Lookup:
             _log.warning("%s", kept_notes(self._state.run, [(past, shown, asked.args, why)])[0])
 
     def count(self, place: Place, effect: PastEffect) -> None:
-        """Whether verbs without arguments, which are matched by number, are as many here as they were. Noted once."""
+        """Notes once if verbs without arguments, which are matched by number, are not as many here as they were."""
         for at in place.around():
             if at.line is not place.line or not effect.address.startswith(at.scope.path):
                 break
@@ -173,7 +173,7 @@ class Lookup:
                     _log.warning("%s", found.note(self._state.run))
 
     def _runs_again(self, past: Past, asked: Asked, *, counts: bool) -> Ending | None:
-        """A step with other arguments. None: it is to run. A rehearsal goes on with what it gave."""
+        """A step with other arguments. None: it has to run. A rehearsal goes on with the recorded result."""
         if past.state in (PastState.DONE, PastState.FAILED):
             self.again.append(past)
         if counts:
@@ -190,5 +190,5 @@ class Lookup:
 
 
 def _on_change(spec: CallSpec) -> str:
-    """What is configured is for steps: what an effect or a child did is never kept for other arguments unasked."""
+    """Configuration is for steps. The record of an effect or a child is never kept for other arguments unasked."""
     return AUTO if spec.kind == "effect" or spec.name == CHILD else settings.on_change

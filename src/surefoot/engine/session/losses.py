@@ -1,6 +1,6 @@
 """After a fallback: which effects the lost entries may have recorded.
 
-Records that were set aside still prove some of it (`Evidence`), and what may be hidden is bounded (`Blindness`).
+Records that were set aside still prove some of these (`Evidence`), and what may be hidden is bounded (`Blindness`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from surefoot.errors import Damaged
 
 
 class Losses:
-    """What was lost of one run, as far as anybody can tell."""
+    """What was lost of one run, as far as is known."""
 
     def __init__(self, state: RunState, whole: Callable[[Value], Raw], look: Callable[[], Evidence]) -> None:
         self._state = state
         self._whole = whole
         self._look = look
         self.asked_keys: set[str] = set()
-        """Of the effects that the code has asked for."""
+        """Keys of the effects that the code has asked for."""
         self.suspects: list[tuple[str, str]] = []
         """(address, policy) of effects that are in doubt because entries were lost."""
 
@@ -43,7 +43,7 @@ class Losses:
         return Blindness(self._state, self.evidence)
 
     def program(self, call: Call, past: PastCall | None) -> Program | None:
-        """Was this effect, or a further attempt of it, recorded in what is lost? Proven, or else suspected. None: no."""
+        """Was this effect, or a further attempt, recorded in a lost entry? Proven, or else suspected. None: no."""
         self.asked_keys.add(call.key)
         if not call.key or (past is not None and not self._may_be_behind(past)):
             return None
@@ -59,7 +59,7 @@ class Losses:
         return suspected(call, attempt)
 
     def as_proven(self, call: Call) -> Call:
-        """An intact record that was set aside also says with which defaults it was executed."""
+        """The call with the defaults of its execution, from an intact record that was set aside."""
         proof = self.evidence.proven.get(call.key)
         if proof is None or proof.digest != call.digest:
             return call
@@ -68,12 +68,12 @@ class Losses:
         return call
 
     def _may_be_behind(self, past: PastCall) -> bool:
-        """A call that was to run again when the run fell back may have done so in what is lost."""
+        """A call that was due to run again when the run fell back may have run in the lost entries."""
         waiting = past.state in (PastState.CLEARED, PastState.RETRYING)
         return waiting and any(past.seq < at for at, _ in self._state.fallbacks)
 
     def no_longer_asked(self) -> list[str]:
-        """Effects that intact entries beyond a gap name, and that the code did not ask for this time."""
+        """Effects in intact entries beyond a gap that the code did not ask for this time."""
         if not self._state.fallbacks:
             return []
         return [address for key, address in self.evidence.begun.items() if key not in self.asked_keys]

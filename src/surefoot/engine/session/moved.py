@@ -1,9 +1,9 @@
-"""Where a verb is on record (a wait, a sleep, a question, a recorded value) if its scope was renamed, or put around it.
+"""Where a verb (a wait, a sleep, a question, a recorded value) is on record if its scope was renamed or added.
 
-Verbs without arguments are known by their number. `sf.scope("eu", was="europe")` says that what was counted there is
-counted here now. `was=""` says that its calls were counted together with others in the scope around it: then the first
-record that was not asked for yet is meant, and calls that stay in the scope around go on with the next number. That holds
-on one line of control: of branches side by side, it cannot be told whose a number was.
+Verbs without arguments are known by their number. `sf.scope("eu", was="europe")` declares that the calls counted there
+are counted here now. `was=""` declares that its calls were counted together with others in the enclosing scope: then
+the first record that was not asked for yet is meant, and calls that stay in the enclosing scope take the next numbers.
+That holds on one line of control. With branches side by side, the owner of a number is unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from surefoot.engine.declare.current import Place
 def recorded(
     place: Place, name: str, fits: Callable[[Past], bool] | None = None, *, address: str = ""
 ) -> tuple[str, Past | None]:
-    """The address of the next call of this verb here, and what is on record of it.
+    """The address of the next call of this verb here, and its record.
 
     `fits`: whether a record that was counted together with others can be this call's. `address`: has been taken already.
     """
@@ -40,7 +40,7 @@ def recorded(
 
 
 def claim(place: Place, name: str, address: str) -> None:
-    """A scope with `was=` asks for calls of that name. Refused: the code makes such calls under the old label, too."""
+    """A scope with `was=` asks for calls of that name. Refused if the code also uses the old label for them."""
     scope, labels = place.scope, place.session.replay.labels
     by = labels.get((place.segment, scope.path, name), scope.path)
     rival = next((old.path for old in scope.before() if old.count(name)), None)

@@ -1,4 +1,4 @@
-"""Messages to people about a run that is driven: each is given once, and some are kept until the run has ended."""
+"""Messages to people about a run that is driven: each is sent once, and some are kept until the run has ended."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Notices:
         self.is_live = is_live
         """Whether what happens now is new, and not replayed."""
         self._untold: list[Callable[[], None]] = []
-        """Alerts of what a replay has only passed: the process that met it first may have died before giving them."""
+        """Alerts about events that a replay has only passed: the first process may have died before it sent them."""
         self.earlier_stops = earlier_stops
         """The stops on record when this drive began: people know of them."""
         self.told: set[tuple[str, str, str]] = set()
-        """Stops that people have heard of while the run waited for an answer (`questions.identity`)."""
+        """Stops that were reported while the run waited for an answer (`questions.identity`)."""
         self.told_map: object | None = None
-        """The map whose progress is told, while it runs (`tally.py`)."""
+        """The map whose progress is reported, while it runs (`tally.py`)."""
         self.left_behind: dict[str, bool] = {}
-        """Effects that failed in doubt, or that a saga could not undo; and whether people have been told of it."""
+        """Effects that failed in doubt, or that a saga could not undo; and whether this was reported."""
 
     def tell(self, message: str, cures: Iterable[Cure], *, kind: str) -> None:
-        """Alert of it: at once, if it has just happened, and not at every replay; in the end, to be sure."""
+        """Alert people: at once, if it has just happened, but not at every replay; else at the end, to be sure."""
         told = partial(alert, message, cures, store=self._store, run=self._run, kind=kind)
         if self.is_live():
             told()
@@ -53,7 +53,7 @@ class Notices:
         self._untold.clear()
 
     def say_why(self, pause: Pause) -> None:
-        """Log why the run waits, where its code does not ask for a wait."""
+        """Log why the run waits, if its code did not ask for a wait."""
         left = remaining(pause.due, self._clock.read()) if pause.why else 0.0
         if left > 0:
             _log.warning("run %s: waiting for %.0f s: %s", self._run, left, self._mask(pause.why))

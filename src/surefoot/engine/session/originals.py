@@ -1,8 +1,8 @@
-"""The exceptions that user code raised, kept for developers: what code inside a run gets are copies of them.
+"""The exceptions that user code raised, kept for developers: code inside a run gets copies.
 
-A copy is the same the first time and on replay, so it has nothing of the original that replay could not have: not even
-its traceback, whose text user code may pass on. The caller that waits for the run outside gets the whole traceback, as far
-as it happened in this process: the workflow's lines, then those of the call that raised.
+A copy is the same the first time and on replay, so it has no part of the original that a replay could not have. Even
+the traceback is missing: user code may pass on its text. The caller that waits for the run outside gets the whole
+traceback, as far as it happened in this process: the workflow's lines, then those of the call that raised.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final
 
 _log = logging.getLogger("surefoot")
 _KEPT: Final = 16
-"""A long run may meet many failures, and each holds on to its frames: the newest are kept."""
+"""A long run may have many failures, and each keeps its frames in memory: the newest are kept."""
 
 
 class Originals:
-    """Which copies were handed out for which exceptions."""
+    """Which copies were given out for which exceptions."""
 
     __slots__ = ("_pairs",)
 
@@ -31,7 +31,7 @@ class Originals:
         self._pairs.append((copy, original))
 
     def traced(self, error: BaseException, live: BaseException | None) -> BaseException:
-        """The same failure, with the lines of code behind it and behind what led to it."""
+        """The same failure, with the lines of code of the failure and of its causes."""
         for shown, met in _side_by_side(error, live):
             behind = next((original for copy, original in self._pairs if copy is met), None)
             shown.__traceback__ = _joined(met.__traceback__, None if behind is None else behind.__traceback__)
@@ -39,7 +39,7 @@ class Originals:
 
 
 def log(run: str, error: BaseException, masked: Callable[[str], str]) -> None:
-    """What a call raised, with its traceback. User code may handle the copy: then this is the only trace of the line."""
+    """Log a call's exception with its traceback. User code may handle the copy: then only this log has the line."""
     if not _log.isEnabledFor(logging.INFO):
         return
     try:
@@ -52,7 +52,7 @@ def log(run: str, error: BaseException, masked: Callable[[str], str]) -> None:
 def _side_by_side(
     error: BaseException | None, live: BaseException | None
 ) -> Iterator[tuple[BaseException, BaseException]]:
-    """A failure and the exception it was recorded from, then what led to them."""
+    """A failure and the exception it was recorded from, then their causes."""
     pending, met = [(error, live)], 0
     while pending and met < _KEPT:
         shown, behind = pending.pop()

@@ -1,8 +1,8 @@
-"""Asking people: the question is stored, the run stands still, and the answer may come days later from anywhere.
+"""Asking people: the question is stored, the run waits, and the answer may come days later from anywhere.
 
-An answer is bound to a digest of everything a person is shown. If the code now asks something else under the same name,
-the old answer is void and the question is put again. The first durable answer counts; when the time is over, so is the
-question, whichever of the two is recorded first.
+An answer is bound to a digest of everything that a person is shown. If the code now asks something else under the same
+name, the old answer is void and the question is asked again. The first durable answer counts. When the time is over,
+the question is over too; the entry that is recorded first decides.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Decision(Struct, frozen=True):
     by: str = ""
     note: str = ""
     at: datetime | None = None
-    """When it was given; None: nobody answered in time."""
+    """When it was given; None: no answer came in time."""
 
     def __bool__(self) -> bool:
         return self.approved
@@ -66,7 +66,7 @@ class Question(Struct, frozen=True):
         return values.digest([self.form, self.text, bytes(self.details), self.schema, list(self.by)])
 
     def masked(self, mask: Mask) -> Question:
-        """As it is recorded and shown: without the secrets that are known."""
+        """As recorded and shown: without the known secrets."""
         if not mask:
             return self
         return msgspec.structs.replace(self, text=mask(self.text), details=values.masked(self.details, mask))
@@ -105,7 +105,7 @@ def _schema(wanted: Any) -> str:
 
 
 def asking(place: Place, address: str, asked: Question, wanted: Any = None) -> Routine[PastQuestion | None]:
-    """Put the question, and wait for its answer. None: the time is over."""
+    """Ask the question, and wait for its answer. None: the time is over."""
     begun = place.session.now()
     past = yield from _answer(place, address, asked, wanted)
     yield from looked_around(place, begun)
@@ -122,7 +122,7 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
     if known is None or known.shown != asked.shown:
         void_of = known.learned_by if known is not None and known.state is PastState.DONE else None
         yield from _put(session, address, asked)
-        if void_of is not None:  # Who gave the answer believes that the run goes on with it.
+        if void_of is not None:  # The person who answered expects that the run goes on with the answer.
             log.warning(
                 "run %s, %s: the answer given by %s is void: something else is shown now, so the question is put again.",
                 session.run, address, visible(void_of),
@@ -145,7 +145,7 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
         if past.due is not None and remaining(past.due, session.now()) <= 0:
             session.stops.would_do(asked.form, address)
             yield Append(QuestionExpired(address))
-            # Somebody may have answered while that was being written: the first on record counts.
+            # An answer may have come while that was being written: the first on record counts.
         elif remaining(patience, session.now()) <= 0:
             raise session.stops.stopped(place, unanswered(session.run, past), past.due)
         else:
@@ -154,7 +154,7 @@ def _answer(place: Place, address: str, asked: Question, wanted: Any) -> Routine
 
 
 def tell_waiting(session: Context, stop: Stop) -> None:
-    """People are told when the waiting begins: once the time is over it would be too late."""
+    """People are alerted when the wait begins: once the time is over it would be too late."""
     if identity(stop) in session.notices.told:
         return
     session.notices.told.add(identity(stop))
@@ -170,9 +170,9 @@ def alert_of(session: Context, stop: Stop) -> None:
 
 
 def identity(stop: Stop) -> tuple[str, str, str]:
-    """What makes a stop the same as one that was met before: also which question it is, which failure, which drift.
+    """Identifies a stop that occurred before: by its question, its failure, its drift too.
 
-    Of drift only the findings count: when a resume meets it again, the message is another one.
+    Of drift only the findings count: on a later resume the message differs.
     """
     if stop.reason == "Drifted":
         return stop.reason, stop.address, str(stop).removeprefix(stop.message) or stop.message
@@ -192,7 +192,7 @@ def _given(session: Context, past: Past) -> Any:
 
 
 def _misfit(session: Context, past: Past, wanted: Any) -> str:
-    """What a schema cannot tell (is this text a moment?) is found out only here, where the type is known."""
+    """A schema cannot check everything (is this text a moment?): the rest is checked here, where the type is known."""
     if wanted is None:
         return ""
     try:
@@ -226,11 +226,11 @@ def taken(session: Context, past: Past | None, wanted: Any, address: str) -> Any
 def consent(
     place: Place, call: Call, name: str, sights: tuple[Sight, ...], attempt: int
 ) -> Routine[tuple[Ending | None, bool]]:
-    """Ask for a yes to run this very call, with what it touches as it is now. No ending: it was given.
+    """Ask for approval of this very call, with what it touches as it is now. No ending: it was approved.
 
-    The second value says whether the run had to wait for the answer: then the caller looks again at what the call touches.
-    A further attempt needs no new yes, unless something else would be shown now. A no is recorded as what became of the
-    call.
+    The second value: whether the run had to wait for the answer. Then the caller looks again at what the call touches.
+    A further attempt needs no new approval, unless something else would be shown now. A refusal is recorded as the
+    outcome of the call.
     """
     session = place.session
     address = approval_of(call.address)
@@ -255,7 +255,7 @@ def consent(
 
 
 def supervises(session: Context, spec: CallSpec, address: str) -> bool:
-    """Whether a person has to agree. Also where a no is on record, and the code no longer asks."""
+    """Whether a person has to approve. Also if a refusal is on record, and the code no longer asks."""
     if spec.kind != "effect" or session.approve == "never":
         return False
     if spec.approve or session.approve == "every":
@@ -266,7 +266,7 @@ def supervises(session: Context, spec: CallSpec, address: str) -> bool:
 
 
 def needs_approval(session: Context, spec: CallSpec, address: str, past: PastEffect | None) -> bool:
-    """One that is under way was approved. Rewound to before it, the run needs a new yes to run it again."""
+    """An effect in progress was approved. After a rewind to before it, it needs a new approval."""
     if not supervises(session, spec, address):
         return False
     if past is not None and past.reopened:
@@ -277,7 +277,7 @@ def needs_approval(session: Context, spec: CallSpec, address: str, past: PastEff
 
 
 def require_fit(past: PastQuestion, answer: Any) -> None:
-    """Refuse an answer that is not what was asked for, with the reason."""
+    """Refuse an answer that does not fit the question, with the reason."""
     if past.form == "approve":
         if not isinstance(answer, bool):
             raise UsageError(f"{past.address} is a yes-or-no question: true or false, not {shorten(repr(answer), 100)}")
@@ -291,7 +291,7 @@ def require_fit(past: PastQuestion, answer: Any) -> None:
 
 
 def plain(past: PastQuestion, answer: Any) -> Any:
-    """An answer as it is recorded: to a question with a type, the plain data that stands for it."""
+    """An answer as recorded: for a question with a type, its plain data."""
     if not past.schema:
         return answer
     try:

@@ -1,6 +1,6 @@
-"""A retry repeats the request: under a key that was used, nothing else than what was asked for then is sent.
+"""A retry repeats the request: under a used key, only the same request is sent.
 
-And an undo takes back what was done. Where the code at hand can do neither, that is a stop.
+And an undo takes back what was done. If the code at hand cannot do that, it is a stop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNDER_ITS_KEY = frozenset({PastState.IN_DOUBT, PastState.RETRYING})
 
 
 def another_request(session: Context, past: PastCall, spec: CallSpec) -> Stop | None:
-    """Why an effect that was begun is not tried again, nor looked for: enums in its arguments have other values now."""
+    """Why an effect that was begun is neither tried again nor checked: enums in its arguments have other values now."""
     if not isinstance(past, PastEffect) or past.args is None or past.state not in _UNDER_ITS_KEY:
         return None
     if past.state is PastState.IN_DOUBT and spec.on_crash not in ("retry", "check"):

@@ -1,6 +1,6 @@
-"""What is on record of a run, and what of it the code has asked for so far. Nothing here is written or stopped.
+"""The records of a run, and which of them the code has asked for so far. Nothing here writes or stops.
 
-`Matcher` says whether a call *was* made when this drive began; `RunState.calls` says how a call stands now.
+`Matcher` says whether a call *was* made when this drive began; `RunState.calls` has the state of a call now.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from surefoot.engine.declare.removal import is_removed
 
 
 class Replay:
-    """The recorded calls of one segment, seen by code that is replayed."""
+    """The recorded calls of one segment, as replayed code gets them."""
 
     def __init__(self, state: RunState, whole: Callable[[Value], bytes], learned: Learned | None = None) -> None:
         self._state = state
         self._whole = whole
-        """From a recorded value, perhaps cut into parts, to its bytes."""
+        """The bytes of a recorded value, which may be kept by parts."""
         self._lock = threading.Lock()
         self._taken: set[str] = set()
         """Events that waits of this drive have taken."""
         self._patches: dict[tuple[int, str], bool] = {}
-        """What `sf.patched` answered, by segment and name."""
+        """The answers of `sf.patched`, by segment and name."""
         self.moved: set[tuple[int, str]] = set()
         """By segment: recorded verbs that are asked for from another scope now (`moved.py`)."""
         self.labels: dict[tuple[int, str, str], str] = {}
-        """By segment, old scope and name of a call: the scope that says it was called so (`was=`)."""
+        """By segment, old scope and name of a call: the scope that declares it as its former name (`was=`)."""
         self.learn(learned)
 
     def learn(self, learned: Learned | None) -> None:
-        """Begin with what is on record now, and with what a rehearsal has found out. Nothing was asked for yet."""
+        """Begin with the present records, and with the findings of a rehearsal. Nothing was asked for yet."""
         state = self._state
         self.matcher = Matcher(state.calls, state.matches, self._whole, learned=learned, cuts=state.cuts)
         self.__dict__.pop("counts", None)
@@ -59,28 +59,28 @@ class Replay:
     # -- what was not asked for ---------------------------------------------------------------------------
 
     def unasked(self) -> list[Past]:
-        """Calls on record that the code has not asked for, as they stand now."""
+        """Recorded calls that the code has not asked for, as they are now."""
         recorded = (past.address for past in self.matcher.recorded())
         calls = self._state.calls
         return [calls[address] for address in recorded if address not in self.matcher.asked and address in calls]
 
     def missed(self) -> list[PastCall]:
-        """Executed effects and undos that the code has not asked for so far, and that would be missed."""
+        """Executed effects and undos that the code has not asked for so far, and may not leave out."""
         unasked = [past for past in self.matcher.unasked() if not (is_rewound(past) or self.lets_go(past))]
         return unasked + [one.undo for one in self.taken_back()]
 
     def may_stop(self) -> bool:
-        """Whether something on record that the code has not asked for may stop what follows. What was let go counts, too:
-        it stops a new effect with the same arguments.
+        """Whether a record that the code has not asked for may stop what follows. Records that a person or the code
+        leaves out count too: they stop a new effect with the same arguments.
         """
         return bool(self.matcher.unasked() or self.taken_back())
 
     def lets_go(self, past: Past) -> bool:
-        """Whether the code (`sf.removed`) or a person (`surefoot match --keep`) says that the run goes on without it."""
+        """Whether the code (`sf.removed`) or a person (`surefoot match --keep`) leaves this call out."""
         return is_removed(past) or self.matcher.is_left(past)
 
     def claim_repairs(self, past: PastEffect) -> None:
-        """What undid a part of this effect belongs to it, and is not asked for by anybody else."""
+        """The repairs of this effect belong to it, and no other call asks for them."""
         for attempt in range(1, past.attempt + 1):
             repair = self._state.calls.get(f"{past.address}.repair{attempt}")
             if repair is not None:
@@ -94,14 +94,14 @@ class Replay:
 
     @property
     def undos(self) -> list[Undone]:
-        """What earlier processes did and took back, as it stands now."""
+        """Effects that earlier processes did and took back, as they are now."""
         return [Undone(self._today(one.effect), self._today(one.undo), one.scope) for one in self._undone]
 
     def _today(self, past: PastEffect) -> PastEffect:
         return self._state.effect(past.address) or past
 
     def taken_back(self) -> list[Undone]:
-        """Effects that the code has asked for, and that were undone: so far it goes on as if they stood."""
+        """Effects that the code has asked for, and that were undone: so far it goes on as if they were done."""
         asked = self.matcher.asked
         return [one for one in self.undos if one.effect.address in asked and self._is_missed(one.undo)]
 
@@ -114,14 +114,14 @@ class Replay:
         return any(one.effect.address == address for one in self.undos)
 
     def did(self, ending: Ending | None) -> bool:
-        """Whether this run did it. What a fork has from its parent is the parent's deed, and not the fork's to undo."""
+        """Whether this run did it. Effects that a fork has from its parent are the parent's: the fork does not undo them."""
         created = self._state.created
         if created is None or not created.parent or not isinstance(ending, Done):
             return True
         past = next((past for past in list(self._state.calls.values()) if past.value is ending.raw), None)
         return not isinstance(past, PastEffect) or past.key == self.key_of(past.address)
 
-    # -- verbs that are known by their number or name -----------------------------------------------------
+    # -- verbs that are identified by number or name -----------------------------------------------------
 
     @cached_property
     def counts(self) -> Counts:
@@ -137,7 +137,7 @@ class Replay:
             return event
 
     def takes_new_way(self, name: str, decoded: Callable[[Value], object]) -> bool:
-        """What `sf.patched` answers: the first answer under that name holds for the whole segment, in every branch.
+        """The answer of `sf.patched`: the first answer under that name holds for the whole segment, in every branch.
 
         False while recorded calls are not reached: the old path was taken.
         """

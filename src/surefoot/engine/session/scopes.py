@@ -1,4 +1,4 @@
-"""Which scopes the code is in, side by side: branches of `sf.map` and `sf.gather`, and tasks and threads of its own.
+"""The open scopes of the code, side by side: branches of `sf.map` and `sf.gather`, and tasks and threads of its own.
 
 A branch that has not ended may still ask for a recorded call.
 """
@@ -13,7 +13,7 @@ from surefoot.engine.declare.signals import RunSignal
 
 
 class Scopes:
-    """The open ones, by path, and where the calls of each are on record."""
+    """The open scopes, by path, and where the calls of each are on record."""
 
     def __init__(self, *, dry: bool = False) -> None:
         self._dry = dry
@@ -22,18 +22,18 @@ class Scopes:
         """Branches that have not ended."""
         self.ended: set[str] = set()
         self.strays: dict[str, tuple[str, ...]] = {}
-        """Scopes of tasks or threads of the workflow's own: it cannot be known what they may still ask for."""
+        """Scopes of tasks or threads of the workflow's own: their next calls cannot be known."""
         self.has_strays = False
-        """Whether tasks or threads of the workflow's own have opened scopes, even if they have left them."""
+        """Whether tasks or threads of the workflow's own have opened scopes, even if the scopes are closed again."""
 
     def stray_opens(self, scope: Scope) -> None:
-        """A task or thread of the workflow's own counts its calls there."""
+        """A task or thread of the workflow's own counts its calls in that scope."""
         with self._lock:
             self.has_strays = True
             self.strays[scope.path] = _known_as(scope)
 
     def stray_ends(self, path: str, error: BaseException | None) -> None:
-        """In a rehearsal, one that was cut off may only have been so because another came to something new."""
+        """In a rehearsal, a task may have been cut off only because another reached a new call."""
         if not (self._dry and error is not None and not isinstance(error, Exception)):
             with self._lock:
                 self.strays.pop(path, None)
@@ -44,7 +44,7 @@ class Scopes:
                 self.branches[scope.path] = _known_as(scope)
 
     def branch_ends(self, path: str, error: BaseException | None) -> None:
-        """In a rehearsal, a branch that came to something new has not ended: in the drive it goes on there."""
+        """In a rehearsal, a branch that reached a new call has not ended: in the drive it goes on from there."""
         if not (self._dry and isinstance(error, RunSignal)):
             with self._lock:
                 self.ended.update(self.branches.pop(path, ()))
@@ -56,5 +56,5 @@ class Scopes:
 
 
 def _known_as(scope: Scope) -> tuple[str, ...]:
-    """Where its calls are on record: under its path, or where a declaration (`was=`) says."""
+    """Where its calls are on record: under its path, or where a declaration (`was=`) puts them."""
     return (scope.path, *(path for path, counted in scope.also if counted))

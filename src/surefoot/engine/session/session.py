@@ -1,8 +1,8 @@
 """One process driving one run: where a call is begun, and what its caller gets.
 
-Replay needs nothing but the folded journal. The run is claimed only when something new has to happen. What a session
-knows is in its parts: may we write (`claim.py`), what is recorded (`replay.py`, `lookup.py`, `fence.py`, `losses.py`), who
-has stopped where (`stops.py`, `flight.py`, `scopes.py`), what is expected (`world.py`), who was told (`notices.py`).
+Replay needs only the folded journal. The run is claimed only when something new has to happen. A session's knowledge is
+in its parts: may we write (`claim.py`), what is recorded (`replay.py`, `lookup.py`, `fence.py`, `losses.py`), what has
+stopped where (`stops.py`, `flight.py`, `scopes.py`), what is expected (`world.py`), what was reported (`notices.py`).
 """
 
 from __future__ import annotations
@@ -73,22 +73,23 @@ class Session:
         self.dry = dry
         self.wait_seconds = wait_seconds
         self.approve = self.on_failure = ""
-        """Which effects a person has to agree to; what becomes of the run when the workflow lets an exception out."""
+        """Which effects a person has to approve; what happens to the run when the workflow raises."""
         self.rehearsed = False
-        """Whether the code was held against the record, or needs not be, before this drive."""
+        """Whether the code was compared with the record before this drive, or need not be."""
         self.is_gate = False
         """A rehearsal before a drive: each branch ends at its first call without an outcome; nothing looks or asks."""
         self.seen_changes = 0
         mask = self.mask = Mask()
-        """The secrets that were passed to this run and its calls here: they are in no text that is recorded or shown."""
+        """The secrets that were passed to this run and its calls here: no recorded or shown text contains them."""
         self.originals = Originals()
-        """What user code raised in this process, for the caller that waits for the run. Code inside the run gets copies."""
+        """Exceptions of user code in this process, for the caller outside the run. Code inside the run gets copies."""
         journal = self.journal = Journal(runtime.committer, clock, state, head)
         journal.on_visit = partial(late.heard, run)
         stops = self.stops = Stops(state, mask, clock, dry=dry, unwind_seconds=unwind_seconds)
         claim = self.claim = Claim(runtime, state, journal, stops)
         scopes = self.scopes = Scopes(dry=dry)
-        # No part of an ordinary session refers back to it: it is freed when its run ends, and not by the next collection.
+        # No part of an ordinary session refers back to it: it is freed when its run ends, not by the next garbage
+        # collection.
         replay = self.replay = Replay(state, partial(_whole_bytes, runtime.store, run), learned)
         hides = self.hides_what_follows if dry else bool
         fence = self.fence = Fence(run, replay, scopes, stops, claim, dry=dry, hides=hides)
@@ -105,7 +106,7 @@ class Session:
         self.runtime.observer.run_began(self.run, created.workflow if created else "", resumed=self.state.epoch > 1)
 
     def follow(self, watch: tuple[Any, ...], on_drift: OnDrift, approve: str, on_failure: str = "") -> None:
-        """What the workflow at hand says about the world, about people, and about its own failure."""
+        """Take over the workflow's settings about the world, about people, and about its own failure."""
         self.world.watch, self.world.on_drift = watch, on_drift
         self.approve, self.on_failure = approve, on_failure
 
@@ -116,13 +117,13 @@ class Session:
         return self.clock.read()
 
     def hides_what_follows(self) -> bool:
-        """Whether the rehearsal could not see what the code asks for behind a new call. Never outside of rehearsals."""
+        """Whether a new call hid later calls from the rehearsal. Never outside rehearsals."""
         return False
 
     # -- the life of a call -----------------------------------------------------------------------
 
     def enter_verb(self, place: Place) -> None:
-        """Every verb starts here: what has stopped stays stopped."""
+        """Every verb starts here: a stopped branch stays stopped."""
         self.flight.entered += 1
         self.stops.meet(place)
         if place.segment != self.state.segment or self.flight.ended:
@@ -134,7 +135,7 @@ class Session:
     def begin(
         self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs, *, entered: bool = False
     ) -> Ending | Attempt:
-        """What the journal answers; or else the attempt that has to be made. `entered`: the verb was entered just now."""
+        """The journal's answer; or else the attempt that has to be made. `entered`: the verb was entered just now."""
         try:
             if not entered:
                 self.enter_verb(place)
@@ -169,7 +170,7 @@ class Session:
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
     def begin_at(self, place: Place, address: str, spec: CallSpec, args: Args, kwargs: Kwargs) -> Ending | Attempt:
-        """A call that belongs to another one, and has its address from there."""
+        """A call that belongs to another one, and gets its address from it."""
         raw_args, digest = self._encoded(address, spec, args, kwargs)
         past = self.state.calls.get(address)
         if past is not None:
@@ -180,9 +181,9 @@ class Session:
         return self._begin(place, address, spec, args, kwargs, raw_args, digest, past)
 
     def is_cut_off_there(self, place: Place, past: Past, spec: CallSpec, args: Args, kwargs: Kwargs) -> bool:
-        """Whether this call stands where the recorded one was cut off, so that it is cut off again. That may be a step with
-        other arguments, since a step that was cut off gave nothing. A step that was put in front does not stand there: it is
-        on record by itself, or effects recorded before the cut are yet to come.
+        """Whether this call is in the place of a recorded one that was cut off, so that it is cut off again. It may be
+        a step with other arguments, since a cut-off step had no result. An inserted step is not in that place: it has a
+        record of its own, or effects recorded before the cut are still to come.
         """
         raw, digest = self._encoded(past.address, spec, args, kwargs)
         asked, matcher = self.lookup.asked(place, spec, past.address, raw, digest), self.replay.matcher
@@ -191,7 +192,7 @@ class Session:
         return not (matcher.steps.has_other(asked, past) or self.backlog.is_behind(place, past.first, past.address))
 
     def require_same(self, place: Place, past: Past, spec: CallSpec, args: Args, kwargs: Kwargs) -> None:
-        """An effect that is not begun again, since it was cut off: it is the one that is on record, or a stop."""
+        """An effect that is not begun again, since it was cut off: it is the recorded one, or a stop."""
         raw, digest = self._encoded(past.address, spec, args, kwargs)
         address = f"{place.scope.path}{spec.name}#{place.scope.count(spec.name)}"
         asked = self.lookup.asked(place, spec, address, raw, digest)
@@ -231,13 +232,13 @@ class Session:
         if past is not None:
             request = repeated(self, past, asked_for)
         is_recorded = request.args != asked_for.args
-        try:  # Before there is an intent: what cannot be read back is found now, and not when it is executed.
+        try:  # Before the intent: unreadable arguments are found now, not when the effect is executed.
             args, kwargs = spec.own(args, kwargs, request.args, request.defaults, recorded=is_recorded)
         except Stopped as error:
             raise self.stops.misused(located(error, self.run, address)) from error
         except Unrepeatable as why:
             is_asked_about = past is not None and past.state in DOUBTFUL and spec.on_crash not in ("retry", "check")
-            if not (is_asked_about and isinstance(why, Gone)):  # Nothing is called then.
+            if not (is_asked_about and isinstance(why, Gone)):  # Then nothing is called.
                 return Halted(cannot_be_repeated(self.run, address, why))
         undecided = past is not None and past.state is PastState.IN_DOUBT and spec.check is not None
         if not (undecided and self.stops.is_called_off(place)):
@@ -268,7 +269,7 @@ class Session:
         return Attempt(self, place, spec, call, args, kwargs, past, lost or program, supervised=supervised)
 
     def finish(self, place: Place, ending: Ending) -> Any:
-        """What the caller gets: always the decoded copy, so first run and replay see equal objects."""
+        """The result for the caller: always the decoded copy, so first run and replay get equal objects."""
         if type(ending) is Done:
             return self.decoded(ending.raw)
         if type(ending) is Failed:
@@ -285,7 +286,7 @@ class Session:
         return value if type(value) is Raw else whole(self.runtime.store, self.run, value)
 
     def decoded(self, value: Value) -> Any:
-        """A recorded value. One that cannot be read is no failure of the run: it stays as it is."""
+        """A recorded value. An unreadable one is no failure of the run: the run stays as it is."""
         try:
             return values.decode(value if type(value) is Raw else self.whole(value))
         except Stopped as error:
@@ -307,14 +308,14 @@ class Session:
         return located(error, self.run, address)
 
     def recall(self, place: Place, name: str, fits: Callable[[Past], bool] | None = None) -> tuple[str, Past | None]:
-        """The next call of that verb, and what is on record of it, which counts as asked for (`moved.py`)."""
+        """The next call of that verb, and its record, which counts as asked for (`moved.py`)."""
         address, past = moved.recorded(place, name, fits)
         self.stops.meet_cancel(place, past)
         self.replay.matcher.asked.add(address)
         return address, past
 
     def record(self, entry: Entry) -> None:
-        """Lazily: it is durable no later than anything that depends on it."""
+        """Record lazily: the entry is durable no later than anything that depends on it."""
         self.journal.lazily(entry)
 
     def note(self, place: Place, name: str, make: Callable[[], object], entry: Callable[[str, Raw], Entry]) -> Any:
@@ -360,7 +361,7 @@ class Session:
         return RunContinued(request.args, request.digest, request.defaults, left=left)
 
     def begin_segment(self) -> None:
-        """Nothing of the last one is replayed into this one."""
+        """Nothing of the last segment is replayed into this one."""
         self.flight.ended = False
         self.stops.continuation = None
         self.__dict__.pop("backlog", None)

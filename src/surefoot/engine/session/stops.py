@@ -1,4 +1,4 @@
-"""Who has stopped where: stops, waits, trouble, interruptions, and what every further verb meets because of them.
+"""What has stopped where: stops, waits, trouble, interruptions, and their effect on every further verb.
 
 A stop is a state first. It is noted here and in its `Place`; every further verb there raises it again, and a value that
 user code returns anyway is discarded. Nothing here reads or writes a journal: `conclude` records it when the function has ended.
@@ -42,7 +42,7 @@ S = TypeVar("S", bound=RunSignal)
 
 
 class Stops:
-    """Everything that keeps a run, or a branch of it, from going on in this drive."""
+    """Everything that prevents a run, or a branch of it, from going on in this drive."""
 
     def __init__(
         self, state: RunState, mask: Mask, clock: Clock, *, dry: bool = False, unwind_seconds: float | None = None
@@ -53,28 +53,28 @@ class Stops:
         self._dry = dry
         self._lock = threading.Lock()
         self.unwind_seconds = unwind_seconds
-        """A longer wait ends this drive, and the run is taken up again when the wait is over. None: every wait is sat out."""
+        """A longer wait ends this drive, and the run is taken up again after the wait. None: the drive waits."""
         self.found: list[Stop] = []
         self.dues: list[Due] = []
-        """When branches that stand still go on by themselves."""
+        """When stopped branches go on by themselves."""
         self.children: list[str] = []
         """Child runs that branches wait for."""
         self.parked_why = ""
-        """What the workflow itself needs and cannot reach (`sf.Unavailable`)."""
+        """Something that the workflow itself needs and cannot reach (`sf.Unavailable`)."""
         self.lost: Refusal | None = None
         """Another process has claimed the run before this one did: nothing was executed here."""
         self.trouble: SurefootError | None = None
-        """Misuse, or a store that failed. The run has not failed by it."""
+        """Misuse, or a store that failed. The run has not failed."""
         self.own_damage: SurefootError | None = None
-        """Damage in this very run, as against in something that user code looked at."""
+        """Damage in this very run, not in something that user code read."""
         self.interruption: BaseException | None = None
         """Ctrl-C and the like, once it has cut off a call: user code may catch it, the run does not go on."""
         self.continuation: ContinueSignal | None = None
-        """The workflow has asked to continue as new; whatever it returned afterwards does not count."""
+        """The workflow has asked to continue as new; its later return value does not count."""
         self.handed_back = False
-        """The worker is being stopped: no call begins any more."""
+        """The worker is being stopped: no further call begins."""
         self.is_given_up: Callable[[], bool] = bool
-        """Whether the caller that waits for this run was cancelled: then the run is released, and goes on another time."""
+        """Whether the caller that waits for this run was cancelled: then the run is released, and goes on later."""
         self.limits: list[Timeout] = []
         """Blocks with a limit of time (`sf.timeout`) that the code is in."""
         self.undoing = 0
@@ -82,10 +82,10 @@ class Stops:
         self.planned: list[tuple[str, str]] = []
         """In a dry replay: (kind, address) of the calls that would be executed next."""
 
-    # -- what a verb meets ------------------------------------------------------------------------------
+    # -- what a verb finds ------------------------------------------------------------------------------
 
     def meet(self, place: Place) -> None:
-        """Every verb starts here: what has stopped stays stopped."""
+        """Every verb starts here: a stopped branch stays stopped."""
         if place.stop is not None:
             raise place.stop
         if self.trouble is not None:
@@ -98,7 +98,7 @@ class Stops:
             raise self.felt(place, self.handing_back())
 
     def meet_cancel(self, place: Place, past: Past | None) -> None:
-        """A cancelled run begins nothing new. What is on record is replayed first, so that sagas know what to undo."""
+        """A cancelled run begins nothing new. The records are replayed first, so that sagas know what to undo."""
         if past is not None and past.state in (PastState.DONE, PastState.FAILED):
             return
         if self.is_called_off(place):
@@ -107,7 +107,7 @@ class Stops:
             raise place.line.leaving()
 
     def is_called_off(self, place: Place) -> bool:
-        """Whether the run was cancelled; what undoes is still done."""
+        """Whether the run was cancelled; undos are still made."""
         return self._state.cancel is not None and not self._dry and not place.undoing
 
     def check_trouble(self) -> None:
@@ -118,29 +118,29 @@ class Stops:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the run ends here for now: then what comes out of a call is not how it ended."""
+        """Whether the run ends here for now: then an exception of a call is not its outcome."""
         return self.trouble is not None or self.interruption is not None or self.lost is not None
 
     def changed_code(self) -> Stop | None:
-        """A branch of this drive found that the code has changed: from then on nothing more begins in any other."""
+        """A branch of this drive found that the code has changed: from then on nothing more begins in any branch."""
         with self._lock:
             return next((stop for stop in self.found if stop.reason == "CodeChanged"), None)
 
     def would_do(self, kind: str, address: str) -> None:
-        """In a dry replay: note what a resume would do next, and go no further in this branch."""
+        """In a dry replay: note what a resume would do next, and end this branch."""
         if self._dry:
             with self._lock:
                 self.planned.append((kind, address))
             raise self.plan_ends()
 
     def plan_ends(self) -> PlanSignal:
-        """A dry replay goes no further in the branch that runs here, if it is one of its own."""
+        """A dry replay ends in the current branch, if that is a branch of its own."""
         place = current.get()
         mine = place is not None and place is not current.OUTSIDE and place.session.stops is self
         return self.felt(place, PlanSignal()) if mine else PlanSignal()
 
     def felt(self, place: Place, signal: S) -> S:
-        """The branch does not go on, nor do those it was opened from, whatever user code makes of the signal."""
+        """Neither the branch nor its enclosing branches go on, however user code handles the signal."""
         for at in place.around():
             at.stop = at.stop or signal
         return signal
@@ -148,7 +148,7 @@ class Stops:
     # -- stops and waits ----------------------------------------------------------------------------------
 
     def stopped(self, place: Place, stop: Stop, due: Due | None = None) -> StopSignal:
-        """This branch stands still; with `due`, only until then."""
+        """This branch stops; with `due`, only until then."""
         stop = self._mask.stop(stop)
         with self._lock:
             if stop not in self.found:
@@ -160,11 +160,11 @@ class Stops:
         return self.felt(place, StopSignal(stop))
 
     def dues_around(self, place: Place) -> list[Due]:
-        """When the blocks with a limit of time around this place are over."""
+        """The deadlines of the blocks with a limit of time around this place."""
         return [limit.due for limit in self.limits if limit.due is not None and limit.is_around(place)]
 
     def suspended(self, place: Place, waits_for: Due | str) -> SuspendSignal:
-        """This branch waits until then, or for that child. What others do goes on first."""
+        """This branch waits until then, or for that child. Other branches go on first."""
         with self._lock:
             if isinstance(waits_for, Due):
                 self.dues.append(waits_for)
@@ -177,7 +177,7 @@ class Stops:
         return self.unwind_seconds is not None and remaining(due, self._clock.read()) > self.unwind_seconds
 
     def parked(self, place: Place, away: Unavailable) -> SuspendSignal:
-        """The workflow's own code says, in this branch, that what it needs is away. What others do goes on first."""
+        """The workflow's own code, in this branch, reports something away. Other branches go on first."""
         self.park(away)
         return self.felt(place, SuspendSignal())
 
@@ -188,11 +188,11 @@ class Stops:
 
     @property
     def waits(self) -> bool:
-        """Whether a branch has let go until it can go on."""
+        """Whether a branch is suspended until it can go on."""
         return bool(self.dues or self.children)
 
     def hand_back(self) -> None:
-        """Let what is in flight finish, begin nothing more, and let another worker go on."""
+        """Let calls in flight finish, begin nothing more, and let another worker go on."""
         self.handed_back = True
 
     def handing_back(self) -> HandBackSignal:
@@ -209,7 +209,7 @@ class Stops:
     # -- trouble and interruptions ------------------------------------------------------------------------
 
     def misused(self, error: E) -> E:
-        """Remember: user code may catch it, but the run does not go on with what came of it."""
+        """Remember: user code may catch it, but the run does not go on with the result."""
         self._mask.error(error)
         with self._lock:
             if self.trouble is None:
@@ -217,24 +217,25 @@ class Stops:
         return error
 
     def misuse(self, why: str) -> UsageError:
-        """The code of the workflow uses surefoot as it must not be used."""
+        """The code of the workflow uses surefoot in a wrong way."""
         return self.misused(UsageError(why))
 
     def store_failed(self, error: E) -> E:
-        """Our own reading or writing of this run went wrong."""
+        """Our own reading or writing of this run failed."""
         self.own_damage = self.own_damage or error
         return self.misused(error)
 
     def interrupted_by(self, error: BaseException) -> None:
-        """A wait was cut off by something that is no outcome. Ordinary exceptions and our own signals pass."""
+        """An exception that is no outcome cut off a wait. Ordinary exceptions and our own signals pass."""
         if not isinstance(error, Exception | RunSignal):
             self.cut_off(error)
 
     def struck_by(self, error: BaseException) -> None:
-        """A step or an effect was cut off outside of its function, whose own exceptions are outcomes and do not get here.
+        """A step or an effect was cut off outside of its function, whose own exceptions are outcomes and do not come
+        here.
 
-        By Ctrl-C, or by what a signal handler raised (a soft limit of time), also if that is an ordinary exception: taken
-        for the effect's failure, the code would go on as if nothing had been done. Our own errors and signals pass.
+        By Ctrl-C, or by an exception of a signal handler (a soft limit of time), even an ordinary one: treated as the
+        effect's failure, it would let the code go on as if nothing had been done. Our own errors and signals pass.
         """
         if not isinstance(error, SurefootError | RunSignal):
             self.cut_off(error)
@@ -249,14 +250,14 @@ class Stops:
             self.interruption = cancelled
 
     def while_undoing(self, task: Any, error: BaseException) -> None:
-        """A saga is undone to its end, unless the run is given up for now: then the undoing goes on another time."""
+        """A saga is undone to its end, unless the run is given up for now: then the undoing goes on later."""
         if self.is_given_up():
             self.cut_off(error)
             task.cancel()
 
     def breaks_off(self, place: Place, error: BaseException) -> bool:
         """Whether a task is cancelled because the run ends here for now. Then it is intact, and nothing is undone; but
-        nothing more is called in this branch either, whatever its code makes of the cancellation.
+        nothing more is called in this branch either, however its code handles the cancellation.
         """
         if self.is_given_up():
             self.cut_off(error)

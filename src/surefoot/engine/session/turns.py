@@ -3,11 +3,11 @@
 A replay answers recorded calls at once, while other awaits (an HTTP request, a timer of asyncio) take their time again. So
 one task may get far ahead of another and affect it earlier than before: a failing sibling in a TaskGroup cancels the
 others, the first of two tasks cancels the second. Therefore tasks with scopes of their own go in the recorded order. An
-outcome is handed over only when the other tasks have asked for all calls recorded before it, and have got their outcomes.
+outcome is delivered only when the other tasks have asked for all calls recorded before it, and have got their outcomes.
 
-The wait for a call has a limit: the time that the recording process took to get there, and some seconds. Changed code may
-never ask for the call. Then a warning is logged, and the fence around new effects decides: in tasks, a scope that is still
-not open by then counts as gone.
+The wait for a call has a limit: the time that the recording process took to reach it, and some seconds. Changed code
+may never ask for the call. Then a warning is logged, and the fence around new effects decides: in tasks, a scope that
+is still not open by then counts as gone.
 
 Branches of `sf.gather` and `sf.map` are joined, and none of them affects another: they do not wait.
 """
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 SLACK_SECONDS: Final = 1.0
 PATIENCE_SECONDS: Final = 10.0
-"""So much longer another task is waited for: what it awaits beside us may be slower than it was."""
+"""The extra time to wait for another task: its other awaits may be slower than before."""
 _log = logging.getLogger("surefoot")
 LOOK_SECONDS: Final = 0.01
 REST_SECONDS: Final = 2.0
-"""At most so long a rehearsal lets other tasks go on, and …"""
+"""How long a rehearsal lets other tasks go on at most, and …"""
 REST_TURNS: Final = 10
-"""… until so many turns of the loop bring no further call."""
+"""… how many turns of the loop without a further call end that."""
 _CALLS: Final = frozenset({"step", "effect", "timer", "wait"})
 _WHOLE: Final = re.compile(r"#\d+$")
 _STEP: Final = re.compile(r"\[[^\]]*\]/|[^/\[\]]+/")
@@ -51,7 +51,7 @@ UNKNOWN: Final = object()
 
 
 class Backlog:
-    """The calls on record in the order in which they came, without those that were asked for."""
+    """The recorded calls in the order in which they came, without those that were asked for."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -66,17 +66,17 @@ class Backlog:
                 groups.setdefault(path, []).append(past)
         asked = session.replay.matcher.asked
         self._labels = [_Labelled(calls, asked) for calls in groups.values()][::-1]
-        """Scopes with calls on record that may be those of a task of its own. The earliest is the last."""
+        """Scopes with recorded calls that may belong to a task of its own. The earliest is the last."""
         self._owed: list[_Owed] = []
         """Outcomes that were asked for and wait for their turn."""
         self._told: set[str] = set()
         self.met: set[str] = set()
-        """Calls before which the code was cancelled, and which it has come to again."""
+        """Calls before which the code was cancelled, and which it has reached again."""
         self.is_cut_short = False
-        """In a rehearsal: a part of the code has come to its end, so that others may be cancelled only for that."""
+        """In a rehearsal: a part of the code has ended, which may be the only reason for cancelling others."""
 
     def before(self, seq: int | None) -> Iterator[Past]:
-        """Those that came before that entry; None: all."""
+        """The calls that came before that entry; None: all."""
         calls = self._calls
         asked = self._session.replay.matcher.asked
         while self._next < len(calls) and calls[self._next].address in asked:
@@ -89,15 +89,15 @@ class Backlog:
                 yield past
 
     def to_come(self, seq: int | None, path: str = "") -> Iterator[Past]:
-        """The same below that scope, as long as they may be expected."""
+        """The same below that scope, while they may still be expected."""
         elapsed = elapsed_seconds(self._session)
         for past in self.before(seq):
             if past.address.startswith(path) and self._is_expected(past, elapsed, SLACK_SECONDS):
                 yield past
 
     def is_behind(self, place: Place, seq: int | None, address: str = "") -> bool:
-        """Whether this line of control has yet to ask for effects that were recorded before that entry: what it asks for
-        now, at that address, comes in front of them.
+        """Whether this line of control has yet to ask for effects that were recorded before that entry: then its
+        present call, at that address, comes in front of them.
         """
         return not place.undoing and any(
             past.kind == "effect" and past.address != address and past.address.startswith(place.scope.path)
@@ -106,14 +106,14 @@ class Backlog:
         )  # fmt: skip
 
     def _is_expected(self, past: Past, elapsed: float, slack_seconds: float) -> bool:
-        """Not for much longer than it took the process that recorded it to come to it."""
+        """Not for much longer than the recording process took to reach it."""
         starts = self._session.state.adoptions
         index = bisect_right(starts, past.at)
         took = (past.at - starts[index - 1]) / 1e6 if index else 0.0
         return elapsed < took + slack_seconds
 
     def _holds_up(self, place: Place, past: Past, elapsed: float) -> bool:
-        """Whether another task, which has yet to ask for this, is waited for. If that is given up, it is told."""
+        """Whether to wait for another task, which has yet to ask for this call. The end of the wait is logged."""
         if not is_elsewhere(place, past.address):
             return False
         session = self._session
@@ -130,7 +130,7 @@ class Backlog:
         return False
 
     def is_ahead(self, place: Place, seq: int | None) -> bool:
-        """Whether another task has yet to ask for what came before that entry."""
+        """Whether another task has yet to ask for calls recorded before that entry."""
         if place.line.is_stray:
             elapsed = elapsed_seconds(self._session)
             return any(self._holds_up(place, past, elapsed) for past in self.before(seq))
@@ -152,7 +152,7 @@ class Backlog:
 
     @property
     def has_owed(self) -> bool:
-        """Whether another task waits for its turn. It goes before this one, or right after it."""
+        """Whether another task waits for its turn: it goes before this one, or right after it."""
         return bool(self._owed)
 
     def owe(self, place: Place, seq: int | None, turn: asyncio.Future[None]) -> _Owed:
@@ -163,15 +163,15 @@ class Backlog:
         return owed
 
     def hand_over(self) -> None:
-        """All that follow each other on record, in one turn of the loop: nobody who waits for one of them, and cancels
-        the others, comes in between.
+        """Deliver all outcomes that follow each other on record in one turn of the loop. So a task that waits for one
+        of them, and cancels the others, cannot run in between.
         """
         for owed in self._owed:
             if not owed.is_next:
                 if self.is_ahead(owed.place, owed.seq):
                     break
                 owed.is_next = True
-                owed.turn.get_loop().call_soon(_hand, owed.turn)  # Not at once: the last one does not wait for it yet.
+                owed.turn.get_loop().call_soon(_hand, owed.turn)  # Not at once: the last task does not wait for it yet.
 
     def forget(self, owed: _Owed) -> None:
         if owed in self._owed:
@@ -179,10 +179,10 @@ class Backlog:
 
 
 class _Owed(Struct, eq=False):
-    """A task that waits until it is handed the outcome of its call."""
+    """A task that waits for the delivery of the outcome of its call."""
 
     seq: int | None
-    """The entry that has the outcome; None: none that was on record."""
+    """The entry that has the outcome; None: it was not on record."""
     place: Place
     turn: asyncio.Future[None]
     is_next: bool = False
@@ -194,16 +194,16 @@ def _hand(turn: asyncio.Future[None]) -> None:
 
 
 class _Labelled(Struct, eq=False):
-    """The calls on record in one scope with a label."""
+    """The recorded calls in one scope with a label."""
 
     calls: list[Past]
     asked: Container[str]
     is_joined: bool = False
-    """Whether it was opened by a line that somebody joins, or by the run itself."""
+    """Whether it was opened by a joined line, or by the run itself."""
     _next: int = 0
 
     def first(self) -> Past | None:
-        """The first that was not asked for; None: no task has to wait for it any more."""
+        """The first call that was not asked for; None: no task has to wait for this scope any more."""
         while self._next < len(self.calls) and self.calls[self._next].address in self.asked:
             self._next += 1
         return None if self.is_joined or self._next == len(self.calls) else self.calls[self._next]
@@ -216,7 +216,7 @@ def elapsed_seconds(session: Session) -> float:
 
 
 async def in_turn(place: Place, address: str, *, on_record: bool) -> None:
-    """Hand this outcome over only when the other lines of control are where they were when it came."""
+    """Deliver this outcome only when the other lines of control are where they were when it came."""
     import asyncio
 
     session = session_of(place)
@@ -235,8 +235,8 @@ async def in_turn(place: Place, address: str, *, on_record: bool) -> None:
 
 
 async def heard_out(place: Place, address: str) -> None:
-    """A new effect waits for the other tasks: one of them may have yet to ask for the same, or to open a scope in which
-    effects are on record. What opens it may come behind a call that is being made, or has just been.
+    """A new effect waits for the other tasks: one of them may still ask for the same effect, or open a scope with
+    recorded effects. The call that leads there may be in progress, or have just ended.
     """
     import asyncio
 
@@ -253,7 +253,7 @@ async def heard_out(place: Place, address: str) -> None:
 
 
 def _is_awaited(place: Place) -> bool:
-    """Whether tasks of the workflow's own have opened no scope so far: they may wait for something that this one holds."""
+    """Whether the workflow's own tasks have opened no scope so far: they may wait for something that this one holds."""
     import asyncio
 
     from surefoot.engine.declare import lines
@@ -264,8 +264,8 @@ def _is_awaited(place: Place) -> bool:
 
 
 async def others_heard(session: Session) -> None:
-    """A task of a rehearsal has come to its end. A TaskGroup cancels the others for that, so they go on first until they,
-    too, come to something new or to an await that is none of ours.
+    """A task of a rehearsal has ended. A TaskGroup cancels the others for that, so they go on first, until they too
+    reach a new call or an await that is not ours.
     """
     import asyncio
 
@@ -273,7 +273,7 @@ async def others_heard(session: Session) -> None:
         return
     end = asyncio.get_running_loop().time() + REST_SECONDS
     quiet, heard = 0, -1
-    with suppress(asyncio.CancelledError):  # By another one that has come to its end. Both end now.
+    with suppress(asyncio.CancelledError):  # Cancelled by another task that has ended. Both end now.
         while quiet < REST_TURNS and asyncio.get_running_loop().time() < end:
             quiet = quiet + 1 if session.flight.entered == heard and not session.backlog.has_owed else 0
             heard = session.flight.entered
@@ -281,7 +281,7 @@ async def others_heard(session: Session) -> None:
 
 
 def is_elsewhere(place: Place, address: str) -> bool:
-    """Whether a recorded call is that of another line of control, which runs beside this one and which nobody joins."""
+    """Whether a recorded call belongs to another line of control, which runs beside this one and is not joined."""
     owner = owner_of(place, address)
     if isinstance(owner, Line):
         return not place.line.is_part_of(owner)
@@ -289,7 +289,7 @@ def is_elsewhere(place: Place, address: str) -> bool:
 
 
 def owner_of(place: Place, address: str) -> Line | object | None:
-    """Whose call that is, seen from here. UNKNOWN: its scope was not opened yet. None: a branch of the engine's own."""
+    """The owner of that call, seen from here. UNKNOWN: its scope was not opened yet. None: a branch of the engine."""
     *_, top = place.around()
     if not address.startswith(top.scope.path):
         return None

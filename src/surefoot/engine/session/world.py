@@ -1,6 +1,6 @@
-"""What a run expects of the world, held against what is found: stop, warn, or take it as it is.
+"""What a run expects of the world, compared with what is found: stop, warn, or accept.
 
-What is expected is folded from the journal (`RunState.world`). What witnesses see is `drifts.py`.
+What is expected is folded from the journal (`RunState.world`). What witnesses observe is in `drifts.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from surefoot.engine.process.config import loud
 
 
 class World:
-    """What the workflow at hand says about the world of its run."""
+    """The workflow's settings about the world of its run."""
 
     def __init__(self, state: RunState, folding: threading.Lock, *, dry: bool = False) -> None:
         self._state = state
@@ -24,7 +24,7 @@ class World:
         self._folding = folding
         """Held while the expectation is read: other branches change it."""
         self.watch: tuple[Any, ...] = ()
-        """Witnesses that the workflow names."""
+        """The witnesses that the workflow names."""
         self.on_drift: drifts.OnDrift = drifts.STOP
 
     @property
@@ -32,7 +32,7 @@ class World:
         return bool(self.watch or self._state.world.sights)
 
     def verified(self, *, resuming: bool = False) -> Routine[Stop | None]:
-        """Observe everything the run relies on. The stop, if it is not as expected; what is accepted is recorded."""
+        """Observe everything the run relies on. Returns the stop if it differs; accepted changes are recorded."""
         if self._dry or not self.watches:
             return None
         found = self.judge((yield Do(self.look)), resuming=resuming)
@@ -42,7 +42,7 @@ class World:
         return found
 
     def look(self) -> drifts.Findings:
-        """Observe everything again. What branches of this run change meanwhile is theirs to record."""
+        """Observe everything again. The branches of this run record their own changes made meanwhile."""
         with self._folding:
             before = self._state.world.copy()
         findings = drifts.look(before, self.watch)
@@ -51,17 +51,17 @@ class World:
         return findings if after.version == before.version else drifts.overtaken(findings, before, after)
 
     def unlike(self, sights: tuple[Sight, ...]) -> tuple[list[Drift], int]:
-        """What of this is not as the run expects it, as far as it knows of the world by now."""
+        """The parts of this that are not as the run expects now."""
         with self._folding:
             return self._state.world.unlike(sights), self._state.world.version
 
     def judge_before(self, address: str, drift: list[Drift]) -> Stop | None:
-        """An effect is about to run on what somebody else has changed. None: the workflow takes that as it is."""
+        """An effect is about to run on parts that others have changed. None: the workflow accepts that."""
         stop = self.judge(drifts.Findings(drift, (), frozenset()))
         return drifts.before_effect(stop, address) if isinstance(stop, Stop) else None
 
     def judge(self, findings: drifts.Findings, *, resuming: bool = False) -> Stop | WorldSeen | None:
-        """Stop, or say what is expected of the world from here on; None: nothing new. `resuming`: nothing has run yet."""
+        """Stop, or the entry with what is expected from here on; None: nothing new. `resuming`: nothing has run yet."""
         run, world = self._state.run, self._state.world
         verdict = drifts.verdict(findings.drift, self.on_drift)
         if findings.drift and verdict == drifts.STOP:

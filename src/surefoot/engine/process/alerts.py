@@ -1,8 +1,8 @@
 """Alerts to people: the sinks of `sf.configure(alerts=[...])`.
 
 A run never waits for an alert. A command or a webhook takes time, so it has a thread of its own, a bounded number of
-attempts, and a last moment when the process ends. A sink that fails is logged and changes nothing about the run: the stop
-itself is in the journal.
+attempts, and a short time when the process ends. A sink that fails is logged and changes nothing about the run: the
+stop itself is in the journal.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from surefoot.core.visible import shorten, visible_lines
 from surefoot.errors import UsageError
 
 LAST_SECONDS: Final = 5.0
-"""How long the end of the process waits for alerts that are on their way, all sinks together."""
+"""How long the end of the process waits for pending alerts, for all sinks together."""
 KEPT: Final = 1000
-"""So many alerts wait for a sink; more are dropped with a warning, since memory is the run's."""
+"""The most alerts that wait for a sink; more are dropped with a warning, since the memory belongs to the run."""
 ATTEMPTS: Final = 4
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 TIMEOUT_SECONDS: Final = 10.0
@@ -31,11 +31,11 @@ _log = logging.getLogger("surefoot")
 
 
 class Alert(str):
-    """What a sink is called with: a text, each line of it printable, that also knows its run and its kind."""
+    """The argument of a sink: a text with printable lines, and its run and kind."""
 
     __slots__ = ("kind", "run")
     run: str
-    """Empty: it concerns the whole store."""
+    """Empty: the alert is about the whole store."""
     kind: str
     """The name of a stop (`InDoubt`, `WaitingForAnswer`, …), `fallback`, `rebuilt`, `adopted`, `checkpoint`, `drift`."""
 
@@ -96,7 +96,7 @@ def _require_time(timeout: Any) -> None:
 
 
 class Background:
-    """A sink with a thread of its own, which is started by the first alert and never keeps the process alive."""
+    """A sink with a thread of its own. The first alert starts the thread, which never keeps the process alive."""
 
     def __init__(self, name: str, deliver: Callable[[Alert], None], *, attempts: int) -> None:
         self.name = name
@@ -119,7 +119,7 @@ class Background:
                 _log.warning("%s: an alert was dropped, %d are waiting: %s", self.name, KEPT, shorten(alert, 200))
 
     def _start(self) -> None:
-        """A forked child has no thread. The parent delivers what was waiting when it forked."""
+        """A forked child has no thread. The parent delivers the alerts that were waiting at the fork."""
         if self._pid == os.getpid():
             return
         if self._pid:
@@ -147,14 +147,14 @@ class Background:
                 if attempt == self._attempts or not error.again:
                     _log.warning("%s: an alert could not be delivered (%s): %s", self.name, error, shorten(alert, 200))
                     return
-                # When the process ends, the attempts that are left are made at once.
+                # When the process ends, the remaining attempts are made at once.
                 self._closing.wait(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
                 return
 
     def finish(self, seconds: float) -> bool:
-        """Wait until all is delivered or given up, at most so long. Whether it was."""
+        """Wait until all is delivered or given up, at most that long. Returns whether it was."""
         self._closing.set()
         waiting = self._waiting
         with waiting.all_tasks_done:
@@ -165,7 +165,7 @@ _started: list[Background] = []
 
 
 def finish(seconds: float = LAST_SECONDS) -> None:
-    """The process ends: alerts on their way get a moment. Sinks that need longer are named in the log."""
+    """The process ends: pending alerts get a short time. Sinks that need longer are named in the log."""
     deadline = time.monotonic() + seconds
     for sink in _started:
         if sink._pid == os.getpid() and not sink.finish(max(0.0, deadline - time.monotonic())):
@@ -180,7 +180,7 @@ def _run(argv: list[str], alert: Alert, timeout: float) -> None:
 
     env = os.environ | {"SUREFOOT_ALERT_RUN": alert.run, "SUREFOOT_ALERT_KIND": alert.kind}
     try:
-        # No output is read: a grandchild that keeps a pipe open could hold us for ever.
+        # No output is read: a grandchild that keeps a pipe open could block us for ever.
         ended = subprocess.run(  # noqa: S603 - the words are the user's own, given in code, and no shell reads them
             argv,
             input=f"{alert}\n".encode("utf-8", "backslashreplace"),

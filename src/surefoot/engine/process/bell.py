@@ -1,8 +1,8 @@
-"""How everybody writes into a run but the session that drives it: so that the engine hears of a run that can go on.
+"""All writes into a run except those of the session that drives it: they notify the engine of a run that can go on.
 
-Here and nowhere else. The bell rings after the commit, so an engine that hears it finds the entry. A bell that is lost, or
-breaks, costs time and nothing else: engines look now and then for runs that have been ready for a while. The session that
-drives a run does not ring: its drive ends with a value that says when the run wants to be driven again.
+Here and nowhere else. The bell rings after the commit, so a notified engine finds the entry. A bell that is lost, or
+breaks, costs time and nothing else: engines look from time to time for runs that have been ready for a while. The
+session that drives a run does not ring: its drive ends with a value that has the time of the next drive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = logging.getLogger("surefoot")
 
 
 def append(store: Journals, item: Extend) -> bool:
-    """Whether it was written: not if the head is another one by now."""
+    """Whether it was written: not if the head has changed."""
     is_written = store.append([item]) == [None]
     if is_written:
         _ring(item.row)

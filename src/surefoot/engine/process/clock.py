@@ -25,7 +25,7 @@ class Clock(Protocol):
     def uuid4(self) -> uuid.UUID: ...
 
     def nap(self, left: float) -> float:
-        """How many seconds to really wait before looking again, when so many are left."""
+        """How many seconds to really wait before looking again, when `left` seconds are left."""
 
 
 class SystemClock:
@@ -51,7 +51,7 @@ class SystemClock:
 
 
 class StoreClock(SystemClock):
-    """The clock of a store that many machines share: timers and entries go by it, whatever this machine's says."""
+    """The clock of a store that many machines share: timers and entries use it, not this machine's clock."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class StoreClock(SystemClock):
 
 
 def _boot_id() -> str:
-    """Which boot this is; empty where the system does not tell, then the wall clock has to do."""
+    """The id of this boot; empty if the system has none: then only the wall clock is used."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()

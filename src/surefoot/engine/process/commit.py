@@ -1,6 +1,6 @@
-"""Group commit: what many runs, threads and tasks have to write shares one durable transaction.
+"""Group commit: the entries of many runs, threads and tasks share one durable transaction.
 
-A caller that finds no leader becomes the leader, commits everything that is queued and hands the lead on. A blocking
+A caller that finds no leader becomes the leader, commits everything that is queued and passes the lead on. A blocking
 caller leads itself and pays no thread hop; for tasks, one writer thread leads. A ticket is done only when its records are
 on disk, or when it is certain that they are not.
 """
@@ -28,20 +28,20 @@ Packed = tuple[Entry, int, bytes, int, int, tuple[Cut, ...]]
 
 
 class Writer(Protocol):
-    """What a run's journal lets the committer do, one thread at a time."""
+    """The part of a run's journal that the committer calls, one thread at a time."""
 
     def propose(self, tickets: list[Ticket]) -> Extend:
-        """Seal what the tickets hold, behind the head as it is known."""
+        """Seal the tickets' entries, after the known head."""
 
     def accepted(self) -> None:
-        """What was proposed is on disk."""
+        """The proposal is on disk."""
 
     def catch_up(self, tickets: list[Ticket]) -> Refusal | None:
-        """Read what others wrote. Why nothing more is written, if the run is not ours (any more)."""
+        """Read the entries of others. The refusal, if the run is not ours, or no longer."""
 
 
 class Ticket(Struct, eq=False):
-    """Entries of one run that somebody waits for. Without entries: a look at what others wrote."""
+    """Entries of one run that a caller waits for. Without entries: a read of others' entries."""
 
     journal: Writer
     entries: list[Packed]
@@ -50,7 +50,7 @@ class Ticket(Struct, eq=False):
     refused: Refusal | None = None
     """Another process has the run: nothing of this was written."""
     gate: threading.Lock | None = None
-    """Opens for a blocking owner that has to look: its ticket is done, or it has to lead."""
+    """Opens for a blocking owner that has to check: its ticket is done, or it has to lead."""
     notify: Callable[[], None] | None = None
     """Called when the ticket is done, for owners that do not block. May be called twice."""
 
@@ -70,9 +70,9 @@ WRITER: Final = object()
 class Committer:
     """The one way into a store for this process.
 
-    `_leader` says who commits: a ticket (its owner does), WRITER, or nobody. It changes hands under the mutex, as
-    the last thing that is done there, and everything before that may be done twice: a leader that is interrupted
-    (Ctrl-C can strike between any two lines) repeats its hand-over on the way out, and nobody is left waiting.
+    `_leader` is the thread that commits: a ticket (its owner does), WRITER, or None. The leader changes under the
+    mutex, as the last act there, and everything before that may be done twice. A leader that is interrupted (Ctrl-C can
+    strike between any two lines) repeats its hand-over on the way out, so no caller is left waiting.
     """
 
     def __init__(self, store: Journals, observer: Observer = observers) -> None:
@@ -81,7 +81,7 @@ class Committer:
         self._mutex = threading.Lock()
         self._queue: list[Ticket] = []
         self._batch: list[Ticket] = []
-        """What the leader is writing now."""
+        """The tickets that the leader is writing now."""
         self._leader: object = None
         self._calls: SimpleQueue[bool] | None = None
         self._sharers = 0
@@ -117,12 +117,12 @@ class Committer:
                 self._lead(ticket)
 
     def add(self, ticket: Ticket) -> None:
-        """For tasks: queue it; the next leader takes it along. `kick` makes sure that there is one."""
+        """For tasks: queue it; the next leader writes it. `kick` makes sure that there is one."""
         with self._mutex:
             self._queue.append(ticket)
 
     def kick(self) -> None:
-        """Have the writer thread commit what is queued, unless somebody is at it already."""
+        """Let the writer thread commit the queue, unless there is a leader already."""
         with self._mutex:
             if self._leader is None and self._queue:
                 self._wake_writer()
@@ -160,16 +160,16 @@ class Committer:
             self._hand_over(leader)
 
     def _abandon(self, ticket: Ticket) -> None:
-        """Its owner is being interrupted: it waits for nothing any more, and leads no longer."""
+        """Its owner is being interrupted: the owner no longer waits or leads."""
         with self._mutex:
             ticket.gate = None
         self._hand_over(ticket)
 
     def _hand_over(self, leader: object) -> None:
-        """Wake everybody who is done, and let the next one lead.
+        """Wake the owners of done tickets, and let the next one lead.
 
-        What the leader left unsettled goes back to the queue: its next writer finds out by reading whether it
-        was committed.
+        Unsettled tickets of the leader go back to the queue: their next writer reads the store to find out whether they
+        were committed.
         """
         with self._mutex:
             if self._leader is not leader:
@@ -200,7 +200,7 @@ class Committer:
                 answers = self.store.append(proposed)
             except Exception as error:  # noqa: BLE001 - nobody may be left waiting, whatever went wrong
                 if len(journals) > 1 and isinstance(error, UsageError | TypeError | ValueError | OverflowError):
-                    # Something in it cannot be stored. Whose it is shows when each is written by itself.
+                    # Something in the batch cannot be stored. Writing each ticket by itself shows which.
                     for tickets in list(waiting.values()):
                         self._write(tickets)
                     return
@@ -220,7 +220,7 @@ class Committer:
                     self._resolve(journal, waiting)
 
     def _resolve(self, journal: Writer, waiting: dict[Writer, list[Ticket]]) -> None:
-        """Somebody else wrote into the run. Visitors are let in; a newer claimant ends our claim."""
+        """Others wrote into the run. Visitors' entries are accepted; a newer claimant ends our claim."""
         try:
             refused = journal.catch_up(waiting[journal])
         except Exception as error:  # noqa: BLE001 - as above
@@ -264,7 +264,7 @@ def _settle(tickets: list[Ticket], error: SurefootError | None, refused: Refusal
 
 
 def _wake(ticket: Ticket) -> None:
-    """Idempotent: a gate that is open stays open, and nobody minds to be told twice."""
+    """Idempotent: an open gate stays open, and a second notification does no harm."""
     if ticket.gate is not None:
         with suppress(RuntimeError):
             ticket.gate.release()

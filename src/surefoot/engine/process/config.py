@@ -1,4 +1,4 @@
-"""Where runs live unless told otherwise: `sf.configure`, then SUREFOOT_STORE, then a file beside the work."""
+"""Settings of this process. The store of runs: `sf.configure`, then SUREFOOT_STORE, then a file beside the work."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Settings:
         self.on_corruption = FALLBACK
         self.alerts: tuple[Sink, ...] = ()
         self.on_change = "auto"
-        """What happens to recorded steps that are asked for with other arguments, where they do not say."""
+        """What happens to recorded steps that are asked for with other arguments, where they do not declare it."""
         self.rerun_limit = 10
-        """So many recorded steps may run again in one resume because their arguments have changed; more are a stop."""
+        """How many recorded steps may run again in one resume because their arguments have changed; more are a stop."""
         self.in_flight_seconds = 30.0
-        """For how long a call that was cut off may still be on its way, where its effect does not say."""
+        """For how long a call that was cut off may still be on its way, where its effect does not declare it."""
         self.rehearses = True
         """Whether a resumed run is replayed before it goes on. The testing kit also tries without."""
         self.loading = ""
@@ -111,7 +111,7 @@ def _checked_sinks(alerts: Any) -> tuple[Sink, ...]:
 
 
 def loud(message: str, *, run: str = "", kind: str = "") -> None:
-    """Say something that nobody may overlook: a warning, and every alert."""
+    """Report something important: a warning, and every alert."""
     log.warning("%s", message)
     alert(message, run=run, kind=kind)
 
@@ -122,7 +122,7 @@ def alert_error(error: Stopped, run: str = "") -> None:
 
 
 def alert(message: str, cures: Iterable[Cure] = (), *, store: str = "", run: str = "", kind: str) -> None:
-    """A person should know this at once, with what helps.
+    """Alert people at once, with the commands that help.
 
     Recipients may be on another host, so the commands name the store.
     """
@@ -131,7 +131,7 @@ def alert(message: str, cures: Iterable[Cure] = (), *, store: str = "", run: str
 
 
 class Sinks(Observer):
-    """Hands alerts to the sinks that are set. One that fails changes nothing for the others, nor for the run."""
+    """Passes alerts to the configured sinks. A failing sink changes nothing for the others, nor for the run."""
 
     def alerted(self, alert: Alert) -> None:
         for sink in settings.alerts:
@@ -146,7 +146,7 @@ observers.add(Sinks())
 
 @contextmanager
 def overridden(**others: Any) -> Iterator[None]:
-    """While this lasts, these settings are others: for tests."""
+    """These settings are changed inside this block: for tests."""
     kept = {name: getattr(settings, name) for name in others}
     for name, value in others.items():
         setattr(settings, name, value)
@@ -162,8 +162,8 @@ def store_url(given: str | None = None) -> str:
 
 
 def runtime(url: str | None = None, *, create: bool) -> Runtime:
-    """The open store. Only verbs that write may create one, and they say so."""
-    engines.require_known()  # An engine that does not exist is refused now, and not after something was written.
+    """The open store. Only verbs that write may create one, and they ask for it."""
+    engines.require_known()  # An unknown engine is refused now, not after something was written.
     where = store_url(url)
     if not backend_of(where).durable and where not in _warned:
         _warned.add(where)
@@ -172,6 +172,6 @@ def runtime(url: str | None = None, *, create: bool) -> Runtime:
         with at(shown(where)):
             return runtime_of(open_store(where, create=create, announce=log.warning))
     except Damaged as error:
-        if create:  # Somebody wants to work there, not only to look: it needs a person, and nothing can be recorded.
+        if create:  # The caller wants to write, not only to read: a person is needed, and nothing can be recorded.
             alert_error(error)
         raise

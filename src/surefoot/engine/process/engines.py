@@ -1,7 +1,8 @@
 """Which engine drives the runs of this process: `sf.configure(engine=)`, then SUREFOOT_ENGINE, else embedded workers.
 
-The scheme of a URL says which: that is the table below. It holds names of modules, each with a function `open_engine(url)`:
-engines stand on everything here, and are not loaded before they are needed. The journal stays the record, whoever drives.
+The scheme of a URL selects it: that is the table below. It holds names of modules, each with a function
+`open_engine(url)`: engines depend on everything here, and are loaded only when needed. The journal stays the record,
+with any engine.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ FORMS: Final = f"{EMBEDDED} (surefoot's own workers, the default)"
 
 
 class Bell(Protocol):
-    """What an engine is to those who write into runs. What it is to workers: `worker/protocol.py`."""
+    """An engine's interface for writers into runs. Its interface for workers: `worker/protocol.py`."""
 
     url: str
     drives: bool
-    """Whether it has runs driven by itself as soon as they can go on. Then nobody else ends or undoes one."""
+    """Whether the engine drives runs by itself as soon as they can go on. Then no other process ends or undoes one."""
 
     def ring(self, row: IndexRow) -> None:
         """This run can go on, from `row.wake` on. Called after the commit. It takes a bounded time, and may be lost."""
@@ -34,7 +35,7 @@ _configured: str | None = None
 
 
 def configure(url: str) -> None:
-    """Have this process use that engine."""
+    """Let this process use that engine."""
     global _configured  # noqa: PLW0603 - what a process is told once
     _module(url)
     _configured = url
@@ -45,7 +46,7 @@ def url() -> str:
 
 
 def require_known() -> None:
-    """`UsageError`, if there is no such engine. It is not loaded: whoever only looks does without."""
+    """`UsageError`, if there is no such engine. The engine is not loaded: readers do not need it."""
     _module(url())
 
 
@@ -58,7 +59,7 @@ def opened() -> Any:
 
 
 def bell() -> Bell:
-    """The same, for those who only ring."""
+    """The same, for callers that only ring."""
     engine: Bell = opened()
     return engine
 
@@ -66,6 +67,6 @@ def bell() -> Bell:
 def _module(where: str) -> str:
     scheme = where.partition(":")[0]
     if scheme not in _MODULES:
-        # Only the scheme is shown: whatever follows it may hold a password.
+        # Only the scheme is shown: the rest may hold a password.
         raise UsageError(f"{scheme!r} is no engine that surefoot knows. The forms of an engine URL are: {FORMS}.")
     return _MODULES[scheme]

@@ -48,9 +48,9 @@ from surefoot.store.contract import Extend, Head, IndexRow, Journals, Readable, 
 
 @in_its_store
 def load(store: Journals, run: str, stored: Stored | None = None) -> tuple[RunState, Head] | None:
-    """A run as recorded, every record verified. None only if the store has never heard of it.
+    """A run as recorded, every record verified. None only if the store does not know the run.
 
-    `stored`: what was just read of it, along with others.
+    `stored`: its data, if just read along with other runs.
     """
     if stored is None:
         stored = store.read(run)
@@ -75,14 +75,14 @@ def records(store: Journals, run: str) -> list[Record]:
 
 @in_its_store
 def whole(store: Readable, run: str, value: Value) -> Raw:
-    """The bytes of a recorded value, wherever they are kept."""
+    """The bytes of a recorded value, inline or kept by parts."""
     if not isinstance(value, Kept):
         return value
     try:
         return Raw(expand(value.reference, store.parts))
     except JournalCorrupt as error:
         if error.facts.get("structure"):
-            raise  # the database is damaged, not this value: once it is built anew, the value may be whole
+            raise  # the database is damaged, not this value: the value may be whole when the database is built anew
         raise JournalCorrupt(
             f"run {run}: entry {value.entry} is sound, but a value of it is damaged: {error.summary}",
             run_id=run,
@@ -92,9 +92,9 @@ def whole(store: Readable, run: str, value: Value) -> Raw:
 
 
 def digest_today(store: Readable, run: str, args: Value) -> str:
-    """The digest of recorded arguments as they are today: an upcaster may have given a class a newer shape.
+    """The digest of recorded arguments in today's form: an upcaster may have given a class a newer shape.
 
-    Empty if today's classes cannot read them; damage is damage, and not another call's arguments.
+    Empty if today's classes cannot read them; damage is raised, not treated as other arguments.
     """
     try:
         return values.digest(values.decode(whole(store, run, args)))
@@ -113,13 +113,13 @@ def damaged_cures(run: str) -> tuple[Command, Command]:
 
 
 def _verified(sealer: Sealer, found: list[Record], head: Head | None, *, after: Head | None) -> None:
-    """Raise JournalCorrupt unless the records continue `after` without a flaw and end at `head`."""
+    """Raise JournalCorrupt unless the records continue `after` without a break and end at `head`."""
     seq, seal = BEGINNING if after is None else (after.seq, after.seal)
     if verify(sealer, found, seq=seq, seal=seal) == len(found) and head is not None:
         newest = found[-1] if found else after
         if newest is not None and newest.seq == head.seq and newest.seal == head.seal:
             return
-    audit = Audit(sealer, after=(seq, seal), read=_ignore)  # Nothing is decoded that may be damaged.
+    audit = Audit(sealer, after=(seq, seal), read=_ignore)  # Possibly damaged data is not decoded.
     audit.take_all(found)
     broken = audit.ends(None if head is None else (head.seq, head.seal))
     if broken is not None:
@@ -136,44 +136,44 @@ def damaged(run: str, broken: Break, head: Head | None) -> JournalCorrupt:
 
 
 class Journal:
-    """Appends for one run in one process. Entries become durable in the order they were handed over."""
+    """Appends for one run in one process. Entries become durable in the order in which they were given."""
 
     def __init__(self, committer: Committer, clock: Clock, state: RunState, head: Head | None) -> None:
         self.run = state.run
         self.epoch = state.epoch
         self.on_visit: Callable[[Entry], object] = _ignore
-        """Called (from whichever thread commits) for each visitor's entry met on the way."""
+        """Called (by the committing thread) for each visitor's entry that is read."""
         self.folding = threading.Lock()
-        """Held while entries are folded into the run's state. A reader of what several entries make up takes it, too."""
+        """Held while entries are folded into the run's state. A reader of state from several entries takes it too."""
         self._committer = committer
         self._clock = clock
         self._sealer = Sealer(committer.store.id, state.run)
         self._state = state
         self.head = head
-        """The next entry goes behind it."""
+        """The next entry goes after it."""
         self._lazy: dict[object, tuple[Entry, int]] = {}
         self._lock = threading.Lock()
         self._proposed: Extend | None = None
         self._entries: list[Entry] = []
-        """Those that are proposed."""
+        """The proposed entries."""
         self._torn = False
-        """Interrupted while an entry was taken in: what is known of the run is not whole."""
+        """Interrupted while an entry was folded: the state of the run is incomplete."""
         self._claims = False
-        """Whether this process has claimed the run, or is about to. Until then no entry of a claim is its own."""
+        """Whether this process has claimed the run, or is about to. Until then no claimant's entry is its own."""
         self.closed = False
         """Whether nothing more is written through this journal."""
 
     # -- handing entries over ------------------------------------------------------------------
 
     def lazily(self, entry: Entry) -> None:
-        """Keep for the next append of anything: durable no later than what follows it."""
+        """Keep for the next append: durable no later than the entries after it."""
         key: object = None
         if type(entry) is StepStarted:
             key = entry.address
         else:
-            self._pack(entry, 0)  # Refused here, where it was said, and not with whatever is written next.
+            self._pack(entry, 0)  # Refused here, at its source, not with a later entry.
             if type(entry) is Progressed and entry.address == ITEMS_DONE:
-                key = ITEMS_DONE  # Only the newest is worth a line.
+                key = ITEMS_DONE  # Only the newest is written.
         with self._lock:
             self._lazy[key or object()] = entry, self._clock.now()
 
@@ -193,19 +193,19 @@ class Journal:
 
     @property
     def owes(self) -> bool:
-        """Whether something is kept lazily."""
+        """Whether lazy entries are waiting."""
         return bool(self._lazy)
 
     def flush(self, older_than: int) -> None:
-        """Write down what has been kept lazily since before that time, and all that was kept with it."""
+        """Write all lazy entries, if one of them has waited since before that time."""
         with self._lock:
             if self.closed or not any(at <= older_than for _, at in self._lazy.values()):
                 return
-        with suppress(Fenced):  # Closed meanwhile: what was kept went with the run's last entry.
+        with suppress(Fenced):  # Closed meanwhile: the lazy entries were written with the run's last entry.
             self.append()
 
     def look(self) -> Refusal | None:
-        """Read what visitors wrote meanwhile. Whether another process has the run."""
+        """Read the entries of visitors. The refusal, if another process has the run."""
         return self.commit(Ticket(self, []))
 
     def claim(self, adopted: RunAdopted, created: RunCreated | None = None) -> Ticket:
@@ -216,14 +216,14 @@ class Journal:
         return Ticket(self, [*first, self._pack(adopted, self._clock.now())])
 
     def commit(self, ticket: Ticket) -> Refusal | None:
-        """Blocking. Why it was not written, if another process has the run."""
+        """Blocking. The refusal, if another process has the run."""
         self._committer.commit(lambda: ticket, self._lock)
         if ticket.error is not None:
             raise ticket.error
         return ticket.refused
 
     def in_doubt(self) -> list[PastEffect]:
-        """Effects of this segment whose outcome is not known, as the journal tells it."""
+        """Effects of this segment whose outcome is unknown, according to the journal."""
         with self.folding:
             return self._state.in_doubt()
 
@@ -233,14 +233,14 @@ class Journal:
             self.closed = True
 
     def _ticket(self, entries: tuple[Entry, ...]) -> Ticket:
-        """Made and queued under one lock, else a lazy entry could be written behind what depends on it."""
+        """Made and queued under one lock, else a lazy entry could be written after one that depends on it."""
         if self.closed:
             raise Fenced(f"run {self.run}: this process no longer drives it; a late outcome was not recorded.")
         now = self._clock.now()
         packed = [self._pack(entry, now) for entry in entries]
         if self._lazy:
             for entry in entries:
-                # A step that ends before its start was written needs no line of its own for it.
+                # A step that ends before its start was written needs no entry for the start.
                 self._lazy.pop(getattr(entry, "address", None), None)
             packed[:0] = [self._pack(entry, at) for entry, at in self._lazy.values()]
             self._lazy.clear()
@@ -255,7 +255,7 @@ class Journal:
     # -- called by the committer, one thread at a time ------------------------------------------
 
     def propose(self, tickets: list[Ticket]) -> Extend:
-        """Seal what the tickets hold, behind the head as we know it."""
+        """Seal the tickets' entries, after the head as we know it."""
         if self._torn:
             raise StoreUnavailable(f"run {self.run}: interrupted while it was being recorded. Run it again.")
         head, state = self.head, self._state
@@ -286,11 +286,12 @@ class Journal:
         return self._proposed
 
     def accepted(self) -> None:
-        """What was proposed is on disk, and so it is part of what is known of the run."""
+        """The proposal is on disk, and so becomes part of the run's state."""
         done = self._proposed
         if done is None:
             return
-        # Ctrl-C may strike in here, in a thread that commits for others too: then nobody goes on with the rest.
+        # Ctrl-C may strike here, in a thread that commits for others too: then no caller goes on with an incomplete
+        # state.
         self._torn = True
         with self.folding:
             for entry, record in zip(self._entries, done.records, strict=True):
@@ -299,10 +300,10 @@ class Journal:
         self._torn = False
 
     def catch_up(self, tickets: list[Ticket]) -> Refusal | None:
-        """Read what others wrote. Drops from the tickets what turns out to be written already. Why nothing more is
-        written, if another process has the run.
+        """Read the entries of others. Drops from the tickets the entries that are already written. The refusal, if
+        another process has the run.
 
-        A record of our own epoch is ours: a commit that we never heard back from.
+        A record of our own epoch is ours: a commit whose answer was lost.
         """
         store = self._committer.store
         if self.head is None and not _holds_claim(store.read(self.run, limit=2).records, tickets):
@@ -325,7 +326,7 @@ class Journal:
         first = next((ticket for ticket in tickets if ticket.entries), None)
         ours = first is not None and (record.kind, record.body) == first.entries[0][1:3]
         kind = KINDS.get(record.kind)
-        # Until we have claimed the run, an entry of an older claim means that its claimant lives and goes on.
+        # Until we have claimed the run, an entry of an older claim means that its claimant is alive and goes on.
         outlived = (record.epoch < self.epoch or not self._claims) and kind not in VISITORS
         if record.epoch > self.epoch or outlived or (kind in FENCES and not ours):
             return Lost(
@@ -342,7 +343,7 @@ def _ignore(_: object) -> None:
 
 
 def _holds_claim(found: list[Record], tickets: list[Ticket]) -> bool:
-    """Whether a run that we meant to create is there because we did create it."""
+    """Whether a run that we tried to create exists because we created it."""
     bodies = {record.body for record in found if record.kind == KIND_OF[RunAdopted]}
     return any(packed[2] in bodies for ticket in tickets for packed in ticket.entries)
 
@@ -352,10 +353,10 @@ def visit(
     store: Journals, clock: Clock, run: str, decide: Callable[[RunState], Entry | None],
     known: tuple[RunState, Head] | None = None,
 ) -> tuple[RunState, Head] | None:  # fmt: skip
-    """Write a visitor's entry into a run, whoever drives it. Returns the run as it then is. `known`: as it was just read.
+    """Write a visitor's entry into a run, driven or not. Returns the run after that. `known`: the run as just read.
 
-    `decide` sees the run as it is right before the append and may raise, or return None for "nothing to
-    say"; it is asked again whenever somebody else was quicker. None: there is no such run.
+    `decide` gets the run as it is right before the append and may raise, or return None for "no entry". It is called
+    again whenever another write came first. None: there is no such run.
     """
     while True:
         found, known = known or load(store, run), None
@@ -376,7 +377,7 @@ def visit(
 
 @in_its_store
 def create(store: Journals, clock: Clock, run: str, created: RunCreated) -> RunState:
-    """Record a run that somebody else will drive; or find the one that has the id already."""
+    """Record a run that another process will drive; or find the run that already has the id."""
     record, cuts = Sealer(store.id, run).entry(created, at=clock.now())
     state = RunState(run)
     state.fold(record)
@@ -392,7 +393,7 @@ def index_row(
     state: RunState, status: str | None = None, standing: Standing | None = None, seq: int | None = None,
     creation: tuple[RunCreated, int] | None = None,
 ) -> IndexRow:  # fmt: skip
-    """The line of the run list that a folded run deserves; or what it deserves after entries that are being written."""
+    """The index row of a folded run; or its row after entries that are being written."""
     created, created_at = creation or (state.created, state.created_at)
     if created is None:
         raise AssertionError(state.run)

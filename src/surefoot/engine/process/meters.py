@@ -1,8 +1,8 @@
-"""What this process counts about itself, so that a person who watches many workers sees the one that is ill.
+"""What this process counts about itself, so that a person who watches many workers finds the faulty one.
 
 An observer that always listens (`engine/process/runtime.py` registers it). Every append is counted, so counting is a few
 additions and nothing else: no labels to look up, no text. `engine/worker/prometheus.py` makes the text on request. A number
-is about the whole process, whatever stores it has open.
+is about the whole process, over all open stores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Meters(Observer):
 
     def __init__(self) -> None:
         self.append_bits = [0] * BITS
-        """Transactions by how many microseconds the store took, which is what everybody who waits for one waits."""
+        """Transactions by how many microseconds the store took: the time that every waiting caller waits."""
         self.append_seconds = 0.0
         self.entry_bits = [0] * BITS
         """Transactions by how many entries shared them."""
@@ -38,7 +38,7 @@ class Meters(Observer):
         self.retries = 0
         """Attempts at a call after the first."""
         self.alerts: Counter[str] = Counter()
-        """What people were told of, by kind: stops by their name, `fallback`, `drift`, …"""
+        """Alerts to people, by kind: stops by their name, `fallback`, `drift`, …"""
         self._rare = threading.Lock()
 
     def appended(self, batch: Sequence[Extend], seconds: float) -> None:

@@ -1,16 +1,16 @@
-"""Observers: each thing that this process does is reported, as it happens, to all that are registered.
+"""Observers: each act of this process is reported, as it happens, to all registered observers.
 
-The engine reports a fact once and does not know who listens. Meters, alerts and the crash kit are observers; so will be
-traces for OpenTelemetry. A fact that no observer listens to costs an empty call.
+The engine reports a fact once and does not know the listeners. Meters, alerts and the crash kit are observers; so will
+be traces for OpenTelemetry. A fact that no observer listens to costs an empty call.
 
 The rules for an observer:
 
-- It is called by the thread that does the thing, while it does it. In async code that is the thread of the event loop. So it
-  returns quickly and waits for nothing. Several threads may call it at once.
-- It must not raise. One that raises an `Exception` is logged once and left out from then on; the run goes on. What is no
-  `Exception` (Ctrl-C) passes, as it does anywhere.
-- It must not call surefoot's verbs, nor change what it is given.
-- A replay tells nothing: calls that the journal answers are not made again, and a rehearsal executes nothing.
+- It is called by the thread that does the act, during the act. In async code that is the thread of the event loop. So
+  it returns quickly and waits for nothing. Several threads may call it at once.
+- It must not raise. An observer that raises an `Exception` is logged once and left out from then on; the run goes on.
+  Any other exception (Ctrl-C) passes, as it does anywhere.
+- It must not call surefoot's verbs, nor change its arguments.
+- A replay reports nothing: calls that the journal answers are not made again, and a rehearsal executes nothing.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Call(Struct, frozen=True):
     attempt: int
     key: str
     declared: CallSpec
-    """What its decorator was told: its name, its kind (`step` or `effect`), its policy."""
+    """The decorator's declaration: its name, its kind (`step` or `effect`), its policy."""
 
 
 class AnswerLost(BaseException):
-    """For the crash kit, out of `call_ended`: the call ends as if its function had raised this, after it has acted."""
+    """For the crash kit, out of `call_ended`: the call ends as if its function had acted and then raised this."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -58,23 +58,23 @@ class AnswerLost(BaseException):
 
 
 class Observer:
-    """Told of everything, and does nothing. Override what you want to know."""
+    """Gets every fact, and does nothing. Override the methods that you need."""
 
     is_strict: ClassVar = False
-    """Whether what it raises is passed on to the run. The crash kit is: left out, it would prove nothing. So are the meters,
-    which cannot fail."""
+    """Whether its exceptions are passed on to the run. The crash kit is strict: left out, it would prove nothing. So
+    are the meters, which cannot fail."""
 
     def run_began(self, run: str, workflow: str, *, resumed: bool) -> None:
         """This process has claimed the run, and the claim is durable. `resumed`: it was claimed before, by any process."""
 
     def run_ended(self, run: str, status: str) -> None:
-        """This process drives the run no longer. `status` is how it stands: `done`, `stopped`, `sleeping`, …
+        """This process no longer drives the run. `status` is its status: `done`, `stopped`, `sleeping`, …
 
-        Told once for each `run_began`.
+        Called once for each `run_began`.
         """
 
     def run_stopped(self, run: str, stops: Sequence[Stop]) -> None:
-        """The run needs a person; that is on record. Told before `run_ended`."""
+        """The run needs a person; that is on record. Called before `run_ended`."""
 
     def run_fell_back(self, run: str, summary: str) -> None:
         """The journal was damaged, and the run goes on from its longest valid prefix; that is on record."""
@@ -83,12 +83,12 @@ class Observer:
         """The function of a step or effect is about to be called. An effect's intent is durable."""
 
     def call_retried(self, call: Call) -> None:
-        """The same, for every attempt after the first; told before `call_began`."""
+        """The same, for every attempt after the first; called before `call_began`."""
 
     def call_ended(self, call: Call, outcome: Outcome) -> None:
         """The function has returned or raised. Nothing of that is on record yet.
 
-        Not told of a call that was cut off: a step that was cancelled, or Ctrl-C.
+        Not called for a call that was cut off: a cancelled step, or Ctrl-C.
         """
 
     def call_refused(self, run: str, name: str, kind: str, error: Exception) -> None:
@@ -98,17 +98,17 @@ class Observer:
         """The check of an effect is about to be called."""
 
     def check_ended(self, call: Call, verdict: Verdict) -> None:
-        """The check has answered. One that raised could not tell: `Unknown`."""
+        """The check has answered. A check that raised is `Unknown`."""
 
     def appended(self, batch: Sequence[Extend], seconds: float) -> None:
-        """One transaction of the runs that this process drives is durable; the store took so long.
+        """One transaction of the runs that this process drives is durable; `seconds`: the time that the store took.
 
-        `batch` is what the store has taken. Empty: others had written first, and all of it is tried again or given up. Of
-        one store, told by one thread at a time.
+        `batch` is what the store has accepted. Empty: others had written first, and all of it is tried again or given
+        up. For each store, called by one thread at a time.
         """
 
     def append_failed(self, error: Exception) -> None:
-        """A transaction failed. What was in it is in the store or not: the next reader finds out."""
+        """A transaction failed. Its entries are in the store or not: the next reader finds out."""
 
     def alerted(self, alert: Alert) -> None:
         """Something that a person should know at once."""
@@ -118,13 +118,13 @@ FACTS: Final = tuple(name for name, fact in vars(Observer).items() if inspect.is
 
 
 class Observers(Observer):
-    """Hands each fact to all who are registered and listen to it."""
+    """Passes each fact to all registered observers that listen to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._registered: tuple[Observer, ...] = ()
         self.hear_calls = False
-        """Whether anybody listens to calls or checks. Asked first: a `Call` is not made for nobody."""
+        """Whether any observer listens to calls or checks. Read first: without a listener no `Call` is made."""
 
     def add(self, observer: Observer) -> None:
         with self._lock:
@@ -135,7 +135,7 @@ class Observers(Observer):
             self._register(tuple(one for one in self._registered if one is not observer))
 
     def _register(self, registered: tuple[Observer, ...]) -> None:
-        """A fact that somebody listens to is an attribute here; else the method that does nothing is found."""
+        """A fact with a listener is an attribute here; else the method that does nothing is found."""
         self._registered = registered
         for fact in FACTS:
             nothing = getattr(Observer, fact)
@@ -144,7 +144,7 @@ class Observers(Observer):
             if not listening:
                 self.__dict__.pop(fact, None)
             elif len(listening) == 1 and listening[0].is_strict:
-                (self.__dict__[fact],) = told  # Nothing to guard: the meters cost what they count.
+                (self.__dict__[fact],) = told  # Nothing to guard: the meters stay cheap.
             else:
                 self.__dict__[fact] = partial(self._tell, fact, told)
         self.hear_calls = any(fact in self.__dict__ for fact in _OF_CALLS)
@@ -164,12 +164,12 @@ class Observers(Observer):
 _OF_CALLS: Final = ("call_began", "call_ended", "check_began", "check_ended")
 
 observers: Final = Observers()
-"""Those of this process, whatever stores it has open (`Runtime.observer`)."""
+"""The observers of this process, for all its stores (`Runtime.observer`)."""
 
 
 @contextmanager
 def observed(by: Observer) -> Iterator[None]:
-    """While this lasts, that one is told."""
+    """Inside this block, that observer is called."""
     observers.add(by)
     try:
         yield

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from surefoot.engine.session.session import Session
 
 VISIBLE_AFTER_MICROS = 1_000_000
-"""A step that runs longer than this has its start written down by itself."""
+"""The start of a step that runs longer than this is written."""
 TICK_SECONDS = 0.5
 MOST_REMEMBERED = 10_000
 default_clock: Callable[[], Clock] = SystemClock
-"""The clock of every runtime that is not given one (`clocked`)."""
+"""The clock of every runtime without one of its own (`clocked`)."""
 observers.add(meters)
 
 
@@ -38,7 +38,7 @@ class Runtime:
         self.observer = observers
         self.committer = Committer(store, self.observer)
         self.turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        """For each event loop, what its current turn waits for (`acts_async.py`)."""
+        """For each event loop, the wait of its current turn (`acts_async.py`)."""
         self.doors: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """For each event loop, the runs that wait to begin (`acts_async.py`)."""
         self._lock = threading.Lock()
@@ -47,18 +47,18 @@ class Runtime:
         self._drove: dict[str, tuple[int, weakref.ref[Any]]] = {}
 
     def leave_running(self, key: str, is_alive: Callable[[], bool]) -> None:
-        """An effect has used up its time, or its caller was interrupted. The effect could not be ended."""
+        """The time of an effect is over, or its caller was interrupted. The effect could not be ended."""
         with _driving_lock:
             _left_running.append((self.store.id, key, is_alive))
 
     def still_running(self, key: str) -> bool:
-        """Whether an earlier attempt under this key is under way in this process, after it was given up."""
+        """Whether an earlier, abandoned attempt under this key still runs in this process."""
         with _driving_lock:
             _left_running[:] = [left for left in _left_running if left[2]()]
             return any(left[:2] == (self.store.id, key) for left in _left_running)
 
     def enlist(self, session: Session) -> bool:
-        """Whether this process was not driving the run already."""
+        """Add the session. False if this process already drives the run."""
         with _driving_lock:
             return _driving.setdefault((self.store.id, session.run), session) is session
 
@@ -74,7 +74,7 @@ class Runtime:
             self.observer.run_ended(session.run, session.state.status)
 
     def has_driven(self, run: str, epoch: int, fn: object) -> None:
-        """A worker lets go of a run that it has driven up to its head, with this code."""
+        """A worker releases a run that it has driven up to its head, with this code."""
         with self._lock:
             self._drove[run] = epoch, weakref.ref(fn)
             while len(self._drove) > MOST_REMEMBERED:
@@ -100,20 +100,20 @@ class Runtime:
                 self._ticker.start()
 
     def _tick(self) -> None:
-        # Ticks on when nothing runs: two wake-ups a second cost less than an Event that Ctrl-C can break in set().
+        # Ticks even when nothing runs: two wake-ups a second cost less than an Event that Ctrl-C can break in set().
         pause = threading.Event()
         while not pause.wait(TICK_SECONDS) and self.store.usable:
             for session in self.driven():
-                # Visibility only: whatever is wrong with the store meets the run at its next append.
+                # Visibility only: the run finds any failure of the store at its next append.
                 with suppress(SurefootError):
                     session.journal.flush(self.clock.now() - VISIBLE_AFTER_MICROS)
 
 
 # Of the whole process, not of one handle: a handle that was given up may still have calls in flight.
-# Weak: a session that was cut off even while it let go (Ctrl-C, twice) must not bar its run for ever.
+# Weak: a session that was cut off during its release (Ctrl-C, twice) must not block its run for ever.
 _driving: WeakValueDictionary[tuple[bytes, str], Session] = WeakValueDictionary()
 _left_running: list[tuple[bytes, str, Callable[[], bool]]] = []
-"""(store, key, is it alive?) of effects that go on although nobody waits for them any more."""
+"""(store, key, is it alive?) of effects that run on although no code waits for them."""
 _driving_lock = threading.Lock()
 
 
@@ -128,7 +128,7 @@ _runtimes_lock = threading.Lock()
 
 
 def _in_child() -> None:
-    # The parent goes on driving its runs. None of its threads is here, so a lock that one of them held stays locked.
+    # The parent still drives its runs. None of its threads is here, so a lock held by one of them stays locked.
     global _driving_lock, _runtimes_lock
     _driving_lock, _runtimes_lock = threading.Lock(), threading.Lock()
     _driving.clear()
@@ -150,14 +150,14 @@ def runtime_of(store: Store) -> Runtime:
 
 
 def known() -> list[Runtime]:
-    """Those of the stores that are open."""
+    """The runtimes of the open stores."""
     with _runtimes_lock:
         return list(_runtimes.values())
 
 
 @contextmanager
 def clocked(clock: Clock) -> Iterator[None]:
-    """While this lasts, the runs of this process go by that clock: for tests."""
+    """Inside this block, the runs of this process use that clock: for tests."""
     global default_clock  # noqa: PLW0603 - a fact about this process
     before, kept = default_clock, [(runtime, runtime.clock) for runtime in known()]
     default_clock = lambda: clock  # noqa: E731 - it has no name of its own

@@ -1,7 +1,7 @@
-"""Which store an error is about, so that the commands that help name it.
+"""Which store an error is about, for the commands that help.
 
-Errors about stored bytes are raised deep down, where only a record or a file is known. Code that reads a store for others
-names that store here, once. Callers further up may work on another store: they do not change the name.
+Errors about stored bytes are raised in low layers, where only a record or a file is known. Code that reads a store for
+others names that store here, once. Callers further up may work on another store: they do not change the name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Journals)
 
 @contextmanager
 def at(where: str) -> Iterator[None]:
-    """What stops here is about the store at this URL."""
+    """Stops inside this block are about the store at this URL."""
     try:
         yield
     except Stopped as error:

@@ -1,4 +1,4 @@
-"""What a decorator declares about a function: how to name, bind, retry and time it."""
+"""A decorator's declaration about a function: how to name, bind, retry and time it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from surefoot.errors import UsageError
 from surefoot.world.observation import distinct
 
 _effects: dict[str, dict[str, CallSpec]] = {}
-"""The effects this process knows: by name, and by where they are defined."""
+"""The effects that this process knows: by name, and by the place of definition."""
 _noted: set[str] = set()
-"""Names of steps, old ones too, with parameters that are not compared."""
+"""Names of steps, including old names, with parameters that are not compared."""
 _CALL = re.compile(r"(?:.*/)?([^/]+)#\d+", re.DOTALL)
 
 
 def _readable(raw: Raw | bytes) -> tuple[dict[str, Any], dict[str, Raw]]:
-    """Recorded arguments by name; and those in which a secret is, which has to be passed, in their stored form."""
+    """Recorded arguments by name; and those with a secret, which has to be passed, in their stored form."""
     if not hides(raw):
         return values.again(raw), {}
     forms = msgspec.json.decode(bytes(raw), type=dict[str, Raw])
@@ -53,7 +53,7 @@ def _takes(signature: inspect.Signature, args: Args, kwargs: Kwargs) -> bool:
 
 
 class Binder:
-    """Arguments as passed, by parameter name. Defaults are left out: a new one is no change."""
+    """Arguments as passed, by parameter name. Defaults are left out: a new default is no change."""
 
     def __init__(self, fn: Callable[..., Any], ignore: tuple[str, ...] = ()) -> None:
         self._signature = inspect.signature(fn)
@@ -80,18 +80,18 @@ class Binder:
         self.defaults = Defaults(self._signature.parameters, optional, ignore)
         positional = self._required <= set(self._names) and not ignore
         self._plain = len(self._names) if positional else -1
-        """With exactly so many positional arguments and no others there is nothing to check."""
+        """With exactly this many positional arguments, and no others, there is nothing to check."""
         self._called = fn.__name__
         self.require(ignore, "ignore")
 
     def require(self, names: tuple[str, ...], option: str) -> None:
-        """Found when decorated: an option that names what is no parameter."""
+        """Found when decorated: an option that names no parameter of the function."""
         unknown = [name for name in names if name not in self._signature.parameters]
         if unknown:
             raise UsageError(f"{self._called}: {option}={names!r} names no parameter of it: {', '.join(unknown)}")
 
     def bind(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
-        """The ordinary case by zipping names; everything else, and every TypeError, by Python's own rules."""
+        """The usual case by zipping names; everything else, and every TypeError, by Python's own rules."""
         if not kwargs and len(args) == self._plain:
             return dict(zip(self._names, args, strict=False))
         bound = dict(zip(self._names, args, strict=False))
@@ -116,11 +116,11 @@ class Binder:
         return found
 
     def left_out(self, args: Args, kwargs: Kwargs) -> Raw:
-        """The defaults in force for what these arguments leave out, as they are recorded."""
+        """The defaults in force for the parameters that are left out, in recorded form."""
         return self.defaults.left_out(self._names, self._keywords, args, kwargs)
 
     def with_defaults(self, args: Args, kwargs: Kwargs, recorded: Raw | bytes) -> Arguments:
-        """The same call, with the recorded defaults wherever the code has others by now."""
+        """The same call, with the recorded defaults where the code has other ones now."""
         others = self.defaults.others(recorded, {*self._names[: len(args)], *self._keywords.intersection(kwargs)})
         if not others:
             return args, kwargs
@@ -132,17 +132,17 @@ class Binder:
         return bound.args, bound.kwargs
 
     def repeating(self, args: Args, kwargs: Kwargs, recorded: dict[str, Any], hidden: dict[str, Raw]) -> Arguments:
-        """The call on record. Only what was not recorded, secrets and what `ignore=` names, is as it is passed now."""
+        """The recorded call. Only unrecorded values, secrets and parameters in `ignore=`, are as passed now."""
         passed = self._bound(args, kwargs, partial=True).arguments
         if hidden:
             recorded = {**recorded, **self._completed(passed, recorded, hidden)}
         if not self.names.issuperset(recorded):
-            return self.with_recorded(args, kwargs, recorded)  # A parameter that was renamed: its value is the same.
+            return self.with_recorded(args, kwargs, recorded)  # A renamed parameter: its value is the same.
         needed = {name: passed[name] for name in (*self._ignore, *self._required) if name in passed}
         return self.call_with({**needed, **recorded})
 
     def _completed(self, passed: dict[str, Any], recorded: dict[str, Any], hidden: dict[str, Raw]) -> dict[str, Any]:
-        """Those in which a secret was, by the names of today. One that was renamed has the same form as it had."""
+        """The arguments with a secret, by today's names. A renamed one has the same form as before."""
         found: dict[str, Any] = {}
         for name, form in hidden.items():
             others = [other for other in passed if other not in recorded and other not in hidden and other not in found]
@@ -154,7 +154,7 @@ class Binder:
         return found
 
     def with_recorded(self, args: Args, kwargs: Kwargs, recorded: dict[str, Any]) -> Arguments:
-        """The same call with what is recorded of it; what `ignore=` names is not recorded, and passed on."""
+        """The same call with its recorded values; parameters in `ignore=` are not recorded, and passed on."""
         fixed = [recorded.get(name, value) for name, value in zip(self._names, args, strict=False)]
         rest = args[len(self._names) :]
         if rest:
@@ -166,7 +166,7 @@ class Binder:
         return tuple(fixed), named
 
     def ordered(self, args: Args, kwargs: Kwargs) -> Arguments:
-        """The same arguments, by position wherever that can be, defaults included.
+        """The same arguments, by position where possible, defaults included.
 
         For a companion (check, undo, touches=) that takes the same arguments, perhaps under other names.
         """
@@ -175,7 +175,7 @@ class Binder:
         return bound.args, bound.kwargs
 
     def some_of(self, fn: Any, args: Args, kwargs: Kwargs) -> Arguments:
-        """What a function in `touches=` gets of these arguments, which are `ordered`: not all say what is touched.
+        """The arguments that a function in `touches=` gets of these, which are `ordered`: it need not take all of them.
 
         Those that it names, if all its names are the effect's own; else as many as it takes, by position.
         """
@@ -192,7 +192,7 @@ class Binder:
         return args, kwargs
 
     def require_some_of(self, fn: Any, what: str) -> None:
-        """Found when decorated: a function in `touches=` that would get another argument than it names, or too few."""
+        """Found when decorated: a function in `touches=` that would get other arguments than it names, or too few."""
         theirs = inspect.signature(fn)
         taken = fn.__code__.co_varnames[: fn.__code__.co_argcount]
         by_name = self.names.issuperset(taken)
@@ -208,12 +208,12 @@ class Binder:
         return frozenset(self._signature.parameters)
 
     def example(self) -> Arguments:
-        """Arguments as a companion gets them, to see whether it takes them."""
+        """Arguments as a companion gets them, to check whether it takes them."""
         named = {p.name: None for p in self._signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
         return (None,) * len(self._names), named
 
     def call_with(self, bound: dict[str, Any]) -> Arguments:
-        """Positional and keyword arguments that bind to the same again."""
+        """Positional and keyword arguments that bind to the same values again."""
         unknown = [name for name in bound if name not in self._signature.parameters]
         if unknown or not self._required <= bound.keys():
             raise TypeError(f"recorded as {', '.join(bound) or 'none'}, but the code now takes {self._signature}")
@@ -221,7 +221,7 @@ class Binder:
             return (), bound
         arguments = inspect.BoundArguments(self._signature, dict(bound))
         if self._by_position:
-            arguments.apply_defaults()  # One that was left out may stand in front of one that was not.
+            arguments.apply_defaults()  # A parameter that was left out may come before one that was not.
         return arguments.args, arguments.kwargs
 
 
@@ -259,13 +259,13 @@ class CallSpec:
         self.key_ttl = None if key_ttl is None else seconds(key_ttl)
         self.approve = approve
         self.not_done: tuple[type[BaseException], ...] | None = _types(not_done, "not_done=")
-        """Exceptions that prove that nothing was done; None: not said."""
+        """Exceptions that prove that nothing was done; None: not declared."""
         self.in_flight = None if in_flight is None else seconds(in_flight)
-        """For how many seconds a call that was cut off may still be on its way; None: not said."""
+        """For how many seconds a call that was cut off may still be on its way; None: not declared."""
         self.marks: Callable[[], str] | None = None
-        """Of a transaction: the database in which its marker commits with it. Its key keeps it from being done twice."""
+        """Of a transaction: the database in which its marker commits with it. Its key prevents a second execution."""
         self.noted = (noted,) if isinstance(noted, str) else tuple(noted)
-        """Parameters that are recorded and shown, and not compared."""
+        """Parameters that are recorded and shown, but not compared."""
         words = OnEffectChange if kind == "effect" else OnChange
         self.on_change = None if on_change is None else one_of(on_change, words, f"{kind} {self.name}: on_change")
         """What happens to a recorded call that is asked for with other arguments; None: as configured."""
@@ -277,7 +277,7 @@ class CallSpec:
         self.undo: CallSpec | None = None
         self.undoes: CallSpec | None = None
         self.leaves: Callable[..., dict[str, str]] | None = None
-        """How it leaves what it touches, part by part: of the parts before, the parts found and its arguments."""
+        """How it leaves what it touches, part by part: from the parts before, the parts found and its arguments."""
         self._result_by_name = False
         self.binder = Binder(fn, (ignore,) if isinstance(ignore, str) else tuple(ignore))
         self.binder.require(self.noted, "noted")
@@ -287,11 +287,11 @@ class CallSpec:
             raise UsageError(f"{kind} {self.name}: was={was!r} names itself")
         self._warned = False
         self.origin = f"{fn.__module__}:{fn.__qualname__}"
-        """Where it is defined."""
+        """The place of definition."""
         self.made_by_hand: bool | None = None
-        """Whether what is defined there is the plain function, though this is an effect (`origins.py`); None: not looked."""
+        """Whether that place has the plain function, though this is an effect (`origins.py`); None: not checked."""
         self.is_ours = str(fn.__module__).partition(".")[0] == __name__.partition(".")[0]
-        """Whether it came with surefoot."""
+        """Whether it is a part of surefoot."""
         values.register_annotations(fn)
         if kind == "effect":
             self._check_effect()
@@ -302,7 +302,7 @@ class CallSpec:
 
     @cached_property
     def known_as(self) -> str:
-        """The same as it is recorded: a script counts as the module that it would be; empty: not known."""
+        """`origin` in recorded form: a script counts as the module that it would be; empty: not known."""
         return origin_of(self.fn)
 
     def _check_effect(self) -> None:
@@ -321,13 +321,13 @@ class CallSpec:
                 "exceptions that prove that nothing was done."
             )
         for witness in self.touches:
-            if inspect.isfunction(witness):  # It gives a witness when the effect is called.
+            if inspect.isfunction(witness):  # It returns a witness when the effect is called.
                 self.binder.require_some_of(witness, f"effect {self.name}")
             else:
                 distinct([witness])
 
     def _refuse_circle(self) -> None:
-        """Refuse effects of one place that are each other's old names: recorded calls could belong to either."""
+        """Refuse effects whose names are each other's old names: recorded calls could belong to either."""
         place = _place(self.fn)
         path, ahead = [self.name], list(self.was)
         while ahead:
@@ -343,7 +343,7 @@ class CallSpec:
                 ahead += [old for spec in found for old in spec.was]
 
     def set_check(self, fn: Callable[..., Any]) -> None:
-        """The function that looks whether this effect happened. It takes the effect's arguments."""
+        """The function that checks whether this effect happened. It takes the effect's arguments."""
         if self.check is not None:
             raise UsageError(f"effect {self.name} has a check already")
         self._require_companion(fn, "check", *self.binder.example())
@@ -372,10 +372,10 @@ class CallSpec:
         self, args: Args, kwargs: Kwargs, raw: Raw | bytes, defaults: Raw | bytes = NOTHING, *,
         recorded: bool = False,
     ) -> Arguments:  # fmt: skip
-        """What user code is called with: a copy of what is recorded, and the defaults that are. `recorded`: it is an
-        earlier call that is on record, and what is passed now may be something else.
+        """The arguments that user code is called with: a copy of the recorded ones, with the recorded defaults.
+        `recorded`: the arguments of an earlier call on record; those passed now may differ.
 
-        Whatever the function does to its arguments, its check and its undo get what it got, another attempt too; and
+        The function may change its arguments: its check, its undo and another attempt still get the original ones, and
         its caller sees no change that it would not see on replay.
         """
         fixed = FIXED.issuperset(map(type, args)) and FIXED.issuperset(map(type, kwargs.values()))
@@ -388,7 +388,7 @@ class CallSpec:
         return (args, kwargs) if defaults is NOTHING else self.binder.with_defaults(args, kwargs, defaults)
 
     def undoing(self, args: Args, kwargs: Kwargs, result: Any) -> Arguments:
-        """What the undo of a call with these arguments is called with."""
+        """The arguments of the undo of a call with these arguments."""
         return self._with_result(*self.binder.ordered(args, kwargs), result)
 
     def _with_result(self, args: Args, kwargs: Kwargs, result: Any) -> Arguments:
@@ -408,7 +408,7 @@ class CallSpec:
         return touched(*args, **kwargs)
 
     def _require_companion(self, fn: Callable[..., Any], what: str, args: Args, kwargs: Kwargs) -> None:
-        """Whether it can be called with these. Found when decorated, not at night when it is needed."""
+        """Whether it can be called with these arguments. Found when decorated, not at night when it is needed."""
         require_function(fn, f"effect {self.name}: its {what}")
         if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(self.fn):
             raise UsageError(f"effect {self.name} is blocking, so its {what} must be too")
@@ -420,7 +420,7 @@ class CallSpec:
             )
 
     def stray(self, args: Args, kwargs: Kwargs) -> Any:
-        """Called where there is no run: just the function, unless that would hide an effect from a run."""
+        """A call outside every run: just the function, unless that would hide an effect from a run."""
         if current.driven.count:
             if self.kind == "effect":
                 error = UsageError(
@@ -441,7 +441,7 @@ class CallSpec:
         return self.fn(*args, **kwargs)
 
     def nested(self, place: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Called inside another call, whose record covers it; an effect must have one of its own."""
+        """A call inside another call, whose record covers it; an effect must have a record of its own."""
         if place is not current.OUTSIDE and self.kind == "effect":
             raise place.misused(
                 f"effect {self.name} was called inside {place.inside.kind} {place.inside.address}, "
@@ -453,7 +453,7 @@ class CallSpec:
 
 
 def require_function(fn: Callable[..., Any], what: str) -> Callable[..., Any]:
-    """One that runs when it is called. Found when decorated, not when it is needed."""
+    """A function that runs when it is called. Found when decorated, not when it is needed."""
     if not callable(fn):
         raise UsageError(f"{what}: {fn!r:.100} is not a function")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
@@ -489,12 +489,12 @@ def is_effect(name: str) -> bool:
 
 
 def unknown(pasts: Iterable[Past]) -> frozenset[str]:
-    """The names of recorded effects that this process has no effect of."""
+    """The names of recorded effects that this process does not have."""
     return frozenset(name for past in pasts if past.kind == "effect" and not is_effect(name := split(past.address)[1]))
 
 
 def is_old_name(name: str) -> bool:
-    """Whether an effect of this process was called so before (`was=`)."""
+    """Whether an effect of this process had this name before (`was=`)."""
     return any(name in spec.was for spec in all_effects())
 
 
@@ -504,7 +504,7 @@ def is_noted(name: str) -> bool:
 
 
 def decorated_as(name: str, fn: Callable[..., Any]) -> bool:
-    """Whether another function than this one is an effect of that name."""
+    """Whether another function is an effect of that name."""
     return any(origin != _origin(fn) for origin in _effects.get(name, {}))
 
 
@@ -518,19 +518,19 @@ def _origin(fn: Any) -> str:
 
 
 def known_effect(address: str) -> CallSpec | None:
-    """The effect that is called there, by its name; None if this process knows none of it, or several."""
+    """The effect of that call, by its name; None if this process knows none of that name, or several."""
     call = _CALL.fullmatch(address)
     known = _effects.get(call[1], {}) if call is not None else {}
     return next(iter(known.values())) if len(known) == 1 else None
 
 
 def effect_from(name: str, origin: str) -> CallSpec | None:
-    """The effect of that name that is defined there."""
+    """The effect of that name that is defined at that place."""
     return _effects.get(name, {}).get(origin)
 
 
 def all_effects() -> list[CallSpec]:
-    """Those that this process knows."""
+    """The effects that this process knows."""
     return [spec for found in list(_effects.values()) for spec in list(found.values())]
 
 
@@ -547,7 +547,7 @@ def _checked_retries(retries: int | None) -> int | None:
 
 
 def checked_was(was: Any, what: str) -> tuple[str, ...]:
-    """The old names that were given; none for `None`, which says that it is new."""
+    """The old names that were given; none for `None`, which declares it new."""
     names = (was,) if isinstance(was, str) else () if was is None else was
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) and name for name in names):
         raise UsageError(f'{what}: was={was!r:.100}: what it was called before, as was="old" or was=("older", "old")')
@@ -555,7 +555,7 @@ def checked_was(was: Any, what: str) -> tuple[str, ...]:
 
 
 def _place(fn: Callable[..., Any]) -> tuple[str, str]:
-    """The module, and the function or class in it, that a function is defined in."""
+    """The module, and the function or class in it, where a function is defined."""
     return fn.__module__, fn.__qualname__.rpartition(".")[0]
 
 

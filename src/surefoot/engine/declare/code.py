@@ -1,9 +1,9 @@
 """Which code this process runs: one digest over the project's loaded modules and the packages it can reach.
 
-It decides nothing about a call, nor whether a run is rehearsed: what modules read is no part of it. It says whether two
-processes can be taken to run the same code: who tries a run first while a new version is rolled out. So a digest that differs for
-no reason costs a little, and one that is equal by mistake is the fault to avoid: where anything cannot be told (code from
-a notebook, code without a file), there is no digest, which is never taken for equal.
+The digest decides nothing about a call, nor whether a run is rehearsed: data that modules read is no part of it. It
+only shows whether two processes run the same code: which worker tries a run first during a rollout. A digest that
+differs for no reason costs a little; one that is equal by mistake is the fault to avoid. So where anything is unknown
+(code from a notebook, code without a file), there is no digest, and no digest never counts as equal.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PYTHON: Final = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for na
 _SUREFOOT: Final = str(Path(os.path.abspath(__file__)).parents[2]) + os.sep
 _lock = threading.Lock()
 _known: dict[int, str] = {}
-"""By how many modules are loaded: more are as the code runs."""
+"""By the number of loaded modules: it grows as the code runs."""
 
 _files: dict[str, bytes] = {}
-"""What was in each file when it was first looked at: about when it was loaded. What is there later is not what runs here."""
+"""The content of each file at the first read, close to its load. A later content does not run here."""
 
 
 def digest() -> str:
-    """Of the code as it is loaded now; empty: unknown. Files are read at the first call, and when more were loaded."""
+    """The digest of the code as loaded now; empty: unknown. Files are read at the first call, and for new modules."""
     with _lock:
         known = _known.get(len(sys.modules))
         if known is None:
@@ -44,7 +44,7 @@ def digest() -> str:
 
 
 def is_projects(file: str) -> bool:
-    """Whether it is the user's own, and none of Python's, of a package's or of ours."""
+    """Whether it is a file of the user, not of Python, of a package or of ours."""
     file = os.path.abspath(file)
     installed = any(f"{os.sep}{part}{os.sep}" in file for part in _INSTALLED)
     return not installed and not file.startswith((*_PYTHON, _SUREFOOT))
@@ -79,7 +79,7 @@ def _digest() -> str:
 
 
 def _told_apart(file: str) -> str:
-    """The file's name, without the folder that the project happens to lie in."""
+    """The file's name, without the folder of the project."""
     folder, name = os.path.split(file)
     return f"{os.path.basename(folder)}/{name}"
 
@@ -90,8 +90,8 @@ def _bytes(file: str) -> bytes:
 
 
 def _defining() -> Iterator[str]:
-    """The files that the workflows and effects of this process come from."""
-    from surefoot.engine.declare.registry import registry  # It stands on sessions, which ask for the digest.
+    """The files in which workflows and effects of this process are defined."""
+    from surefoot.engine.declare.registry import registry  # It imports sessions, which ask for the digest.
 
     for definition in registry.all():
         yield definition.fn.__code__.co_filename

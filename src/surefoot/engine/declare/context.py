@@ -1,8 +1,8 @@
 """What verbs, programs and adapters may use of the engine that drives a run.
 
-The embedded engine's Context is a `Session`. Another engine, or a test, brings its own: it carries out `begin` and
-`record` in its own way. `Stops`, `Replay`, `Scopes` and `Notices` do no I/O on their own, so any Context can be made of them.
-Wishes that wait (`Append`, `Pause`, `Verify`) are yielded, and carried out by the performer of the verb.
+The embedded engine's Context is a `Session`. Another engine, or a test, brings its own, with its own `begin` and
+`record`. `Stops`, `Replay`, `Scopes` and `Notices` do no I/O on their own, so any Context can use them.
+Wishes that wait (`Append`, `Pause`, `Verify`) are yielded, and the performer of the verb performs them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 Arguments = tuple[Args, Kwargs]
-"""What a function is called with."""
+"""The arguments of a function."""
 
 
 class Context(Protocol):
@@ -42,55 +42,55 @@ class Context(Protocol):
     run: str
     """The id of the run."""
     state: RunState
-    """What the run has been through, folded from its journal. To be read, never to be changed."""
+    """The history of the run, folded from its journal. Read-only."""
     runtime: Runtime
     """The store, in which child runs are started and to which events are sent; and its observer."""
     clock: Clock
     """Time and random numbers, which verbs record."""
     mask: Mask
-    """The secrets that may be in no text that is recorded or shown."""
+    """The secrets that no recorded or shown text may contain."""
     dry: bool
-    """Whether the code is only replayed: nothing is executed, and nothing recorded."""
+    """Whether the code is only replayed: nothing is executed or recorded."""
     wait_seconds: float
     """How long a verb waits for an answer or an event before it stops."""
     approve: str
-    """Which effects a person has to agree to, as the workflow says."""
+    """Which effects a person has to approve, as the workflow declares."""
     stops: Stops
-    """Who has stopped where. A verb that cannot go on says so here."""
+    """What has stopped where. A verb that cannot go on reports it here."""
     replay: Replay
-    """What is on record, and what of it the code has asked for."""
+    """The records, and which of them the code has asked for."""
     scopes: Scopes
     """Branches and tasks that are open side by side."""
     notices: Notices
-    """What people were told."""
+    """Messages to people."""
 
     def now(self) -> Moment:
-        """The moment by which timers and limits are reckoned."""
+        """The moment that timers and limits are compared with."""
 
     def enter_verb(self, place: Place) -> None:
-        """Every verb begins with it: refused where the run has stopped, or by a stranger."""
+        """Every verb begins with it: refused if the run has stopped, or if the caller is a foreign task or thread."""
 
     def begin(
         self, place: Place, spec: CallSpec, args: Args, kwargs: Kwargs, *, entered: bool = False
     ) -> Ending | Attempt:
-        """A step or an effect is called: what the journal answers, or the attempt that has to be made. `entered`: its caller
-        has just called `enter_verb`, and awaited nothing since.
+        """A step or an effect is called: the journal's answer, or the attempt that has to be made. `entered`: its
+        caller has just called `enter_verb`, and awaited nothing since.
         """
 
     def finish(self, place: Place, ending: Ending) -> Any:
-        """What the caller of a step or an effect gets."""
+        """The result for the caller of a step or an effect."""
 
     def recall(self, place: Place, name: str, fits: Callable[[Past], bool] | None = None) -> tuple[str, Past | None]:
-        """The address of the next call of a verb, and what is on record of it."""
+        """The address of the next call of a verb, and its record."""
 
     def note(self, place: Place, name: str, make: Callable[[], object], entry: Callable[[str, Raw], Entry]) -> Any:
-        """A value that is made once and recorded; on replay the same."""
+        """A value that is made once and recorded; the same on replay."""
 
     def record(self, entry: Entry) -> None:
-        """Write this no later than anything that follows it. Does not wait."""
+        """Write this no later than any entry after it. Does not wait."""
 
     def decoded(self, value: Value) -> Any:
         """A recorded value, as an object."""
 
     def whole(self, value: Value) -> Raw:
-        """A recorded value, as bytes: put together, if it was cut into parts."""
+        """A recorded value, as bytes: joined, if it was cut into parts."""

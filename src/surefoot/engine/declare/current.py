@@ -1,7 +1,7 @@
 """Which run, branch and call the code at hand is in: the context variable of places.
 
 Control flow that surefoot opened (`gather`, `map`, `scope`) has a Place of its own. Code that merely
-inherited a Place (a bare task, a thread) is refused: timing would decide the numbers of its calls.
+inherited a Place (a plain task, a thread) is refused: timing would decide the numbers of its calls.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Inside:
         """Of its arguments, as recorded."""
         self.attempt = attempt
         self.misuse: UsageError | None = None
-        """What its body did that it may not do; raised again when it ends, whatever the body caught."""
+        """Misuse by its body; raised again when it ends, even if the body caught it."""
         self.rolled_back: BaseException | None = None
-        """The exception with which it ends, if all that it did was rolled back, or never begun."""
+        """The exception with which it ends, if everything was rolled back, or never begun."""
 
     def misused(self, error: UsageError) -> UsageError:
         self.misuse = self.misuse or error
@@ -60,19 +60,19 @@ class Line:
         """The line that waits for this one."""
         self._joined = False
         self._identity = identity
-        """Of a task or thread that opened a scope of its own: the same each time it does so. None: this line itself."""
+        """Identifies a task or thread that opened a scope of its own: the same each time. None: this line itself."""
         self.sagas = sagas
-        """How many sagas are open around what is called here."""
+        """How many sagas are open around the calls here."""
         self.struck = 0
-        """How often its task had been cancelled when its last call began or was cut off."""
+        """How often its task was cancelled before its last call began or was cut off."""
         self.begun = 0
-        """The same, when its last call began that was on record."""
+        """The same, before its last recorded call began."""
         self.leaving = leaving
-        """In a saga that was cancelled before this process: what the first call that is not on record meets."""
+        """In a saga that was cancelled before this process: what the first call without a record gets."""
         self.deeds: list[Any] = []
-        """The effects that were done in this line, in order: those that can be undone, and in a saga also the others."""
+        """The effects that were done in this line, in order: those that can be undone; inside a saga all of them."""
         self.strays: dict[str, list[Any]] = {}
-        """The same for tasks that opened a scope of their own in it, by the scope: these lines are never joined."""
+        """The same for tasks that opened a scope of their own inside it, by the scope: these lines are never joined."""
 
     def stray(self, path: str, identity: object) -> Line:
         line = Line(self.leaving, self.sagas, identity=identity)
@@ -90,7 +90,7 @@ class Line:
         return self._identity is not None
 
     def is_part_of(self, other: Line) -> bool:
-        """Whether that is this line, or one that waits for it. What was joined is part of what it was joined to."""
+        """Whether that is this line, or one that waits for it. A joined line is part of the line that it joined."""
         while other._joined and other._parent is not None:
             other = other._parent
         line: Line | None = self
@@ -141,15 +141,15 @@ class Place:
         self.inside = inside
         self.line = line or Line()
         self.called = ""
-        """The address of the call that was last begun here: its owner makes one after the other."""
+        """The address of the last call begun here: its owner makes one after the other."""
         self.lent_to: object = None
-        """The thread that its task has handed a blocking call to, while that call runs."""
+        """The thread to which its task gave a blocking call, while that call runs."""
         self.stop: BaseException | None = None
         self.undoing = False
         """Whether a saga is being undone here: then a cancelled run still makes calls."""
 
     def around(self) -> Iterator[Place]:
-        """This place and those that it was opened from, from the inside out."""
+        """This place and its enclosing places, from the inside out."""
         at: Place | None = self
         while at is not None:
             yield at
@@ -157,11 +157,11 @@ class Place:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the code is on its way out of a cancelled saga: no call begins there but undos."""
+        """Whether the code is leaving a cancelled saga: only undos begin there."""
         return self.line.leaving is not None and not self.undoing
 
     def misused(self, what: str, kind: type[UsageError] = UsageError) -> UsageError:
-        """The error to raise where the code at this place does what it may not do."""
+        """The error to raise when the code at this place misuses surefoot."""
         error = kind(f"run {self.session.run}: {what}")
         return self.session.stops.misused(error if self.inside is None else self.inside.misused(error))
 
@@ -174,24 +174,24 @@ class Place:
             raise self._foreign(me)
 
     def is_owned_by(self, me: object) -> bool:
-        """The number of a thread is given to another one after its end: that one is a stranger."""
+        """A thread's number is used again after its end: the new thread is not the owner."""
         return me is self.owner or (me == self.owner and self._thread is this_thread())
 
     def is_lent(self, me: object) -> bool:
-        """A blocking call handed to a thread with asyncio.to_thread; its task waits for it."""
+        """A blocking call given to a thread with asyncio.to_thread; its task waits for it."""
         return isinstance(me, int) and self.lent_to in (None, me) and waits_for_a_thread(self.owner)
 
     def refuse_trio(self) -> None:
-        """Tasks of trio share one thread, and none of asyncio's tasks tells them apart: they would be one caller.
+        """Tasks of trio share one thread, and no asyncio task distinguishes them: they would be one caller.
 
-        A blocking workflow that was started inside a task of trio is that task's own affair: no other one runs meanwhile.
+        A blocking workflow that was started inside a task of trio is allowed: no other task runs meanwhile.
         """
         task = trio_task()
         if task is not None and task is not self._trio:
             raise self.misused(f"a call from a task of trio. {NO_TRIO}", ForeignCall)
 
     def _caller(self) -> object:
-        """Who calls, in the terms of the owner. Blocking code may be called where a loop runs (a notebook)."""
+        """The caller, in the form of `owner`. Blocking code may be called where a loop runs (a notebook)."""
         if isinstance(self.owner, int) and running_loop() is self.home:
             return threading.get_ident()
         return whoami()
@@ -220,7 +220,7 @@ def session_of(place: Place) -> Session:
 
 
 OUTSIDE: Any = object()
-"""Set by `sf.outside()`: "I mean it"."""
+"""Set by `sf.outside()`: the call is outside on purpose."""
 
 _place: ContextVar[Any] = ContextVar("surefoot_place", default=None)
 get = _place.get
@@ -236,13 +236,13 @@ def inside() -> Inside:
 
 
 def rolled_back(error: BaseException) -> BaseException:
-    """Called by our own effects where they know that nothing was done, whatever this exception is."""
+    """Called by our own effects when they know that nothing was done, with any exception."""
     inside().rolled_back = error
     return error
 
 
 def running_loop() -> Any:
-    """The event loop that runs in this thread, without importing asyncio for the question."""
+    """The event loop that runs in this thread, without importing asyncio."""
     asyncio = sys.modules.get("asyncio.events")
     return None if asyncio is None else asyncio._get_running_loop()
 
@@ -251,7 +251,7 @@ _here = threading.local()
 
 
 def this_thread() -> object:
-    """What stands for the thread that runs here, and for no other one, ever."""
+    """A value that identifies the current thread, and never another one."""
     try:
         return _here.token
     except AttributeError:
@@ -267,13 +267,13 @@ NO_TRIO = (
 
 
 def require_asyncio(what: str) -> None:
-    """An async workflow is driven by asyncio. Another loop is named, and not met as an error of asyncio's own."""
+    """An async workflow is driven by asyncio. Another loop is named, instead of an internal error of asyncio."""
     if running_loop() is None and trio_task() is not None:
         raise UsageError(f"{what}() was awaited in a task of trio. {NO_TRIO}")
 
 
 def trio_task() -> Any:
-    """The task of trio that runs here, without importing trio for the question."""
+    """The task of trio that runs here, without importing trio."""
     trio = sys.modules.get("trio.lowlevel")
     if trio is None:
         return None
@@ -297,9 +297,9 @@ _LOOKS = 200
 
 
 def waits_for_a_thread(owner: Any) -> bool:
-    """Whether the task itself, and not one it started, is waiting for a function it handed to a thread.
+    """Whether the task itself, and not one it started, is waiting for a function it gave to a thread.
 
-    The thread may be quicker than the task, which then is not waiting yet: it is given a moment.
+    The thread may be faster than the task, which then is not waiting yet: this waits a moment for the task.
     """
     if isinstance(owner, int):
         return False
@@ -313,7 +313,7 @@ def waits_for_a_thread(owner: Any) -> bool:
 
 
 def _what_it_awaits(coroutine: Any) -> tuple[bool, bool]:
-    """(it hands something to a thread, it is at rest); while it runs, neither can be said."""
+    """(it gives something to a thread, it is at rest); both false while it runs."""
     while hasattr(coroutine, "cr_await"):
         if coroutine.cr_code.co_name in _HANDING_OVER:
             return True, True
@@ -355,7 +355,7 @@ def require_task(verb: str) -> Place:
 
 
 def require_blocking(verb: str) -> Place:
-    """The place of a verb that blocks: in a task it would hold up the loop and everything else in it."""
+    """The place of a verb that blocks: in a task it would block the loop and all its other tasks."""
     place = require_branch(verb)
     if not isinstance(place.owner, int):
         raise place.misused(

@@ -1,12 +1,12 @@
-"""Defaults in force: what a function takes for parameters that its caller leaves out, as recorded and as it comes back.
+"""Defaults in force: the values of parameters that the caller leaves out, as recorded and as revived.
 
-A default is part of what is executed, and the code may have another one by the time of a retry, a check or an undo. So
-defaults are recorded beside the arguments (not in their digest: a new parameter is no change), and a call that is on
-record is made with those it was recorded with.
+A default is part of what is executed, and the code may have another one at a retry, a check or an undo. So defaults are
+recorded beside the arguments (not in their digest: a new parameter is no change), and a recorded call is made with its
+recorded defaults.
 
-Where today's default is the recorded one, the function takes its own: a sentinel that is compared with `is` keeps working.
-What cannot be stored (a private `object()`, a function, a client) is part of the code, and is not recorded; a secret is
-recorded as `***`. Of both, today's are taken; what is recorded around a secret stays as recorded.
+Where today's default equals the recorded one, the function takes its own: a sentinel that is compared with `is` still
+works. A value that cannot be stored (a private `object()`, a function, a client) is part of the code, and not recorded;
+a secret is recorded as `***`. For both, today's values are used; data recorded around a secret stays as recorded.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _DOLLAR: Final = ord("$")
 FIXED: Final = frozenset({str, int, float, bool, type(None), bytes})
 """Values of these types cannot be changed in place, so they need no copy."""
 _MOST_KNOWN: Final = 64
-"""Ways to call a function that are kept ready."""
+"""The most call patterns of a function that are kept ready."""
 
 
 class Unrepeatable(Exception):
-    """Parameters for which the code at hand cannot be given what is on record."""
+    """Parameters for which the code at hand cannot take the recorded values."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
@@ -39,15 +39,15 @@ class Unrepeatable(Exception):
 
 
 class Gone(Unrepeatable):
-    """They were recorded with a default, and today's function no longer has them."""
+    """Parameters that were recorded with a default, and that today's function no longer has."""
 
 
 class Unplaced(Unrepeatable):
-    """A secret was in them, which is not recorded, and today's value has none there."""
+    """Parameters with a secret, which is not recorded, while today's value has none in that place."""
 
 
 def completed(name: str, recorded: Raw | bytes, today: Any) -> Any:
-    """What is recorded for a parameter, with the secrets that today's value has there. All else is as recorded."""
+    """The recorded value of a parameter, with today's secrets in their places. All else is as recorded."""
     try:
         return today if values.encode(today) == bytes(recorded) else values.with_secrets(recorded, today)
     except NoPlace:
@@ -55,17 +55,17 @@ def completed(name: str, recorded: Raw | bytes, today: Any) -> Any:
 
 
 class Defaults:
-    """Those of one signature, without what `ignore=` names."""
+    """The defaults of one signature, without parameters in `ignore=`."""
 
     def __init__(self, parameters: Iterable[str], optional: Mapping[str, Any], ignored: Iterable[str]) -> None:
         self._parameters = frozenset(parameters)
         self._ignored = frozenset(ignored)
         self._optional = {name: value for name, value in optional.items() if name not in self._ignored}
         self._fixed: dict[str, bytes | None] = {}
-        """Of defaults that cannot change while the process runs: their stored form; None: there is none."""
+        """The stored form of defaults that cannot change while the process runs; None: there is none."""
         self._known: dict[tuple[Any, ...], Raw] = {}
         self._ours: set[bytes] = set()
-        """Stored forms that say what today's code says."""
+        """Stored forms that equal today's defaults."""
 
     def __bool__(self) -> bool:
         return bool(self._optional)
@@ -73,8 +73,8 @@ class Defaults:
     def left_out(
         self, names: tuple[str, ...], keywords: frozenset[str], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Raw:
-        """The stored form of those that this call leaves out. `names`: of the parameters that `args` stand for, and
-        `keywords`: of those that `kwargs` may.
+        """The stored form of the defaults that this call uses. `names`: the parameters of `args`; `keywords`: the
+        parameters that `kwargs` may have.
         """
         if not self._optional:
             return NOTHING
@@ -94,7 +94,7 @@ class Defaults:
         return raw
 
     def today(self) -> Raw:
-        """The stored form of all of them, whether a call leaves them out or not."""
+        """The stored form of all defaults, whether a call leaves them out or not."""
         return self._stored((), set())
 
     def _form(self, name: str) -> bytes | None:
@@ -109,7 +109,7 @@ class Defaults:
     def others(
         self, recorded: Raw | bytes, passed: Collection[str] = (), *, may_be_gone: bool = False
     ) -> dict[str, Any]:
-        """The recorded ones that are not today's, each a fresh object. `Unrepeatable` if it cannot be given one.
+        """The recorded defaults that are not today's, each a fresh object. `Unrepeatable` if one cannot be used.
 
         `passed`: parameters that the call does not leave out.
         """
@@ -128,7 +128,7 @@ class Defaults:
         return completed(name, form, self._optional[name]) if hides(form) else values.decode(form)
 
     def _are_renamed(self, gone: list[str], forms: Mapping[str, Raw], passed: Collection[str]) -> bool:
-        """Whether they only have other names today: as many others that are left out, with the same defaults in order."""
+        """Whether they only have other names today: the same number of new ones, with the same defaults in order."""
         came = [name for name in self._optional if name not in forms and name not in passed]
         return [self._form(name) for name in came] == [bytes(forms[name]) for name in gone]
 
@@ -136,12 +136,12 @@ class Defaults:
         if name in self._ignored or name not in self._parameters:
             return False
         if hides(recorded) and name not in self._optional:
-            return False  # It has to be passed now.
+            return False  # The parameter has to be passed now.
         return name not in self._optional or self._form(name) != recorded
 
 
 def hides(raw: Raw | bytes) -> bool:
-    """Whether there is a secret in it: then what is recorded is not what the function needs."""
+    """Whether it contains a secret: then the recorded value is not what the function needs."""
     data = raw if type(raw) is bytes else bytes(raw)
     return _DOLLAR in data and b'"$secret"' in data  # Looking for one byte first is several times as fast.
 

@@ -1,4 +1,4 @@
-"""Looking at the world for a run: what its witnesses see now, held against what the run expects."""
+"""Looking at the world for a run: what its witnesses observe now, compared with what the run expects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WARN: Final = "warn"
 ACCEPT: Final = "accept"
 SHOWN: Final = 20
 LONG_WAIT_SECONDS: Final = 60.0
-"""After a longer wait the world is looked at again."""
+"""After a longer wait the world is observed again."""
 
 LOOKED_AGAIN: Final = "It stopped when it looked again; what it did before is done."
 CODE_NEEDED: Final = "only the code that watched it can look; name it in watch= of the workflow"
@@ -40,19 +40,19 @@ OnDrift = OnDriftWord | Callable[[list[Drift]], str]
 
 
 class Findings(Struct, frozen=True):
-    """What was found when every witness of a run was observed again."""
+    """The result of observing every witness of a run again."""
 
     drift: list[Drift]
     sights: tuple[Sight, ...]
     changed: frozenset[str]
-    """Witnesses whose sight is not the one on record."""
+    """Witnesses whose observation differs from the recorded one."""
 
     def news(self) -> tuple[Sight, ...]:
         return tuple(sight for sight in self.sights if sight.witness in self.changed)
 
 
 def observe(witnesses: Sequence[Any]) -> tuple[tuple[Sight, ...], tuple[str, ...]]:
-    """What these see now; and what could not be observed, in words."""
+    """What these witnesses see now; and which could not be observed, in words."""
     by_name = {witness.name: witness for witness in witnesses}
     found = observe_all(witnesses)
     sights = tuple(sight(by_name[name], seen) for name, seen in found.items() if not isinstance(seen, Unseen))
@@ -60,7 +60,7 @@ def observe(witnesses: Sequence[Any]) -> tuple[tuple[Sight, ...], tuple[str, ...
 
 
 def watch(witness: Any) -> tuple[Any, Sight | str]:
-    """The value a witness sees now, and the sight of the same moment; or why it could not be observed."""
+    """The value that a witness sees now, and its sight at the same moment; or why it could not be observed."""
     distinct([witness])
     seen = look_once(witness)
     if isinstance(seen, Unseen):
@@ -78,7 +78,7 @@ def give_up(run: str) -> Command:
 
 
 def look(world: Expectation, at_hand: Sequence[Any]) -> Findings:
-    """Observe every witness that the run knows or the code names. A new one is no drift: it begins now."""
+    """Observe every witness that the run knows or the code names. A new witness is no drift: it begins now."""
     given = {witness.name: witness for witness in at_hand if witness.name not in world.unwatched}
     actual = _again(world, given)
     judged = dict(actual)
@@ -91,13 +91,13 @@ def look(world: Expectation, at_hand: Sequence[Any]) -> Findings:
     sights = tuple(Sight(name, seen, specs[name]) for name, seen in actual.items() if not isinstance(seen, Unseen))
     changed = frozenset(seen.witness for seen in sights if _is_news(world, seen))
     unsettled = world.unsettled(actual)
-    # Witnesses of parts that an effect in doubt touches are recorded once that is settled.
+    # Witnesses of parts that an effect in doubt touches are recorded once the effect is settled.
     in_doubt = frozenset(seen.witness for seen in sights if unsettled & seen.parts.keys())
     return Findings(world.drift(judged), sights, changed - in_doubt)
 
 
 def overtaken(findings: Findings, before: Expectation, after: Expectation) -> Findings:
-    """The run changed its own world while we looked: what it changed cannot be judged by what was seen."""
+    """The run changed its own world during the observation: its changes cannot be judged by what was seen."""
     actual = {seen.witness: seen.parts for seen in findings.sights}
     still = {found.part for found in after.drift(actual)}
     drift = [
@@ -109,7 +109,7 @@ def overtaken(findings: Findings, before: Expectation, after: Expectation) -> Fi
 
 
 def _again(world: Expectation, given: dict[str, Any]) -> dict[str, dict[str, str] | Unseen]:
-    """Every witness on record: with the one of that name that the code gives, else as its spec says."""
+    """Observe every recorded witness: with the code's witness of that name, else from its spec."""
     found: dict[str, dict[str, str] | Unseen] = {}
     witnesses = []
     for name, seen in world.sights.items():
@@ -133,7 +133,7 @@ def _as_expected(world: Expectation, sight: Sight) -> bool:
 
 
 def verdict(drift: list[Drift], on_drift: OnDrift) -> str:
-    """What the workflow wants done about it. What cannot be observed is a stop, whatever it says."""
+    """The workflow's decision about drift. An unobservable witness is always a stop."""
     if any(found.what == UNSEEN for found in drift):
         return STOP
     if not drift or isinstance(on_drift, str):
@@ -156,7 +156,7 @@ def checked_on_drift(on_drift: OnDrift) -> OnDrift:
 
 
 def checked_witnesses(watch: Sequence[Any]) -> tuple[Any, ...]:
-    """Refused when decorated, not at the first resume."""
+    """Wrong witnesses are refused when decorated, not at the first resume."""
     if callable(getattr(watch, "fingerprint", None)) or not isinstance(watch, Iterable):
         raise UsageError(f'watch={watch!r:.200}: must be a list of witnesses: watch=[witness.file("a.txt"), …]')
     return tuple(distinct(watch))
@@ -188,7 +188,7 @@ def watching(place: Place, witness: Any) -> Routine[Any]:
 
 
 def looked_around(place: Place, begun: Moment) -> Routine[None]:
-    """After a long wait the world may have changed: it is looked at again before the run goes on."""
+    """After a long wait the world may have changed: it is observed again before the run goes on."""
     if remaining(after(begun, LONG_WAIT_SECONDS), place.session.now()) < 0:
         stop = yield Verify()
         if stop is not None:
@@ -196,7 +196,7 @@ def looked_around(place: Place, begun: Moment) -> Routine[None]:
 
 
 def here() -> str:
-    """The working folder, by which relative paths are understood; empty where it is gone."""
+    """The working folder, the base of relative paths; empty if it is gone."""
     try:
         return os.getcwd().encode("utf-8", "backslashreplace").decode()
     except OSError:
@@ -204,13 +204,13 @@ def here() -> str:
 
 
 def before_effect(stop: Stop, address: str) -> Stop:
-    """The same stop, met by an effect right before it runs."""
+    """The same stop, for an effect right before it runs."""
     message = stop.message.replace(LOOKED_AGAIN, f"{address} was not executed; what was done before it is done.", 1)
     return replace(stop, message=message)
 
 
 def drifted(run: str, drift: Sequence[Drift], folder: str = "", *, resuming: bool = True) -> Stop:
-    """The stop: what was expected, what was found, and which call had recorded it. `folder`: where that was."""
+    """The stop: what was expected, what was found, and which call had recorded it. `folder`: the folder then."""
     so_far = "Nothing was executed." if resuming else LOOKED_AGAIN
     message = f"run {run}: the world is not as the run left it. {so_far}"
     return Stop("Drifted", message, "", _about(drift, folder), tuple(_cures(run, drift)), found_here(drift[:SHOWN]))

@@ -1,8 +1,8 @@
 """Which workflow a run belongs to: its name, and the function that had that name when the run was created.
 
-Two modules may each have a workflow called `process`; to drive one's run with the other's code would do something that
-nobody asked for. So `module:qualname` is on record beside the name, and another function of that name is not taken for
-it, unless the code says so: `name=` on both, or `was=` on the one that is there now.
+Two modules may each have a workflow called `process`; driving one's run with the other's code would be wrong, silently.
+So `module:qualname` is recorded beside the name, and another function of that name is not mistaken for it, unless the
+code declares it: `name=` on both, or `was=` on the present one.
 
 A script that is started by hand is `__main__` to Python; here it counts as the module that its file would be when it is
 imported, so that `python app.py` and `surefoot worker app` mean the same.
@@ -22,11 +22,11 @@ from surefoot.core.cure import Advice, Cures, Edit
 from surefoot.core.entry import RunCreated
 
 _STARTED: Final = ("__main__", "__mp_main__")
-"""What the file that was started is called; the second in helper processes."""
+"""Names of the file that was started; the second is used in helper processes."""
 
 
 class Identity(Struct, frozen=True):
-    """A workflow as the code at hand has it."""
+    """A workflow as defined in the code at hand."""
 
     name: str
     origin: str = ""
@@ -34,7 +34,7 @@ class Identity(Struct, frozen=True):
     named: bool = False
     """Whether the name was given with `name=`."""
     was: tuple[str, ...] = ()
-    """What it was called before: `old`, or `old_module:old`."""
+    """Its former names: `old`, or `old_module:old`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Identity(Struct, frozen=True):
         )
 
     def owns(self, created: RunCreated) -> bool:
-        """Whether that run is one of this workflow."""
+        """Whether that run belongs to this workflow."""
         return self._is_same(created) or any(self._was(old, created) for old in self.was)
 
     def _is_same(self, created: RunCreated) -> bool:
@@ -70,7 +70,7 @@ class Identity(Struct, frozen=True):
 
 
 def origin_of(fn: Callable[..., Any]) -> str:
-    """`module:qualname` of a function; empty if its module has no name that would be the same another time."""
+    """`module:qualname` of a function; empty if its module's name would differ in another process."""
     module = fn.__module__
     if module in _STARTED:
         module = _import_name(sys.modules.get(module))
@@ -85,7 +85,7 @@ def loaded(module: str) -> list[ModuleType]:
 
 
 def _import_name(started: Any) -> str:
-    """What the started file would be called if it were imported."""
+    """The name of the started file if it were imported."""
     spec = getattr(started, "__spec__", None)
     if spec is not None and spec.name not in _STARTED:
         return str(spec.name)  # python -m package.module
@@ -102,12 +102,12 @@ def _import_name(started: Any) -> str:
 
 
 def _last(qualname: str) -> str:
-    """What a function was called, without the class it is in."""
+    """The name of a function, without its class."""
     return qualname.rpartition(".")[2]
 
 
 def _place(origin: str) -> tuple[str, str]:
-    """Of a function inside another one, only its own name counts: the one around it makes it, and may be any."""
+    """For a function inside another one, only its own name counts: the enclosing one makes it, and may be any."""
     module, _, qualname = origin.partition(":")
     return module, qualname.rpartition("<locals>.")[2]
 
@@ -117,7 +117,7 @@ def _module(origin: str) -> str:
 
 
 def moved(created: RunCreated, mine: Identity) -> Cures:
-    """What helps where a run of that name is on record for another function."""
+    """What helps if a run of that name is recorded for another function."""
     where = created.module or created.workflow
     return (
         Edit("the same, moved or renamed?", f'@sf.workflow(was="{where}")', f"on {mine.name}"),

@@ -1,13 +1,13 @@
 """Whose label a scope is: it belongs to one line of control, as long as the segment lasts.
 
-Calls are numbered within a scope. If two tasks or threads counted in the same one, even one after the other, timing
-would decide which of them gets which number, and after a crash each would get what the other one recorded. So the first
-line of control that opens a label owns it, and any other one is refused. The same line may open it again and goes on
-counting. What branches of `sf.map` and `sf.gather` opened belongs to the line they were opened from once they are joined:
-one `sf.map` after the other over the same keys is one line.
+Calls are numbered within a scope. If two tasks or threads counted in the same scope, even one after the other, timing
+would decide which of them gets which number, and after a crash each would get the other's records. So the first line of
+control that opens a label owns it, and any other one is refused. The same line may open it again and continues the
+count. Scopes opened by branches of `sf.map` and `sf.gather` belong to the line that opened the branches, once they are
+joined: one `sf.map` after the other over the same keys is one line.
 
-Who that is cannot be told by the number of a thread, which is used again after its end, nor by the thread itself: a pool
-runs one job after the other in it. A task is known as such; a job in a thread is known by its context.
+A line cannot be identified by the number of a thread, which is used again after the thread's end, nor by the thread
+itself: a pool runs one job after the other in it. A task is known as such; a job in a thread is known by its context.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def opened(place: Place, label: str, was: str | None = None) -> Place:
 
 
 def has_opened(task: object) -> bool:
-    """Whether that task has ever opened a scope of its own."""
+    """Whether that task has opened a scope of its own."""
     return task in _tasks
 
 
 def claim(place: Place, scope: Scope, line: Line) -> None:
-    """This line counts in that scope from here on, and no other one. Refused: another one does.
+    """This line alone counts in that scope from here on. Refused if another line does.
 
-    A seam for adapters: calls that a framework makes in tasks of its own, in an order that is on record, may share a
+    For adapters: calls that a framework makes in tasks of its own, in a recorded order, may share a
     line (`Line(identity=...)`), and so open a label again.
     """
     owner = scope.owner
@@ -68,7 +68,7 @@ def claim(place: Place, scope: Scope, line: Line) -> None:
 
 @contextmanager
 def entered(place: Place) -> Iterator[Place]:
-    """Calls in this block are made from there."""
+    """Calls in this block are made from that place."""
     token = current.set_place(place)
     error: BaseException | None = None
     try:
@@ -83,7 +83,7 @@ def entered(place: Place) -> Iterator[Place]:
 
 
 def _identity(me: object) -> object:
-    """What stands for this task, or for this job of a thread, and for no other one, ever."""
+    """A value that identifies this task, or this job of a thread, and never another one."""
     if not isinstance(me, int):
         return _tasks.setdefault(me, object())
     known, thread = _job.get(), current.this_thread()

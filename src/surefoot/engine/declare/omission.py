@@ -1,6 +1,6 @@
-"""An argument that cannot be stored, and is perhaps no input of the call at all: `self`, a client, a connection.
+"""An argument that cannot be stored, and may be no input of the call at all: `self`, a client, a connection.
 
-Most people who decorate a method meet this first, and `ignore=` is the answer; so the refusal says it with the very name.
+It is the usual first error after decorating a method, and `ignore=` is the answer; so the refusal names it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OWN: Final = ("self", "cls")
 
 
 def hint(spec: CallSpec, path: str) -> str:
-    """What helps against a rejection at this path; empty: it is about data, which the call needs."""
+    """What helps against a rejection at this path; empty: the path is inside data that the call needs."""
     found = _PARAMETER.fullmatch(path)
     if found is None or found[1] not in spec.binder.names:
         return ""
@@ -25,5 +25,5 @@ def hint(spec: CallSpec, path: str) -> str:
     if name in _OWN:
         return f' {spec.name} is a method: {declare} leaves "{name}" out of the record, and passes it on.'
     if inside:
-        return ""  # A part of it can be stored, so it is data.
+        return ""  # A part of the argument can be stored, so it is data.
     return f" If {name} is no input but a means (a client, a connection): {declare} leaves it out, and passes it on."

@@ -1,11 +1,11 @@
-"""Where an effect is defined, as it is on record, and what the code at hand has in that place.
+"""Where an effect is defined, as recorded, and what the code at hand has in that place.
 
-An effect is known by its name. To find out, before anything is replayed, that its decorator is gone takes more: a method,
-a function with `name=` and one of another module are not found by that name. So the intent says where the function is,
-unless that is no more than its name in the workflow's module. It decides nothing about a call.
+An effect is known by its name. That is not enough to find out, before a replay, that its decorator is gone: a method, a
+function with `name=` and one of another module are not found by that name. So the intent records the place of the
+function, unless that is only its name in the workflow's module. The place decides nothing about a call.
 
-A function inside another one is there only while that one runs. But the byte code of the one around it tells whether it
-is stored as it is made, or is given to a decorator first.
+A function inside another one exists only while that one runs. But the byte code of the enclosing one shows whether it
+is stored when made, or passed to a decorator first.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from surefoot.engine.declare.call_spec import CallSpec, is_decorated, is_workflo
 from surefoot.engine.declare.identity import loaded
 
 BY_HAND: Final = "-"
-"""The place has a plain function, and is meant to: the effect was made of it without `@`, and lies elsewhere."""
+"""The place has a plain function on purpose: the effect was made of it without `@`, and has another place."""
 _INSIDE: Final = ".<locals>."
 _DECORATORS: Final = ("effect", "transaction")
 
 
 def to_record(spec: CallSpec, created: RunCreated | None) -> str:
-    """`module:qualname`; empty: the name says it, nobody can say, or it is none that could lose its decorator. `-`: it never
-    had one there.
+    """`module:qualname`. Empty: the name is enough, or the place is unknown, or the effect cannot lose its decorator.
+    `-`: the function there never had a decorator.
     """
     if spec.kind != "effect" or spec.undoes is not None or spec.is_ours:
         return ""
@@ -42,7 +42,7 @@ def to_record(spec: CallSpec, created: RunCreated | None) -> str:
 
 
 def is_plain(found: Any) -> bool:
-    """Whether a call runs its code unrecorded. That of a workflow does, too: called inside a run, it is just the function."""
+    """Whether a call runs its code unrecorded. A workflow does too: inside a run, it is just the function."""
     return callable(found) and not isinstance(found, type) and (is_workflow(found) or not is_decorated(found))
 
 
@@ -52,7 +52,7 @@ def is_plain_at(origin: str) -> bool:
 
 
 def _holds_plain(origin: str) -> bool:
-    """Whether what is defined there is a plain function, whatever else is made of it."""
+    """Whether the definition there is a plain function, whatever else is made of it."""
     outer, inside, _ = origin.partition(_INSIDE)
     found = _found(outer) if outer else None
     if found is None:
@@ -63,13 +63,13 @@ def _holds_plain(origin: str) -> bool:
 
 
 def _found(origin: str) -> Any:
-    """What a loaded module has there; None: nothing."""
+    """The object that a loaded module has there; None: nothing."""
     module, _, qualname = origin.partition(":")
     return next((one for each in loaded(module) if (one := _member(each, qualname)) is not None), None)
 
 
 def _member(module: ModuleType, qualname: str) -> Any:
-    """Looked up without running code of the user's: no property, no `__getattr__`."""
+    """Looked up without running code of the user: no property, no `__getattr__`."""
     at: Any = module
     for part in qualname.split("."):
         at = inspect.getattr_static(at, part, None)
@@ -77,7 +77,7 @@ def _member(module: ModuleType, qualname: str) -> Any:
 
 
 def _is_plain_inside(outer: CodeType | None, qualname: str) -> bool:
-    """Not if it is defined there in several ways, and decorated in one of them."""
+    """Whether it is plain there. Not if there are several definitions, and one of them is decorated."""
     around = [(code, inner) for code in _codes(outer) for inner in _inner(code) if inner.co_qualname == qualname]
     plain = [_is_stored_as_made(code, inner) and not _is_made_by_hand(code) for code, inner in around]
     return bool(plain) and all(plain)
@@ -96,14 +96,14 @@ def _inner(code: CodeType) -> list[CodeType]:
 
 
 def _is_stored_as_made(code: CodeType, inner: CodeType) -> bool:
-    """Whether the function goes into a name at once. A decorator would be called first."""
+    """Whether the function is stored under a name at once. A decorator would be called first."""
     steps = [each for each in dis.get_instructions(code) if each.opname != "SET_FUNCTION_ATTRIBUTE"]
     made = [at for at, each in enumerate(steps) if each.opname == "MAKE_FUNCTION" and steps[at - 1].argval is inner]
     return any(steps[at + 1].opname.startswith("STORE_") for at in made)
 
 
 def _is_made_by_hand(code: CodeType) -> bool:
-    """Whether our decorator is called there without `@`, on functions that were stored before: nobody can say on which."""
+    """Whether our decorator is called there without `@`, on functions stored before: on which ones is unknown."""
     is_called = False
     for each in dis.get_instructions(code):
         if each.opname == "MAKE_FUNCTION":

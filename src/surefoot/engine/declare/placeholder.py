@@ -1,8 +1,9 @@
-"""Stands for the result of a step that has not run. Code may pass it on, and may not look into it.
+"""A stand-in for the result of a step that has not run. Code may pass it on, but not look into it.
 
-Code that keeps it, returns it, puts it into a list or hands it to another call goes on with it. Whatever would need to
-know it (a comparison, a loop, an attribute, its text, its type) ends the rehearsal there, since from there on nobody
-knows which way the code goes. Only `is` cannot be noticed: who relies on what comes after it has to try it with None, too.
+Code that keeps it, returns it, puts it into a list or passes it to another call goes on with it. Any operation that
+needs the value (a comparison, a loop, an attribute, its text, its type) ends the rehearsal there: from there on the
+path of the code is unknown. Only `is` cannot be noticed: a caller that relies on later findings has to try None as
+well.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _held: Final[ContextVar[bool]] = ContextVar("surefoot_placeholders_held", defaul
 
 
 class Opaque(BaseException):
-    """Our own code came to a placeholder in what it was given. It never leaves the rehearsal."""
+    """Our own code found a placeholder in its input. This exception never leaves the rehearsal."""
 
 
 class Placeholder:
@@ -47,7 +48,7 @@ for _name in (*_UNARY.split(), *(f"{side}{name}" for name in _BINARY.split() for
 
 @contextmanager
 def opaque() -> Iterator[None]:
-    """In this block it is our own code that looks: it gets `Opaque`, and the code of the user is not at its end."""
+    """In this block our own code reads values: it gets `Opaque`, and the user's code does not end."""
     token = _held.set(True)
     try:
         yield

@@ -1,4 +1,4 @@
-"""A workflow and its arguments, made ready for a run: what is started, under which id, and how it is held against the record."""
+"""A workflow and its arguments, made ready for a run: what is started, under which id, compared with the record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LONGEST_ID = 200
 
 
 class Options(Struct, frozen=True):
-    """What `.using(...)` sets, apart from the workflow's own parameters."""
+    """The settings of `.using(...)`, apart from the workflow's own parameters."""
 
     store: str | None = None
     queue: str = ""
@@ -40,16 +40,16 @@ class Options(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """The workflow to run and the arguments to run it with, encoded."""
+    """The workflow to run, and its arguments, encoded."""
 
     definition: Definition
     args: bytes | None = None
-    """None: those on record (a resume)."""
+    """None: the recorded arguments (a resume)."""
     digest: str = ""
     secrets: tuple[values.Secret[Any], ...] = ()
-    """Those among the arguments, as long as this process has them."""
+    """The secrets among the arguments, as long as this process has them."""
     defaults: Raw = NOTHING
-    """Of the parameters that were not passed."""
+    """Defaults of the parameters that were not passed."""
 
 
 def check_id(run: object) -> None:
@@ -88,7 +88,7 @@ def require_same(plan: Plan, state: RunState, store: Store) -> None:
 
 
 def _belongs_elsewhere(created: RunCreated, mine: Identity, run: str, where: str) -> RunConflict | Stopped:
-    """The run of another workflow; or of this one, from before it was moved. Only a person can say which."""
+    """The run belongs to another workflow; or to this one, from before it was moved. Only a person can decide which."""
     if created.workflow != mine.name:
         return RunConflict(
             f"run {run} in {where} belongs to workflow {created.workflow!r}, not {mine.name!r}. "
@@ -113,9 +113,10 @@ def _shown(state: RunState, args: Value) -> str:
 
 
 def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments on record, and the defaults, as the function at hand takes them; CodeChanged if it no longer does.
+    """The recorded arguments and defaults, in the form that the function takes now; CodeChanged if it no longer takes
+    them.
 
-    A default of a parameter that the function no longer has says nothing to it.
+    A default of a parameter that the function no longer has is ignored.
     """
     session.mask.learn(plan.secrets)
     binder = plan.definition.binder
@@ -135,7 +136,7 @@ def recorded_arguments(session: Session, plan: Plan) -> tuple[tuple[Any, ...], d
 
 
 def next_arguments(run: str, plan: Plan, signal: ContinueSignal) -> Request:
-    """What the next segment begins with, as it is stored."""
+    """The arguments of the next segment, as stored."""
     binder = plan.definition.binder
     try:
         raw, digest = values.encode_args(binder.bind(signal.args_, signal.kwargs_))

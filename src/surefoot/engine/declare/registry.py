@@ -1,4 +1,4 @@
-"""The workflows this process knows. Code is named by people, never imported because stored data says so."""
+"""The workflows that this process knows. Code is named by people, never imported because stored data says so."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LONGEST_NAME = 200
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
-    """By the code's own flag: asking asyncio would import it."""
+    """By the flag of the code object: asking asyncio would import it."""
     return inspect.iscoroutinefunction(fn)
 
 
 def like(fn: Callable[..., Any], call: Callable[[Any, Any, Any], Any], given: Any) -> Any:
-    """A function with the name, signature and colour of `fn`. Called, it makes `call(given, args, kwargs)`."""
+    """A function with the name, signature and colour of `fn`. When called, it returns `call(given, args, kwargs)`."""
     if is_async(fn):
 
         @functools.wraps(fn)
@@ -76,9 +76,9 @@ class Definition:
             raise UsageError(f"@sf.workflow(name={self.name[:40]!r}): at most {LONGEST_NAME} printable characters")
         self.version = version
         self.is_named = name is not None
-        """Whether the name was given with `name=`: then it alone says which workflow it is."""
+        """Whether the name was given with `name=`: then the name alone identifies the workflow."""
         self.was = checked_was(was, f"workflow {self.name}")
-        """What it was called before: `old`, or `old_module:old`."""
+        """Its former names: `old`, or `old_module:old`."""
         self.on_failure = on_failure
         self.watch = checked_witnesses(watch)
         self.on_drift = checked_on_drift(on_drift)
@@ -107,7 +107,7 @@ class Definition:
         return Plan(self, raw, digest, secrets, self.binder.left_out(args, kwargs))
 
     def _warn_of_secret(self, what: str) -> None:
-        """Once, and when it is declared: else it is found at night, by the step that wants to use it."""
+        """Once, at the declaration: else the step that uses it finds out at night."""
         if not self._warned:
             self._warned = True
             warnings.warn(
@@ -122,7 +122,7 @@ class Definition:
 
 
 class Registry:
-    """The workflows this process knows by name. Code is named by people, never by stored data."""
+    """The workflows that this process knows, by name. Code is named by people, never by stored data."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, Definition]] = {}
@@ -131,12 +131,12 @@ class Registry:
         self._known.setdefault(definition.name, {})[definition.origin] = definition
 
     def known(self, name: str) -> Definition | None:
-        """The only workflow of that name, if there is just one."""
+        """The workflow of that name, if there is exactly one."""
         found = self._known.get(name, {})
         return next(iter(found.values())) if len(found) == 1 else None
 
     def names(self) -> tuple[str, ...]:
-        """Those that name just one workflow."""
+        """The names of exactly one workflow."""
         return tuple(name for name in self._known if self.known(name) is not None)
 
     def all(self) -> list[Definition]:
@@ -155,7 +155,7 @@ class Registry:
         return next(iter(found.values()))
 
     def known_for(self, created: RunCreated | None) -> Definition | None:
-        """The workflow that a run belongs to, if this process knows just that one."""
+        """The workflow that a run belongs to, if this process knows exactly one."""
         owners = [] if created is None else owning(self.all(), created)
         return owners[0] if len(owners) == 1 else None
 
@@ -173,7 +173,7 @@ class Registry:
 
 
 def owning(definitions: Iterable[Definition], created: RunCreated) -> list[Definition]:
-    """Those that say they are the workflow of that run; the very function that created it before any other."""
+    """The definitions that claim that run; the function that created it counts before any other."""
     owners = [each for each in definitions if each.identity.owns(created)]
     exact = [each for each in owners if created.module and each.identity.origin == created.module]
     return exact or owners
@@ -185,7 +185,7 @@ def several(name: str, found: Iterable[Definition]) -> UsageError:
 
 
 def another(created: RunCreated, found: Iterable[Definition]) -> str:
-    """Why none of these drives a run of that name."""
+    """Why none of these workflows can drive a run of that name."""
     where = ", ".join(sorted(each.origin for each in found))
     return (
         f"workflow {created.workflow!r} is {created.module} on record, and the code at hand has {where}: another one is "

@@ -1,7 +1,7 @@
-"""Whether the code at hand is only being rehearsed: replayed to see what it would do next.
+"""Whether the code at hand is only being rehearsed: replayed to find out what it would do next.
 
-Calls and verbs of the run itself are held back by their session (`Stops.would_do`). What leaves the run on
-purpose is not: an effect inside `sf.outside()`, another run that is started, an event sent from there. They ask here
+The session holds back calls and verbs of the run itself (`Stops.would_do`). It does not hold back what leaves the run
+on purpose: an effect inside `sf.outside()`, another run that is started, an event sent from there. Those ask here
 before they act. Branches inherit the answer with their context.
 """
 
@@ -20,7 +20,7 @@ _rehearsed: ContextVar[Stops | None] = ContextVar("surefoot_rehearsed", default=
 
 @contextmanager
 def rehearsing(stops: Stops) -> Iterator[None]:
-    """What is called in this block is not to happen."""
+    """Calls in this block must not happen."""
     token = _rehearsed.set(stops)
     try:
         yield
@@ -29,7 +29,7 @@ def rehearsing(stops: Stops) -> Iterator[None]:
 
 
 def would_do(kind: str, what: str) -> None:
-    """Called before something is done outside of every run. In a rehearsal: noted, and not done."""
+    """Called before any act outside every run. In a rehearsal: noted, but not done."""
     stops = _rehearsed.get()
     if stops is not None:
         stops.would_do(kind, what)

@@ -1,7 +1,7 @@
-"""Effects that the code no longer has: runs that executed them go on without, and that is noted.
+"""Effects that the code no longer has: runs that executed them go on without them, and that is noted.
 
-`sf.removed("book")` is said once, at module level, in the deploy that takes the effect out. It undoes nothing. It answers
-for no effect in doubt, and lets no record go that a new effect may be: one of that name, or with the same arguments.
+`sf.removed("book")` is declared once, at module level, in the deploy that removes the effect. It undoes nothing. It
+does not cover an effect in doubt, nor a record that a new effect may be: one of that name, or with the same arguments.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def removed(*names: Any) -> None:
 
 
 def is_removed(past: Past) -> bool:
-    """Whether the code says that it no longer has this effect."""
+    """Whether the code declares this effect as removed."""
     return split(past.address)[1].removesuffix(".undo") in _removed
 
 
 def is_open(past: PastEffect) -> bool:
-    """Whether an effect that the code no longer has is in doubt: a person has to settle it first."""
+    """Whether a removed effect is in doubt: a person has to settle it first."""
     return past.state in DOUBTFUL and not past.rewound and is_removed(past)

@@ -1,9 +1,8 @@
-"""What a call asks for: its arguments and the defaults in force, as they are recorded.
+"""The request of a call: its arguments and the defaults in force, as recorded.
 
-A retry repeats the request. An effect whose key was used is made again with the arguments and defaults on record, also
-if the code has another default by now, or passes something else for a parameter that `noted=` names. So is a child run
-that has not ended. Only what is not
-recorded, secrets and what `ignore=` names, comes from the code as it is.
+A retry repeats the request. An effect whose key was used is made again with the recorded arguments and defaults, even
+if the code has another default by now, or passes another value for a parameter in `noted=`. So is a child run that has
+not ended. Only unrecorded values, secrets and parameters in `ignore=`, come from the present code.
 """
 
 from __future__ import annotations
@@ -35,25 +34,25 @@ class Request(Struct, frozen=True):
 
 
 def as_asked(spec: CallSpec, args: Args, kwargs: Kwargs, raw: bytes, digest: str) -> Request:
-    """As the code asks for it now. Of a step no defaults are recorded: what it did is its result."""
+    """The request as the code makes it now. A step records no defaults: its result is its only trace."""
     return Request(Raw(raw), digest, spec.binder.left_out(args, kwargs) if spec.kind == "effect" else NOTHING)
 
 
 def repeated(session: Context, past: PastCall, request: Request) -> Request:
-    """The one on record, if this call goes on with it; else the one the code asks for now."""
+    """The recorded request, if this call goes on with it; else the one that the code makes now."""
     goes_on = _goes_on(past, request.digest) if isinstance(past, PastEffect) else is_child(past)
     if past.args is None or not goes_on:
         return request
     defaults = recorded_defaults(session, past)
     if past.state is PastState.CLEARED and changed_members(defaults):
-        return request  # It did not happen, and a default is an enum's member with another value now.
+        return request  # The effect did not happen, and a default is an enum's member with another value now.
     return Request(session.whole(past.args), past.made_with, defaults)
 
 
 def _goes_on(past: PastEffect, digest: str) -> bool:
-    """What is settled as not happened may be asked for with other arguments, and is a request of its own then.
+    """An effect settled as not happened may be asked for with other arguments: then it is a new request.
 
-    So is a rewound one, unless it is in doubt and asked for again with the same arguments.
+    A rewound effect is a new request too, unless it is in doubt and asked for again with the same arguments.
     """
     if past.rewound:
         return past.state is PastState.IN_DOUBT and past.executed_with == digest
@@ -82,7 +81,7 @@ def cannot_be_repeated(run: str, address: str, why: Unrepeatable) -> Stop:
 
 
 def encoded(spec: CallSpec, args: Args, kwargs: Kwargs, mask: Mask) -> tuple[bytes, str]:
-    """The arguments as they are recorded, and the digest of those that are compared. The mask learns their secrets."""
+    """The arguments as recorded, and the digest of those that are compared. The mask learns their secrets."""
     bound = spec.binder.bind(args, kwargs)
     raw, digest = values.encode_args(bound)
     if spec.noted:

@@ -1,6 +1,6 @@
 """How the end of a run travels through user code.
 
-These are BaseExceptions: tools and agent frameworks catch `Exception` and would take a stop for the
+These are BaseExceptions: tools and agent frameworks catch `Exception` and would treat a stop as the
 failure of a tool. They never leave surefoot; the caller of `.run` sees ordinary exceptions.
 """
 
@@ -35,7 +35,7 @@ class CancelSignal(RunSignal):
 
 
 class SuspendSignal(RunSignal):
-    """A worker does not wait long for anybody: the run is taken up again when it can go on."""
+    """A worker does not wait long: the run is taken up again when it can go on."""
 
 
 class LostSignal(RunSignal):
@@ -57,4 +57,4 @@ class InterruptSignal(RunSignal):
 
 
 class PlanSignal(RunSignal):
-    """A dry replay has come to the first call that would really be executed."""
+    """A dry replay has reached the first call that would really be executed."""

@@ -1,10 +1,10 @@
-"""A note of the journal's newest record, kept outside the journal, so that lost history is noticed.
+"""A note of the journal's newest record, kept outside the journal, to detect lost history.
 
 After each commit the position and the seal of the newest record go to a small side file. It is written after the
-journal is durable, so it is never ahead of the journal. An anchor that knows more than the journal proves that the
+journal is durable, so it is never ahead of the journal. An anchor that is ahead of the journal proves that the
 journal lost something (a deleted `-wal`, an older copy put back, an emptied file).
 
-Two slots, each with its own checksum, are written in turn: a torn write spoils one, and the other can still be read.
+Two slots, each with its own checksum, are written in turn: a torn write damages one, and the other is still readable.
 Writers of several processes take a lock, and write only a higher position.
 """
 
@@ -34,14 +34,14 @@ _BODY: Final = Layout(">8sH16sQ32s")
 _SUM: Final = Layout(">I")
 _SLOT_BYTES: Final = _BODY.size + _SUM.size
 _SECOND: Final = 512
-"""The slots lie in different sectors: one torn sector cannot spoil both."""
+"""The slots lie in different sectors: one torn sector cannot damage both."""
 _FILE_BYTES: Final = _SECOND + _SLOT_BYTES
 _FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _PATIENCE_SECONDS: Final = 0.2
 
 
 class Mark(NamedTuple):
-    """Up to where the journal is known to have reached."""
+    """The last position that the journal is known to have reached."""
 
     store: bytes
     pos: int
@@ -49,7 +49,7 @@ class Mark(NamedTuple):
 
 
 class Unreadable(Exception):
-    """Neither slot holds."""
+    """Neither slot is valid."""
 
 
 class Anchor:
@@ -58,7 +58,7 @@ class Anchor:
     __slots__ = ("_fd", "_newest_is_second", "_raw", "newest", "path")
 
     def __init__(self, path: str, *, create: bool) -> None:
-        """Open the file; with `create`, make it (empty) where it is missing. `FileNotFoundError` otherwise."""
+        """Open the file; with `create`, make it (empty) if it is missing. `FileNotFoundError` otherwise."""
         self.path = path
         self._fd = _open_private(path, create=create)
         self._raw = b""
@@ -80,7 +80,7 @@ class Anchor:
         return self.newest
 
     def intact(self) -> bool:
-        """Whether both slots hold."""
+        """Whether both slots are valid."""
         return None not in _slots(self._raw)
 
     def begin(self, mark: Mark) -> None:
@@ -89,15 +89,15 @@ class Anchor:
         raw = slot.ljust(_SECOND, b"\0") + slot
         self._write(raw, 0)
         if os.fstat(self._fd).st_size > _FILE_BYTES:
-            # Cut only now: a power cut may keep a file's new size and lose what was written, and zeros are no anchor.
+            # Cut only now: a power cut may keep a file's new size and lose its content, and zeros are no anchor.
             os.ftruncate(self._fd, _FILE_BYTES)
         os.fsync(self._fd)
         self._raw, self.newest, self._newest_is_second = raw, mark, False
 
     def advance(self, mark: Mark) -> None:
-        """Note a newer record. One that is not newer than what is noted changes nothing.
+        """Note a newer record. A record that is not newer than the noted one changes nothing.
 
-        If another process holds the lock (stopped in the middle), the note is left to the next commit: an anchor that
+        If another process holds the lock (stopped in the middle), the next commit writes the note: an anchor that
         is behind is harmless, a writer that hangs is not.
         """
         with self._locked(_PATIENCE_SECONDS) as is_ours:
@@ -105,7 +105,7 @@ class Anchor:
                 return
             raw = os.pread(self._fd, _FILE_BYTES, 0)
             if raw != self._raw:
-                with contextlib.suppress(Unreadable):  # damaged meanwhile: what we know is written anew
+                with contextlib.suppress(Unreadable):  # damaged meanwhile: the known mark is written anew
                     self._take(raw)
             newest = self.newest
             if newest is not None and newest.store != mark.store:
@@ -114,7 +114,7 @@ class Anchor:
                 self._put(mark)
 
     def heal(self) -> None:
-        """Write the newest mark over a slot that does not hold."""
+        """Write the newest mark over an invalid slot."""
         if self.newest is None:
             return
         with self._locked(_PATIENCE_SECONDS) as is_ours:
@@ -138,14 +138,14 @@ class Anchor:
         os.fsync(self._fd)
 
     def close(self) -> None:
-        """Closing gives up the lock as well. The number is forgotten: it may soon name another file."""
+        """Closing also releases the lock. The number is forgotten: it may soon name another file."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
     @contextlib.contextmanager
     def _locked(self, seconds: float) -> Iterator[bool]:
-        """Whether the lock could be had within so many seconds."""
+        """Whether the lock could be taken within that many seconds."""
         deadline = time.monotonic() + seconds
         while not (is_ours := disk.locked(self._fd, fcntl.LOCK_EX)) and time.monotonic() < deadline:
             time.sleep(0.001)
@@ -178,7 +178,7 @@ class Anchor:
 
 
 def mark_at(path: str) -> Mark | None:
-    """What the anchor at this path knows; None: there is none, or nothing in it can be read."""
+    """The mark of the anchor at this path; None: there is no anchor, or it is unreadable."""
     try:
         with contextlib.closing(Anchor(path, create=False)) as anchor:
             return anchor.read()

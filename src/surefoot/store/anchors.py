@@ -1,8 +1,8 @@
-"""The anchor of a store on a server: kept on the worker's side, so that a server that lost records is noticed.
+"""The anchor of a store on a server: kept on the worker's side, to detect a server that lost records.
 
 After each commit of this process the position and the seal of its last record go to a small file (`anchor.py`), named
-after the store. A server that does not have that record lost it: an old backup was put back, or a standby was promoted
-that had not received everything. Which store was at the address is noted as well (`place.py`). The folder is
+after the store. A server that does not have that record lost it: an old backup was restored, or a standby was promoted
+that had not received all records. Which store was at the address is noted as well (`place.py`). The folder is
 `SUREFOOT_ANCHORS`, or `.surefoot/anchors` where the process was started.
 """
 
@@ -28,7 +28,7 @@ log = logging.getLogger("surefoot")
 
 
 Known = Callable[[Mark], tuple[bool, int]]
-"""Whether the server has that record, or a good reason not to have it; and where its records end."""
+"""Whether the server has that record, or a valid reason not to have it; and where its records end."""
 
 
 class Anchors:
@@ -63,7 +63,7 @@ class Anchors:
             if not self._is_placed or adopted:
                 self._place.note(self._store, instead=adopted)
                 self._is_placed = True
-        except (OSError, StoreUnavailable) as error:  # what was committed stays committed, noted or not
+        except (OSError, StoreUnavailable) as error:  # the commit stays, noted or not
             self._given_up = True
             log.warning(
                 "%s: no anchor can be kept (%s): a server that loses records would not be noticed from here. Set %s to a "
@@ -72,7 +72,7 @@ class Anchors:
             )  # fmt: skip
 
     def check(self, known: Known) -> None:
-        """Whether the server still has what it acknowledged."""
+        """Check that the server still has the records that it acknowledged."""
         mark = self.newest
         if mark is None:
             return

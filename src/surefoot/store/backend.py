@@ -23,7 +23,7 @@ Announce = Callable[[str], object]
 Watch = Callable[[int, int], object]
 """Called with how many pages are copied, of how many."""
 Verify = Callable[[Store], str]
-"""Looks at the copy as a store; answers with what is wrong, or with nothing."""
+"""Checks the copy as a store; returns what is wrong, or nothing."""
 
 
 class Backup(Struct, frozen=True):
@@ -32,17 +32,17 @@ class Backup(Struct, frozen=True):
     path: str
     bytes: int
     records: int
-    """Up to which record of the store."""
+    """The last record of the store in the copy."""
     removed: list[str]
     """Older copies that were deleted."""
 
 
 class Backend:
-    """One kind of store. What only stores in a file can do is refused here."""
+    """One kind of store. Verbs that only stores in a file have are refused here."""
 
     schemes: tuple[str, ...]
     durable = True
-    """Whether what is acknowledged outlives the process."""
+    """Whether acknowledged records outlive the process."""
     instead = ""
     """The advice for verbs that only stores in a file have."""
 
@@ -66,19 +66,19 @@ class Backend:
         raise self.no_file(url)
 
     def rebuild(self, file: str, *, accept_incomplete: bool = False) -> str:
-        """Build a database whose pages are damaged anew from all that can be read. Returns what was done, in words."""
+        """Rebuild a database with damaged pages from all that can be read. Returns what was done, in words."""
         raise self.no_file(file)
 
     def back_up(self, store: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
-        """Copy an open store into a folder (named by time, the newest three are kept) or to a file that is not there."""
+        """Copy an open store into a folder (named by time, the newest three are kept) or to a new file."""
         raise self.no_file(store.url)
 
     def before_opening(self, url: str) -> list[Finding]:
-        """What has to be looked at before opening the store repairs it."""
+        """Findings that have to be made before opening the store repairs their cause."""
         return []
 
     def examine(self, url: str, store: Store | None, *, now: int) -> Iterator[Finding]:
-        """Everything that can be found out about the place of a store. `store` is None if it could not be opened."""
+        """All findings about the place of a store. `store` is None if it could not be opened."""
         raise NotImplementedError
 
     def no_file(self, url: str) -> UsageError:

@@ -1,6 +1,6 @@
-"""A connection for one purpose, made again when it was lost, for as long as patience lasts.
+"""A connection for one purpose, made again when it is lost, for a limited time.
 
-A question whose answer was lost may have been carried out. Writers get `doubtful` then, and check before they believe a
+A request whose answer was lost may have been executed. Writers then get `doubtful`, and check before they believe a
 conflict: it may be their own commit, whose acknowledgement was lost.
 """
 
@@ -21,11 +21,11 @@ from surefoot.store.failure import Lost, Rejected
 _FIRST_PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 1.0
 _ROUNDS: Final = 20
-"""So often a statement is sent again after a deadlock or the like."""
+"""How often a statement is sent again after a deadlock or the like."""
 
 
 class Waits(Struct, frozen=True):
-    """How long things may take."""
+    """Time limits."""
 
     connect: int = 5
     """For a connection; whole seconds, since some libraries take no fractions."""
@@ -40,7 +40,7 @@ class Waits(Struct, frozen=True):
 
 
 class Connected(Protocol):
-    """A connection that may be lost at any time, which then says that it is closed."""
+    """A connection that may be lost at any time, and then reports that it is closed."""
 
     @property
     def closed(self) -> bool: ...
@@ -53,10 +53,10 @@ T = TypeVar("T")
 
 
 class Manners(Protocol):
-    """What a kind of server means by its refusals."""
+    """The meaning of a server's refusals."""
 
     def passing(self, failure: Rejected, /) -> bool:
-        """Whether nothing has happened, and the same may well succeed a moment later."""
+        """Whether nothing has happened, and another try may succeed a moment later."""
 
     def explain(self, failure: Rejected, where: str, /) -> SurefootError: ...
 
@@ -65,7 +65,7 @@ class Manners(Protocol):
 
 @contextmanager
 def explained(where: str, manners: Manners) -> Iterator[None]:
-    """For what is tried once: a failure as an error for users of the store."""
+    """For a single try: raises a failure as an error for users of the store."""
     try:
         yield
     except Lost as error:
@@ -91,17 +91,17 @@ class Channel(Generic[C]):
         return self.ask_twice(question)[0]
 
     def ask_twice(self, question: Callable[[C], T]) -> tuple[T, bool]:
-        """The answer, and whether what was asked may have been carried out before the time that was answered."""
+        """The answer, and whether the request may have been executed before the try that was answered."""
         with self._lock:
             failed_at, pause, rounds = 0.0, _FIRST_PAUSE, 0
-            # A connection that was closed may have been given up in the middle of this very question.
+            # A closed connection may have been given up in the middle of this very request.
             doubtful = self.connection is not None and self.connection.closed
             while True:
                 failure: Lost | Rejected
                 try:
                     if self.connection is None or self.connection.closed:
                         self.connection = self._open()
-                except Lost as error:  # nothing was asked
+                except Lost as error:  # nothing was sent
                     failure = error
                 else:
                     try:
@@ -129,7 +129,7 @@ class Channel(Generic[C]):
         raise self._manners.unreachable(self._where, str(failure), waited) from failure
 
     def close(self) -> None:
-        """A thread that uses it is not waited for longer than an answer may take: without a connection it fails by itself."""
+        """Wait for a thread that uses it only as long as an answer may take: without a connection that thread fails."""
         if self._lock.acquire(timeout=self._waits.silence):
             try:
                 if self.connection is not None:

@@ -1,4 +1,5 @@
-"""Verbs of a store that follow from its other verbs. A backend inherits them, and overrides what it can do quicker.
+"""Verbs of a store that follow from its other verbs. A backend inherits them, and overrides those that it can do
+faster.
 
 The defaults are those of a store without a clock, a lease or a file of its own.
 """

@@ -36,7 +36,7 @@ def make_folder(path: str) -> None:
 
 
 def sync(path: str, flags: int = os.O_NOFOLLOW) -> None:
-    """Put a file's content, or a folder's list of names, on disk."""
+    """Sync a file's content, or a folder's list of names, to disk."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
         os.fsync(fd)
@@ -45,12 +45,12 @@ def sync(path: str, flags: int = os.O_NOFOLLOW) -> None:
 
 
 def sync_name(path: str) -> None:
-    """A new name is on disk only once its folder is."""
+    """Sync the folder of a new name: only then is the name on disk."""
     sync(os.path.dirname(path), os.O_DIRECTORY)
 
 
 def locked(fd: int, kind: int) -> bool:
-    """Whether the lock on an open file could be had at once."""
+    """Whether the lock on an open file could be taken at once."""
     try:
         fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -59,14 +59,14 @@ def locked(fd: int, kind: int) -> bool:
 
 
 def remove(path: str, *suffixes: str) -> None:
-    """Remove these files, in this order, as far as they are there: the path with each of the suffixes."""
+    """Remove these files, in this order, as far as they exist: the path with each of the suffixes."""
     for suffix in suffixes:
         with suppress(FileNotFoundError):
             os.unlink(path + suffix)
 
 
 def size(path: str) -> int:
-    """Bytes of a file; 0 if there is none, or it cannot be looked at."""
+    """Bytes of a file; 0 if there is none, or it cannot be read."""
     try:
         return os.stat(path).st_size
     except OSError:

@@ -1,6 +1,6 @@
 """Failures that several stores have in common. No message contains a password.
 
-A server fails in two ways: the connection is gone, or the answer is no.
+A server fails in two ways: the connection is gone, or the server refuses.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from surefoot.errors import SchemaMismatch, StoreUnavailable
 
 
 class Lost(Exception):
-    """The connection is gone. What was asked may have happened, or may not."""
+    """The connection is gone. The request may have been executed, or not."""
 
 
 class Rejected(Exception):
-    """The server's answer is no: nothing of what was asked has happened."""
+    """The server refused: nothing of the request was executed."""
 
     def __init__(self, code: str, message: str, constraint: str = "") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What can be found out about the place of a store: asked of the backend, or tried out, not assumed.
+"""Findings about the place of a store: asked of the backend, or tried out, not assumed.
 
 Each check gives findings: `ok`, `warn` (works, but look at it) or `bad` (a promise does not hold here), in words, with
 what to do.
@@ -16,11 +16,11 @@ WARN: Final = "warn"
 BAD: Final = "bad"
 
 CLOCK_SECONDS: Final = 5.0
-"""Clocks that differ by more are worth a warning."""
+"""A larger difference between clocks is a warning."""
 
 
 class Finding(Struct, frozen=True):
-    """One line of a verdict."""
+    """One line of the result."""
 
     level: str
     what: str

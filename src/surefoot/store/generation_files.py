@@ -1,10 +1,11 @@
 """Generations as files that a person can read: `NAME/7.json`, one per generation, whole or not there.
 
-What is in a file, and how it is judged, is in `generation_pages.py`. A file is written under another name, synced, renamed,
-and its folder synced. The note, `NAME/newest`, is written after the generation it names: it is never ahead of what is there.
+The content of a file, and how it is judged, is in `generation_pages.py`. A file is written under another name, synced,
+and renamed, and its folder is synced. The note, `NAME/newest`, is written after the generation it names, so it is never
+ahead.
 
 A process that saves holds `NAME/lock` alone; readers share it. All names are opened relative to the open folder, and links
-are not followed. Damaged files are moved to `NAME/damaged/`, where a person can look at them.
+are not followed. Damaged files are moved to `NAME/damaged/`, for people to inspect.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ _TEMPORARY: Final = ".tmp-"
 _SAFE: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
 _LONGEST_NAME: Final = 200
 
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in this place must not hang us
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in this place must not block us
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PATIENCE_SECONDS: Final = 10.0
 _BAD_FILE: Final = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
-"""Something else is in the place of our file. Not EIO: what cannot be read now is not damaged."""
+"""Something else is in the place of our file. Not EIO: a file that is unreadable now is not damaged."""
 
 
 def folder_of(url: str) -> str:
@@ -72,7 +73,7 @@ def folder_of(url: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """The name of a checkpoint's folder: a different one for each checkpoint, and none that leads out of the root."""
+    """The name of a checkpoint's folder: different for each checkpoint, and never outside the root."""
     raw = name.encode("utf-8")
     safe = "".join(chr(byte) if byte in _SAFE else f"%{byte:02X}" for byte in raw)
     if safe.startswith("."):
@@ -98,7 +99,7 @@ class FileShelf:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Alone with the folder, which is made if need be."""
+        """Holds the folder's lock alone. Makes the folder if needed."""
         with ExitStack() as stack:
             with self._explained():
                 disk.make_folder(self.where)
@@ -159,13 +160,13 @@ class FileShelf:
         """Remove what a killed process was writing. We hold the lock, so no process is writing it now."""
         for name in os.listdir(folder):
             if name.startswith(_TEMPORARY):
-                with suppress(OSError):  # not ours, or not removable: it does no harm
+                with suppress(OSError):  # not ours, or not removable: no harm
                     os.unlink(name, dir_fd=folder)
 
     # --- reading -----------------------------------------------------------------------------------------
 
     def look(self) -> Shelved | None:
-        """What is there, each file judged. None only if nothing was ever saved."""
+        """All that is stored, each file judged. None only if nothing was ever saved."""
         with self._open() as folder:
             if folder is None:
                 return None
@@ -194,7 +195,7 @@ class FileShelf:
             return None, "the note of the newest generation is damaged"
 
     def check(self, seen: Seen) -> None:
-        """Read all that a sound generation consists of. `Damaged` if it is not whole."""
+        """Read all parts of a sound generation. `Damaged` if it is not whole."""
         self.state(seen)
 
     def state(self, seen: Seen) -> bytes:
@@ -215,7 +216,7 @@ class FileShelf:
         )
 
     def adopted_since(self, found: Shelved | None) -> bool:
-        """Files are in no store that could be adopted."""
+        """Always false: files are in no store that could be adopted."""
         return False
 
     # --- saving ------------------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ class FileShelf:
         return self._pages.prepare(found, new, kept)
 
     def write(self, prepared: Prepared) -> bool:
-        """Durable, read back whole, and only then noted. We hold the lock, so no other process comes between."""
+        """Write it durably, read it back whole, only then note it. We hold the lock: no other process interferes."""
         folder = self._held
         if folder is None:
             raise AssertionError("a generation is saved while the folder is held")
@@ -239,7 +240,7 @@ class FileShelf:
         return True
 
     def _put_blob(self, folder: int, blob: Blob, state: bytes) -> None:
-        """Written before the page that refers to it. The same state is kept once, if it is still what it was."""
+        """Written before the page that refers to it. The same state is kept once, if the kept file is still sound."""
         with suppress(Bad, OSError):
             if inflated(_blob_body(folder, blob), blob) == state:
                 return
@@ -258,7 +259,7 @@ class FileShelf:
             raise not_read_back(self._name, prepared.number, self.where, why, subject="it ")
 
     def _clear(self, folder: int, prepared: Prepared, kept: dict[int, str]) -> None:
-        """Delete the generations that may go, and move the damaged ones away."""
+        """Delete the generations that may be deleted, and move the damaged ones away."""
         oldest = min(kept)
         for one in prepared.found:
             if one.number in kept:
@@ -275,8 +276,8 @@ class FileShelf:
         self._collect(folder)
 
     def _collect(self, folder: int) -> None:
-        """Delete blobs that no file here names: neither a generation nor what is left of a damaged one."""
-        # Perhaps there are no blobs. And if it is not known what a file needs, nothing is deleted.
+        """Delete blobs that no file here names: neither a generation nor the rest of a damaged one."""
+        # There may be no blobs. And if a file's references are unknown, nothing is deleted.
         with suppress(FileNotFoundError, Bad), _subfolder(_BLOBS, folder, make=False) as blobs:
             named = _named_blobs(folder)
             for name in os.listdir(blobs):
@@ -318,7 +319,7 @@ def _named_blobs(folder: int) -> set[bytes]:
             named.update(HASH.findall(_read_file(name, folder, MAX_FILE)))
     with suppress(FileNotFoundError), _subfolder(_DAMAGED, folder, make=False) as damaged:
         for name in os.listdir(damaged):
-            with suppress(Bad):  # Nothing of ours, so it names nothing. What cannot be read now may name a blob.
+            with suppress(Bad):  # Not our file, so it names nothing. An unreadable file may name a blob.
                 named.update(HASH.findall(_read_file(name, damaged, MAX_FILE)))
     return named
 
@@ -375,7 +376,7 @@ def _read_file(name: str, folder: int, limit: int) -> bytes:
 
 
 def _put_file(name: str, content: bytes, folder: int) -> None:
-    """All of it under this name, or none: also when the power fails."""
+    """Write all of it under this name, or nothing, even when the power fails."""
     temporary = _TEMPORARY + secrets.token_hex(8)
     fd = os.open(temporary, _CREATE, 0o600, dir_fd=folder)
     try:
@@ -392,7 +393,7 @@ def _put_file(name: str, content: bytes, folder: int) -> None:
 
 
 def _same(lock: int, name: str, folder: int) -> bool:
-    """Whether the file we locked still has that name. If not, another process may lock another file of that name."""
+    """Whether the file we locked still has that name. If not, another process may lock a new file of that name."""
     try:
         there = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -25,16 +25,16 @@ from surefoot.store.generation_pages import not_read_back
 
 _PREFIX: Final = f"{RESERVED}checkpoint{RESERVED}"
 _STORE: Final = f"{RESERVED}store"
-"""The journal of what was done to the store as a whole. Also the witness under which a generation notes what it knew of
-that journal. No witness of a user's has such a name."""
+"""The journal of changes to the store as a whole. It is also the name of the witness under which a generation notes its
+knowledge of that journal. No user's witness has such a name."""
 _JUMP: Final = 1000
 _BEYOND: Final = 2**62
-"""A position behind any record: to read the head alone."""
+"""A position after any record: to read the head alone."""
 _MOST_READS: Final = 100_000
 _NUMBER: Final = re.compile(rb'\{"generation":([1-9][0-9]{0,17})[,}]')
 _TRIES: Final = 100
 _PUT_TOGETHER: Final = 16
-"""Every so many generations, the saved state is not only checked part by part, but put together and compared."""
+"""After this many generations, the saved state is not only checked part by part, but also joined and compared."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class JournalShelf:
     # --- reading ---------------------------------------------------------------------------------------
 
     def look(self) -> Shelved | None:
-        """What is there, each record judged. None only if nothing was ever saved."""
+        """All that is stored, each record judged. None only if nothing was ever saved."""
         stored, unread = self._read()
         head, records = stored.head, stored.records
         if head is None and not records and not unread:
@@ -88,13 +88,13 @@ class JournalShelf:
         return expand(value.reference, self.store.parts) if isinstance(value, Kept) else bytes(value)
 
     def check(self, seen: Seen) -> None:
-        """Read all that a sound generation consists of. `Damaged` if it is not whole."""
+        """Read all parts of a sound generation. `Damaged` if it is not whole."""
         value = seen.source[1].state
         if isinstance(value, Kept):
             self._whole.check(value.reference, self.store.parts)
 
     def _read(self) -> tuple[Stored, str]:
-        """All records; one by one, if one of them is so bad that the store will not give them together."""
+        """All records; read one by one, if a damaged one prevents reading them together."""
         try:
             return self.store.read(self.run), ""
         except Damaged as error:
@@ -125,7 +125,7 @@ class JournalShelf:
                 before = []
             one = self._judge(record, before, number)
             seen.append(one)
-            # If only the seal was damaged, and not what it seals, the next record was sealed over the right one.
+            # If only the seal was damaged, and not the sealed data, the next record was sealed over the right seal.
             before = [record.seal, *(seal for previous in before if (seal := self._resealed(record, previous)))]
             number, seq = max(number, one.number), record.seq
         return seen
@@ -175,13 +175,13 @@ class JournalShelf:
     def adopted_since(self, found: Shelved | None) -> bool:
         """Whether the store lost records, and a person accepted that, after all of these were saved.
 
-        Judged by what each generation noted, not by clocks: a generation of an older state cannot have noted it.
+        Judged by the notes in each generation, not by clocks: a generation of an older state cannot have noted it.
         """
         adopted = self._adopted()
         return bool(adopted) and not _knows(found, adopted)
 
     def _adopted(self) -> str:
-        """The seal of the last adoption of the store; empty: it never was adopted."""
+        """The seal of the last adoption of the store; empty: it was never adopted."""
         try:
             stored = self.store.read(_STORE)
         except Damaged:
@@ -192,8 +192,8 @@ class JournalShelf:
     def _next(self, found: Shelved | None, adopted: str) -> int:
         """The number of the next generation: none that was ever used, not even by generations that an adopted store lost.
 
-        Each of them took a position in the store, and positions never go back, adopted or not. So no number is further
-        ahead of its position than by the step taken here, and one step from the newest position is beyond them all.
+        Each of them took a position in the store, and positions never go back, adopted or not. So no number is ahead of
+        its position by more than the step taken here, and one step from the newest position is beyond them all.
         """
         number = 1 if found is None else found.newest + 1
         if not adopted or _knows(found, adopted):
@@ -203,7 +203,7 @@ class JournalShelf:
     # --- saving ----------------------------------------------------------------------------------------
 
     def prepare(self, found: Shelved | None, new: Saved, kept: Sequence[Seen] | None) -> Prepared:
-        """The new generation behind all others; or, if some of them go, behind those that are kept."""
+        """The new generation after all others; or, if some are deleted, after those that are kept."""
         adopted = self._adopted()
         number = self._next(found, adopted)
         watch = new.watch if not adopted else {**new.watch, _STORE: {"adopted": adopted}}
@@ -222,12 +222,12 @@ class JournalShelf:
         record = self._seal(len(records) + 1, number, new.at, kind, body, records[-1].seal if records else GENESIS)
         oldest = stay[0].number if stay else number
         left_out = {one.number for one in found.seen if one.number >= oldest} - {one.number for one in stay}
-        archive = found.damaged or bool(left_out)  # what is damaged goes to the quarantine
+        archive = found.damaged or bool(left_out)  # damaged records go to the quarantine
         wish = Rewrite(self.run, head, 0, [*records, record], cuts=cuts, archive=archive)
         return Prepared(number, record.seal, new.state, wish)
 
     def _chained(self, old: Sequence[Record]) -> list[Record]:
-        """Those that stay, sealed anew as a chain."""
+        """The records that stay, sealed anew as a chain."""
         records: list[Record] = []
         for one in old:
             seal = records[-1].seal if records else GENESIS
@@ -239,7 +239,7 @@ class JournalShelf:
         return self._sealer.seal(seq=seq, epoch=number, at=at, kind=kind, body=body, previous=previous)
 
     def write(self, prepared: Prepared) -> bool:
-        """Durable, and read back whole. False: another process saved meanwhile, and nothing was written."""
+        """Write it durably, and read it back whole. False: another process saved meanwhile, and nothing was written."""
         wish = prepared.wish
         conflict = self.store.rewrite(wish) if isinstance(wish, Rewrite) else self.store.append([wish])[0]
         if conflict is not None:
@@ -270,16 +270,16 @@ class JournalShelf:
             return error.summary
 
     def _is_same(self, seen: Seen, prepared: Prepared) -> bool:
-        """Whole parts make up the bytes that were cut. Now and then they are put together and compared as well."""
+        """Whole parts form the bytes that were cut. At intervals they are also joined and compared."""
         value = seen.source[1].state
         if not isinstance(value, Kept) or prepared.number % _PUT_TOGETHER == 0:
             return self.state(seen) == prepared.state
         return any(cut.reference == value.reference for cut in prepared.wish.cuts)
 
     def _heal(self, prepared: Prepared) -> None:
-        """Write parts again that the save relied on and that were damaged since the store last read them.
+        """Write parts again that the save relied on, and that were damaged after the store last read them.
 
-        The store relies on parts that it has seen whole. Deleting the bad ones makes it forget that; then an append
+        The store relies on parts that it has read whole. Deleting the bad ones clears that knowledge; then an append
         without records writes what is missing, from the bytes at hand.
         """
         cuts = prepared.wish.cuts
@@ -307,7 +307,7 @@ def _knows(found: Shelved | None, adopted: str) -> bool:
 
 
 def _doubt(head: Head | None, last: Record | None) -> str:
-    """What is wrong between the newest record and the head."""
+    """The disagreement between the newest record and the head."""
     if head is None:
         return "the note of the newest generation is missing"
     if last is not None and last.seq > head.seq:
@@ -318,6 +318,6 @@ def _doubt(head: Head | None, last: Record | None) -> str:
 
 
 def _claimed(body: bytes) -> int | None:
-    """The number in the body of a damaged record, if there still is one. It is searched for, not decoded."""
+    """The number in the body of a damaged record, if there still is one. It is found by a search, not by decoding."""
     found = _NUMBER.match(body)
     return None if found is None else int(found[1])

@@ -1,8 +1,8 @@
 """A generation as a page that a person can read, sealed; and the note of which generations there are.
 
 The last field of a page is a seal over every byte before it. The note lists the generations with their seals, so that a
-generation that was deleted, or replaced by an older or foreign one, is noticed. Pages are kept on a medium: folders
-(`generation_files.py`), later buckets. A medium reads and writes bytes by number; what they are worth is judged here.
+generation that was deleted, or replaced by an older or foreign one, is detected. Pages are kept on a medium: folders
+(`generation_files.py`), later buckets. A medium reads and writes bytes by number; they are judged here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NOTE_LINE: Final = re.compile(rb"([1-9][0-9]{0,17}) ([0-9a-f]{64})\n")
 _NOTE_BODY: Final = re.compile(rb"(?:[1-9][0-9]{0,17} [0-9a-f]{64}\n)+")
 
 Read = Callable[[int], bytes]
-"""Reads the page of a generation, as found. `FileNotFoundError`: it is not there; `Bad`: what is there is no page."""
+"""Reads the page of a generation, as found. `FileNotFoundError`: it is not there; `Bad`: it is no page."""
 
 
 class Bad(Exception):
@@ -49,10 +49,10 @@ class Bad(Exception):
 
 
 class Blob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The name of a large state's file, and what must be in it."""
+    """The name of a large state's file, and its required content."""
 
     sha256: str
-    """Of the state itself. It is also the file's name."""
+    """The hash of the state itself. It is also the file's name."""
     size: int
     codec: str
 
@@ -94,7 +94,7 @@ _page_of: Final = msgspec.json.Decoder(Page).decode
 
 
 class Pages:
-    """The pages of one checkpoint. `where`, for messages, is where they lie."""
+    """The pages of one checkpoint. `where`, for messages, is their place."""
 
     def __init__(self, name: str, where: str) -> None:
         self._name = name
@@ -214,7 +214,7 @@ class Pages:
 
 
 def _mark(seen: list[Seen], listed: dict[int, str]) -> bytes:
-    """The seal of the newest, as noted; or, where that is not noted, as found."""
+    """The seal of the newest generation, as noted; or as found, if it is not noted."""
     if not seen:
         return b"?"
     last = seen[-1]
@@ -226,7 +226,7 @@ def _mark(seen: list[Seen], listed: dict[int, str]) -> bytes:
 def _check_place(page: Page, seal: str, listed: dict[int, str], before: set[str]) -> None:
     """Whether a page is the one that was saved here under its number."""
     if not listed or page.generation < min(listed):
-        return  # left over from before, or there is no note: only its own seal can be checked
+        return  # an older remainder, or there is no note: only its own seal can be checked
     if page.generation <= max(listed):
         if listed.get(page.generation) != seal:
             raise Bad("it is not the one that was saved here under this number")
@@ -256,13 +256,13 @@ def check_blob(blob: Blob) -> int:
             facts={"codec": blob.codec},
             cures=(NEWER_VERSION,),
         )
-    return blob.size + blob.size // 1000 + 1024  # what zlib can make of it at most
+    return blob.size + blob.size // 1000 + 1024  # the most that zlib can make of it
 
 
 def inflated(body: bytes, blob: Blob) -> bytes:
     inflater = zlib.decompressobj()
     try:
-        # One byte more than there may be: it shows a bomb, and leaves zlib room to see its own checksum.
+        # One byte more than allowed: it shows a bomb, and lets zlib read its own checksum.
         state = inflater.decompress(body, blob.size + 1)
     except zlib.error as error:
         raise Bad(f"it cannot be decompressed: {error}") from None
@@ -274,7 +274,7 @@ def inflated(body: bytes, blob: Blob) -> bytes:
 
 
 def not_read_back(name: str, number: int, where: str, why: str, *cures: Cure, subject: str = "") -> CorruptCheckpoint:
-    """A generation was written, and what is read again is something else."""
+    """A generation was written, and reading it back gives something else."""
     return CorruptCheckpoint(
         f"checkpoint {name}: generation {number} was written to {where}, but does not read back: {subject}{why}. "
         "The older generations are as they were.",

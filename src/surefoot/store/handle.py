@@ -1,4 +1,4 @@
-"""A handle of a store refuses everything once it was closed, given up, or inherited by a forked child.
+"""A handle of a store refuses everything after it is closed, given up, or inherited by a forked child.
 
 A forked child has copies of its parent's sockets, files and locks. Using them, or only closing them, would damage the
 parent's store. So every open handle is noted here, and in a child each of them refuses everything and is never closed.
@@ -18,7 +18,7 @@ class Handle:
     """The base of every store."""
 
     where: str
-    """What its refusals begin with."""
+    """The first words of its refusals."""
     in_a_child: str = NOT_IN_A_CHILD
     _refusal: str = ""
 
@@ -40,7 +40,7 @@ class Handle:
 
 _LIVE: Final[weakref.WeakSet[Handle]] = weakref.WeakSet()
 _INHERITED: Final[list[Handle]] = []
-"""Kept for ever: the interpreter closes what is not referred to any more."""
+"""Kept for ever: the interpreter closes objects without a reference."""
 
 
 def _in_child() -> None:

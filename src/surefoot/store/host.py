@@ -1,8 +1,8 @@
 """Proof of death on one host: beside its lease, every process holds a lock on a file of its own on its machine.
 
-A lease that has run out says that a process was silent, not that it is dead: it may be paused, or cut off from the
+An expired lease means that a process was silent, not that it is dead: it may be paused, or cut off from the
 database, in the middle of an effect. On the same machine there is a proof. The operating system drops the lock when the
-process ends, however it ends, and only then. So a worker is dead if its file is there, from this boot and this PID
+process ends, however it ends, and only then. So a worker is dead if its file exists, from this boot and this PID
 namespace, and its lock can be taken. Its runs can be taken up at once, without waiting for its lease.
 
 The files are in a folder of the user's that no other machine shares: `$XDG_RUNTIME_DIR`, else the folder for temporary
@@ -21,12 +21,12 @@ from surefoot.errors import StoreUnavailable
 from surefoot.store.liveness import Liveness
 
 KEEP_SECONDS: Final = 86400.0
-"""For so long the file of a dead worker is kept, as proof that it is dead."""
+"""How long the file of a dead worker is kept, as proof that it is dead."""
 log = logging.getLogger("surefoot")
 
 
 class HostLock:
-    """The lock of this process, and a look at the others' on this host."""
+    """The lock of this process, and a check of the others' locks on this host."""
 
     def __init__(self, store: bytes) -> None:
         folder = _folder()
@@ -42,7 +42,7 @@ class HostLock:
                 self._liveness = None
 
     def is_gone(self, worker: str) -> bool:
-        """Whether that worker is certain to be dead."""
+        """Whether that worker is certainly dead."""
         return self._liveness is not None and self._liveness.is_gone(worker)
 
     def gone(self) -> list[str]:
@@ -54,7 +54,7 @@ class HostLock:
 
 
 def _folder() -> str | None:
-    """Of this user alone, on this machine."""
+    """The folder of this user alone, on this machine."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     folder = (
         os.path.join(runtime, "surefoot")

@@ -1,6 +1,6 @@
-"""What is in a file that may be damaged: a store, an anchor, a checkpoint that is kept as files.
+"""The content of a file that may be damaged: a store, an anchor, a checkpoint that is kept as files.
 
-The original is not changed. The file of a store is looked at in a copy, by its own kind (`sqlite/inspection.py`).
+The original is not changed. The file of a store is read in a copy, by its own kind (`sqlite/inspection.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Watch = Callable[[str], object]
 
 
 class FileOffset(Struct, frozen=True):
-    """Where in a file something is."""
+    """A place in a file."""
 
     file: str
     offset: int
@@ -77,11 +77,11 @@ class PartSeen(Struct, frozen=True):
 class JournalSeen(Struct, frozen=True):
     name: str
     entries: int
-    """How many were found."""
+    """How many entries were found."""
     valid: int
     """How many hold, from the first on."""
     head: int | None
-    """Where its head says that it ends; None: there is no head, or it cannot be read."""
+    """The end according to its head; None: there is no head, or it cannot be read."""
     bad: Bad | None
     beyond: int
     """Entries behind the first bad one that are whole by themselves."""
@@ -160,7 +160,7 @@ Seen = StoreSeen | AnchorSeen | ShelvesSeen
 
 
 def look(path: str, watch: Watch) -> Seen:
-    """What is there. `UsageError` if it is nothing of ours, `NotFound` if there is nothing."""
+    """The content of this path. `UsageError` if it is nothing of ours, `NotFound` if there is nothing."""
     path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)  # its log is beside the real file
     shelves = _shelves(path)
     if shelves:
@@ -189,7 +189,7 @@ def _into_store(path: str, watch: Watch) -> StoreSeen:
 
 
 def first_bytes(path: str, count: int = 4096) -> bytes:
-    """The beginning of a plain file. Whatever else is there, or why it cannot be read, has an error of its own."""
+    """The beginning of a plain file. Other files, and reasons why it cannot be read, have errors of their own."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

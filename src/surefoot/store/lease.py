@@ -1,9 +1,9 @@
 """This process's sign of life on a server: a lease that a thread of its own renews, by the server's clock.
 
 A worker is alive as long as its lease runs. The thread has a connection of its own, and no code of the user's can block
-it. Whether the lease still runs is judged here from when the last successful renewal was *sent*, by a clock that also
-counts sleep. The server cannot have counted from an earlier moment. So if `holds` says yes, every other process sees this
-worker as alive.
+it. Whether the lease still runs is computed here from the time when the last successful renewal was *sent*, by a clock
+that also counts sleep. The server cannot have counted from an earlier moment. So if `holds` is true, every other
+process counts this worker as alive.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from surefoot.store.host import HostLock
 from surefoot.store.liveness import remember
 
 _MARGIN: Final = 0.1
-"""Part of the lease: we count it as over that much earlier than the server does."""
+"""A part of the lease: we count it as over that much earlier than the server does."""
 _PAUSE_SECONDS: Final = 0.2
 
 log = logging.getLogger("surefoot")
 
 
 def boot_seconds() -> float:
-    """A clock that goes on while the machine sleeps, and that cannot be set."""
+    """A clock that runs while the machine sleeps, and that cannot be set."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class ServerClock:
-    """The server's time, counted on from its last answer. Never ahead of it, so that no timer fires early."""
+    """The server's time, counted from its last answer. It is never ahead of the server, so no timer fires early."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -64,13 +64,13 @@ C_contra = TypeVar("C_contra", bound=Connected, contravariant=True)
 
 
 class Signs(Protocol[C_contra]):
-    """How a server is told that this process lives. Used by one thread at a time."""
+    """How the server learns that this process is alive. Used by one thread at a time."""
 
     def renew(self, connection: C_contra, name: str, about: str, silence: float, /) -> int:
-        """The lease runs anew, from the server's now, which is the answer, in microseconds since 1970."""
+        """Renew the lease, from the server's now. Returns that time, in microseconds since 1970."""
 
     def leave(self, connection: C_contra, name: str, silence: float, /) -> None:
-        """Others see this worker as dead at once."""
+        """Sign off: others count this worker as dead at once."""
 
 
 class Lease(Generic[C]):
@@ -92,16 +92,16 @@ class Lease(Generic[C]):
         self._joining = threading.Lock()
         self._over = threading.Event()
         self._hurry = threading.Event()
-        """Renew now: there is something new to say about this worker, or it is over."""
+        """Renew now: there is new information about this worker, or it is over."""
         self._said = threading.Event()
-        """The server has what this worker says about itself."""
+        """The server has this worker's description of itself."""
         self._thread: threading.Thread | None = None
         self.renewals = 0
         self.losses = 0
         """How often the lease ran out before it was renewed."""
 
     def join(self) -> str:
-        """The identity of this process. Its first sign is given, and its thread started, at the first call."""
+        """The identity of this process. The first call gives the first sign of life and starts the thread."""
         if not self._name:
             with self._joining:
                 if not self._name:
@@ -112,7 +112,7 @@ class Lease(Generic[C]):
         return boot_seconds() < self._sent + self._seconds * (1 - _MARGIN)
 
     def say(self, about: str) -> None:
-        """What others read about this worker from now on; if the server is away, as soon as it is back."""
+        """Set what others read about this worker; if the server is away, this takes effect when it is back."""
         self._about = about
         self._said.clear()
         self.join()
@@ -120,7 +120,7 @@ class Lease(Generic[C]):
         self._said.wait(self._silence)
 
     def leave(self) -> None:
-        """Stop renewing, and sign off: others see this worker as dead at once."""
+        """Stop renewing, and sign off: others count this worker as dead at once."""
         self._over.set()
         self._hurry.set()
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -173,4 +173,4 @@ class Lease(Generic[C]):
                 self._renew(self._name)
                 pause = self._seconds / 3
             except (Lost, Rejected, SurefootError, OSError):
-                pause = _PAUSE_SECONDS  # `holds` says no by itself; we only try again
+                pause = _PAUSE_SECONDS  # `holds` becomes false by itself; we only try again

@@ -1,7 +1,7 @@
 """Waiting for work: woken by the server, by a nudge from this process, or by the clock.
 
 Polling is the fallback: announcements may never arrive (a pooler in between), a connection may be lost, and the death of
-a worker is never announced. So no wait is longer than a second, whatever was asked for.
+a worker is never announced. So no wait is longer than a second, even if a longer one is asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Subscription(Protocol):
     """A connection on which the server announces that something may be ready."""
 
     def wait_for_notice(self, seconds: float, *also: int) -> bool:
-        """Return when something was announced, one of these descriptors can be read, or the time is up. May be `Lost`."""
+        """Return when something is announced, a descriptor is readable, or the time is over. May be `Lost`."""
 
     def close(self) -> None: ...
 
@@ -41,7 +41,7 @@ class Listener:
         self._over = False
 
     def wait(self, seconds: float) -> None:
-        """One thread at a time; another one only waits for the clock."""
+        """For one thread at a time; another thread only waits for the clock."""
         seconds = max(0.0, min(seconds, LONGEST_SECONDS))
         self._prepare()
         if not self._using.acquire(timeout=seconds):
@@ -80,7 +80,7 @@ class Listener:
 
     def _wait(self, seconds: float) -> None:
         if self._over or (self._connection is None and self._connect()):
-            return  # what became ready before we listened was not announced to us
+            return  # earlier announcements did not reach us
         try:
             if self._connection is None:
                 readable(seconds, self._nudged)
@@ -101,7 +101,7 @@ class Listener:
 
 
 def readable(seconds: float, *descriptors: int) -> bool:
-    """Wait until one of them is. (`select.select` fails in a process that has many files open.)"""
+    """Wait until one of them is readable. (`select.select` fails in a process that has many files open.)"""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)

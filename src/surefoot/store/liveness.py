@@ -10,7 +10,7 @@ server, which belongs to the opened file as well. macOS has `flock`, too.) Three
 
 - A forked child has a copy of the opened file, which would keep the lock after its parent is dead. The child closes it at
   once, and no fork happens between opening a file and noting it. A program that is started (exec) does not inherit it.
-- The file's content says which process it is and what it serves: for people, and for workers that look for others. The
+- The file's content names the process and what it serves: for people, and for workers that search for others. The
   content proves nothing; the lock does.
 - The two kinds of locks do not see each other on a local disk. A process of surefoot from before 0.1.0, which took a POSIX
   lock, counts as dead here: end those first.
@@ -41,7 +41,7 @@ _FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS: Final[dict[str, int]] = {}
 """The worker files this process holds locks on, and their descriptors."""
 _NAMES: Final[set[str]] = set()
-"""Every name this process ever had, in any store."""
+"""Every name that this process ever had, in any store."""
 
 
 _joining = threading.RLock()
@@ -52,7 +52,7 @@ def _in_child() -> None:
     global _joining  # noqa: PLW0603 - threads that do not exist in the child may wait for the old one
     _joining = threading.RLock()
     for fd in _OURS.values():
-        # Only closed, never unlocked: that would unlock the parent's file, too.
+        # Only closed, never unlocked: that would also unlock the parent's file.
         with contextlib.suppress(OSError):
             os.close(fd)
     _OURS.clear()
@@ -67,7 +67,7 @@ os.register_at_fork(
 
 
 def vouched(store: Life, worker: str) -> str:
-    """Why a worker counts as alive, in words that follow its name. A lease runs on for a while after a death."""
+    """Why a worker counts as alive, in words that follow its name. A lease still runs for a while after a death."""
     until = None if is_ours(worker) else store.alive_until(worker)
     if until is None:
         return "which is alive"
@@ -86,13 +86,13 @@ def remember(worker: str) -> None:
 
 
 class Card(Struct, frozen=True):
-    """What a worker's file says about it."""
+    """The content of a worker's file."""
 
     host: str
     pid: int
     since: int
     boot: str = ""
-    """Which boot of the machine it belongs to, and which PID namespace."""
+    """Its boot of the machine, and its PID namespace."""
     serving: Serving | None = None
 
 
@@ -100,14 +100,14 @@ class Liveness:
     """This process's sign of life in one store, and those of others."""
 
     def __init__(self, folder: str, *, keep_seconds: float = 0.0) -> None:
-        """`keep_seconds`: so long the file of a dead worker is kept, as proof that it is dead."""
+        """`keep_seconds`: how long the file of a dead worker is kept, as proof that it is dead."""
         self._folder = folder
         self._name: str | None = None
         self._keep_seconds = keep_seconds
         self._card = Card("", 0, 0)
 
     def join(self, name: str = "") -> str:
-        """The identity under which others see that this process lives. The file is made at the first call."""
+        """The identity by which others know that this process is alive. The file is made at the first call."""
         if self._name is None:
             with _joining, _explained(self._folder):
                 if self._name is None:
@@ -122,7 +122,7 @@ class Liveness:
             self._write(_OURS[path])
 
     def living(self) -> list[tuple[str, Card]]:
-        """The living ones, the longest known first, with what they say about themselves."""
+        """The living workers, the longest known first, with their descriptions of themselves."""
         with _explained(self._folder):
             names = [name for name in listed(self._folder) if self.alive(name)]
             found = [(name, card) for name in names if (card := self.card(name)) is not None]
@@ -140,7 +140,8 @@ class Liveness:
         try:
             card = self.card(worker)
             is_dead = card is not None and bool(card.boot) and card.boot == boot() and _dead(path)
-            # A process that gives its name up removes its file first: then the lock can be taken, though it is alive.
+            # A process that gives up its name removes its file first: then the lock can be taken, though the process is
+            # alive.
             return is_dead and os.path.exists(path)
         except OSError:
             return False
@@ -150,7 +151,7 @@ class Liveness:
             with open(os.path.join(self._folder, worker), "rb") as file:
                 return msgspec.json.decode(file.read(), type=Card)
         except (OSError, msgspec.DecodeError):
-            return None  # gone meanwhile, being written, or of a version that wrote none
+            return None  # gone meanwhile, being written, or from a version that wrote none
 
     def _write(self, fd: int) -> None:
         os.ftruncate(fd, 0)
@@ -166,7 +167,7 @@ class Liveness:
             return not _dead(path)
 
     def leave(self) -> None:
-        """Give the identity up: from now on others see this worker as dead."""
+        """Give up the identity: from now on others count this worker as dead."""
         with _joining:
             name, self._name = self._name, None
         if name is not None:
@@ -185,20 +186,20 @@ class Liveness:
             try:
                 os.fchmod(fd, 0o600)
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Between making and locking, another process may have swept the file away as a dead worker's.
+                # Between making and locking, another process may have removed the file as a dead worker's.
                 if os.fstat(fd).st_nlink:
                     self._card = Card(os.uname().nodename, os.getpid(), time.time_ns() // 1000, boot())
                     self._write(fd)
                     return name
             except BlockingIOError:
-                pass  # another process is looking at it: another name is quicker than waiting
+                pass  # another process is checking it: a new name is faster than waiting
             except BaseException:
                 _give_back(path)
                 raise
             _give_back(path)
 
     def _sweep(self) -> None:
-        """Remove what dead workers left behind."""
+        """Remove the files of dead workers."""
         for name in os.listdir(self._folder):
             path = os.path.join(self._folder, name)
             if _NAME.match(name):
@@ -208,7 +209,7 @@ class Liveness:
 
 
 def boot() -> str:
-    """This boot of this machine, and the PID namespace. Empty: the system does not say."""
+    """This boot of this machine, and the PID namespace. Empty: unknown on this system."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
@@ -217,7 +218,7 @@ def boot() -> str:
 
 
 def listed(folder: str) -> list[str]:
-    """The files of workers there, of living and of dead ones."""
+    """The files of workers in this folder, living and dead."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -233,7 +234,7 @@ def _give_back(path: str) -> None:
 
 
 def _dead(path: str, *, remove: bool = False) -> bool:
-    """Whether the lock can be taken. Shared, so that two processes that look at once do not take each other for the owner."""
+    """Whether the lock can be taken. Shared: two processes that check at once do not block each other."""
     try:
         fd = os.open(path, _FLAGS)
     except FileNotFoundError:
@@ -243,7 +244,7 @@ def _dead(path: str, *, remove: bool = False) -> bool:
         if remove:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        fcntl.flock(fd, fcntl.LOCK_UN)  # a child that is forked right now has a copy, and would keep the lock
+        fcntl.flock(fd, fcntl.LOCK_UN)  # a child forked right now has a copy, and would keep the lock
     except BlockingIOError:
         return False
     finally:

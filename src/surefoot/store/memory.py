@@ -1,6 +1,6 @@
-"""A store in the memory of the process: for tests, and for trying things out.
+"""A store in the memory of the process: for tests and experiments.
 
-It keeps every promise of the contract but one: what was acknowledged is not on disk.
+It keeps every promise of the contract but one: acknowledged records are not on disk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from surefoot.store.rules import (
 class MemoryStore(Derived):
     """The contract over a few dicts and a lock."""
 
-    # A child's copy would look like the store, but what is written to it would be lost.
+    # A child's copy would look like the store, but its writes would be lost.
     in_a_child = "A store in memory cannot be shared; use sqlite:///."
 
     def __init__(self, url: str = "memory:") -> None:
@@ -187,7 +187,7 @@ class MemoryStore(Derived):
         return [Ready(row.wake, row.run, row.queue)] if row.wake is not None and row.wake <= due_by(wanted) else []
 
     def _is_busy(self, row: IndexRow, wanted: Wanted) -> bool:
-        """Whether it is being driven. Only this process can be alive here, and it knows what it drives."""
+        """Whether the run is being driven. Only this process can be alive here, and it knows its own runs."""
         return row.worker == self._worker and (row.worker != wanted.worker or row.run in wanted.driven)
 
     def _room(self, limit: Limit, wanted: Wanted) -> Room:
@@ -213,7 +213,7 @@ class MemoryStore(Derived):
 
     def close(self) -> None:
         if self._refusal:
-            return  # closed; or a parent's, whose lock may be held by a thread that is not here
+            return  # closed; or a parent's, whose lock may be held by a thread of the parent
         with self._lock:
             self._refusal = f"{self.url}: this store has been closed."
             self._tell()

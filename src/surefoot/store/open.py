@@ -1,6 +1,6 @@
 """From a store's URL to the store, the same object for the same place.
 
-The scheme of a URL says which kind of store it is (the table below). No code outside `store/` asks which kind it has. A
+The scheme of a URL selects the kind of store (the table below). No code outside `store/` asks for the kind. A
 store that was closed, given up after a failure or inherited by a forked child is replaced by a fresh one.
 """
 
@@ -27,11 +27,11 @@ _BACKENDS: Final[dict[str, Backend]] = {
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _USER: Final = re.compile(r"//[^/]*@")
-"""A password may be in it."""
+"""This part may contain a password."""
 
 _stores: Final[dict[str, Store]] = {}
 _known: Final[dict[tuple[str, str], Store]] = {}
-"""Store by URL and working folder, so that the thousandth run does not ask the file system again."""
+"""Store by URL and working folder, so that later runs do not ask the file system again."""
 _opening = threading.RLock()
 _wrappers: Final[list[Callable[[Store], Store]]] = []
 
@@ -68,7 +68,7 @@ def open_store(url: str, *, create: bool, announce: Announce | None = None) -> S
 
 @contextmanager
 def wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
-    """While this lasts, every store that is opened is wrapped by this function: for tests that watch a store."""
+    """Inside this block, every opened store is wrapped by this function: for tests that watch a store."""
     _wrappers.append(wrap)
     try:
         yield
@@ -82,7 +82,7 @@ def open_regressed(url: str) -> Store:
 
 
 def shown(url: str) -> str:
-    """The URL as people may see it: without its password. Whatever is no store URL is shown as it is."""
+    """The URL for people: without its password. Any text that is no store URL is shown unchanged."""
     backend = _BACKENDS.get(url.partition(":")[0].partition("+")[0].lower())
     return url if backend is None else backend.shown(url)
 

@@ -1,8 +1,8 @@
-"""Pages of the run list, by key: however far down a page is, it costs what is on it.
+"""Pages of the run list, by key: the cost of a page is its own rows, however far down it is.
 
 Runs are listed in the order in which they were made, newest first. The place of a run never changes. Without a filter every
-run is listed, also one whose row is missing or damaged. With a filter the backend's index finds the rows, and runs without
-a row are put between them, where they belong: no row says that the filter does not fit them.
+run is listed, even one whose row is missing or damaged. With a filter the backend's index finds the rows, and runs
+without a row are inserted at their places: without a row, the filter cannot exclude them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from surefoot.store.contract import Listed, RunQuery
 from surefoot.store.rules import is_run, matches
 
 NEWEST: Final = 2**63 - 1
-"""A place behind every run."""
+"""A place after every run."""
 _ROWS_PER_LOOK: Final = 512
 
 
@@ -27,7 +27,7 @@ class Placed(NamedTuple):
 
 
 Page = Callable[[int, int], list[Placed]]
-"""At most so many runs before a place, newest first; fewer than that only at the end of the list."""
+"""At most that many runs before a place, newest first; fewer only at the end of the list."""
 
 
 def listed(
@@ -37,7 +37,7 @@ def listed(
     found: Callable[[RunQuery, int, int], list[Placed]],
     rowless: Callable[[], Sequence[Placed]],
 ) -> list[Listed]:
-    """What the query asks for. `place`: where a run is in the list (0: nowhere); `found`: a page of what the backend's
+    """The result of the query. `place`: where a run is in the list (0: nowhere); `found`: a page of what the backend's
     index finds for the query, which may be more than it asks for; `rowless`: the runs without a row, newest first.
     """
     before = place(query.before) if query.before else NEWEST
@@ -47,7 +47,7 @@ def listed(
 
 
 def collect(query: RunQuery, before: int, page: Page, lost: Sequence[Placed] = ()) -> list[Listed]:
-    """What the query asks for. `lost`: runs without a row, newest first, if `page` does not meet them."""
+    """The result of the query. `lost`: runs without a row, newest first, if `page` does not return them."""
     found: list[Listed] = []
     while len(found) < query.limit:
         size = min(query.limit - len(found), _ROWS_PER_LOOK)

@@ -1,8 +1,8 @@
-"""Which store was at an address, kept beside the anchors, so that a store that vanished is not taken for a new one.
+"""Which store was at an address, kept beside the anchors, so that a vanished store is not mistaken for a new one.
 
-An anchor is found by the store's id, which an emptied server does not know any more. So there is one more small file per
+An anchor is found by the store's id, which an emptied server no longer has. So there is one more small file per
 address, named after its hosts, ports and database (never the user or the password), in the anchor's own format. It is
-read before the server is asked: a store that is noted there was there before, and has to be there now.
+read before the server is asked: a noted store was there before, and has to be there now.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAME_LENGTH: Final = 80
 
 
 class Site:
-    """One database, and what is noted of it."""
+    """One database, and its note."""
 
     def __init__(self, folder: str, name: str, where: str) -> None:
         self._where = where
@@ -45,9 +45,9 @@ class Site:
         return mark.store if mark is not None else None
 
     def note(self, store: bytes, *, instead: bool) -> None:
-        """This store is here, and something was acknowledged. `instead`: whatever was here before."""
+        """Note that this store is here, and has acknowledged records. `instead`: replaces any earlier note."""
         with closing(Anchor(self.path, create=True)) as anchor, anchor.creating(1.0), suppress(Unreadable):
-            if instead or anchor.read() is None:  # an unreadable note is only replaced if a person says so
+            if instead or anchor.read() is None:  # an unreadable note is only replaced if a person confirms that
                 anchor.begin(Mark(store, 0, self._digest))
 
     def vanished(self) -> JournalRegressed:

@@ -1,4 +1,4 @@
-"""A line of the run list as plain values, the way databases keep it: labels as JSON, marks as one text."""
+"""A row of the run list as plain values, as databases keep it: labels as JSON, marks as one text."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from surefoot.errors import UsageError
 from surefoot.store.contract import ANY, RESERVED, Extend, IndexRow, Limit, Rewrite, RunQuery, Wanted
 
 ALWAYS: Final = 0
-"""Since when a run is ready whose worker died: it had its turn already, so it comes before all others."""
+"""The time from which a run of a dead worker is ready: it had its turn already, so it comes before all others."""
 
 
 def check_positions(items: Iterable[Extend | Rewrite]) -> None:
-    """A writer that miscounts is refused before it can make a journal with a hole."""
+    """Refuse a writer that miscounts before it can make a journal with a hole."""
     for item in items:
         if isinstance(item, Rewrite):
             _check_records(item.run, item.keep, item.records)
@@ -26,7 +26,7 @@ def check_positions(items: Iterable[Extend | Rewrite]) -> None:
 
 
 def _check_records(run: str, seq: int, records: Sequence[Record]) -> None:
-    """Refuse records that do not go right behind that position of the run."""
+    """Refuse records that do not come right after that position of the run."""
     for record in records:
         seq += 1
         if record.seq != seq or record.run != run:
@@ -41,7 +41,7 @@ def is_run(name: str) -> bool:
 
 
 def matches(query: RunQuery, row: IndexRow | None) -> bool:
-    """Whether a filter lets a run pass. Without a row it does: nothing says that the filter does not fit it."""
+    """Whether a run passes a filter. Without a row it does: the filter cannot exclude it."""
     return row is None or (
         query.status in (None, row.status)
         and query.workflow in (None, row.workflow)
@@ -51,11 +51,11 @@ def matches(query: RunQuery, row: IndexRow | None) -> bool:
     )
 
 
-# --- who gets work -----------------------------------------------------------------------------------------
+# --- which worker gets work -----------------------------------------------------------------------------------------
 
 
 class Ready(NamedTuple):
-    """A run that may be taken up. Sorted, the longest ready ones come first."""
+    """A run that may be taken up. When sorted, the longest ready ones come first."""
 
     since: int
     run: str
@@ -63,11 +63,11 @@ class Ready(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How many runs a queue with limits lets in now."""
+    """How many more runs a queue with limits admits now."""
 
     free: int
     opens: int | None = None
-    """When it lets in one more, if that is only a question of time."""
+    """When it admits one more, if that only depends on time."""
 
 
 def micros(seconds: float) -> int:
@@ -75,7 +75,7 @@ def micros(seconds: float) -> int:
 
 
 def due_by(wanted: Wanted) -> int:
-    """Until when a run must have become ready to be handed out now."""
+    """The time by which a run must have become ready to be handed out now."""
     return wanted.now if wanted.ready_before is None else min(wanted.now, wanted.ready_before - 1)
 
 
@@ -94,7 +94,7 @@ def room(limit: Limit, *, now: int, busy: int, started: int, oldest: int | None)
 
 
 def choose(ready: Iterable[Ready], rooms: Mapping[str, Room], limit: int) -> tuple[list[Ready], int | None]:
-    """At most `limit` runs, oldest first, as far as their queues let them in; and when a queue that is full now opens."""
+    """At most `limit` runs, oldest first, as far as their queues admit them; and when a full queue admits one more."""
     chosen: list[Ready] = []
     free = {queue: room.free for queue, room in rooms.items()}
     opens = None

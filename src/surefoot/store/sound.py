@@ -1,7 +1,7 @@
-"""Parts that this handle has seen whole in the store: they are neither read nor sent again.
+"""Parts that this handle has read whole in the store: they are neither read nor sent again.
 
-Another process may delete parts (`discard`). Each deletion is counted in the store. What was seen is only relied on while
-that count is the same as when it was seen.
+Another process may delete parts (`discard`). Each deletion is counted in the store. The known parts are only relied on
+while that count is the same as when they were read.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ class Sound:
 
     @property
     def swept(self) -> object:
-        """The count of deletions when these were seen; None: not known, read it first."""
+        """The count of deletions when these were read; None: not known, read it first."""
         return self._swept if len(self._names) <= _LIMIT else None
 
     def under(self, swept: object) -> None:
-        """Note the count of deletions by now. If it is another number, forget what was seen: it may be gone."""
+        """Note the present count of deletions. If it differs, forget all known parts: they may be gone."""
         if swept is None or swept != self.swept:
             self._names.clear()
             self._swept = swept
 
     def lacking(self, cuts: Sequence[Cut], fetch: Callable[[Sequence[bytes]], Mapping[bytes, Part]]) -> Iterator[Part]:
-        """What has to be written of these values. `fetch`: the parts that the store has, as found."""
+        """The parts of these values that have to be written. `fetch`: the parts that the store has, as found."""
         for cut in cuts:
             yield from lacking(cut, self._names, fetch)
 
     def note(self, cuts: Sequence[Cut]) -> None:
-        """Once committed: every part of these values is there, and whole."""
+        """After the commit: every part of these values is stored whole."""
         for cut in cuts:
             self._names.update(cut.leaves, cut.nodes)

@@ -35,7 +35,7 @@ class PostgresBackend(Backend):
         return self._parsed(url).shown
 
     def examine(self, url: str, store: Store | None, *, now: int) -> Iterator[Finding]:
-        """What the server says; opening the store has refused the settings that lose what was acknowledged."""
+        """The findings about the server. Opening the store has refused settings that lose acknowledged records."""
         if store is not None:
             found = store.durability()
             yield ok("settings", f"{settings(found, leave_out=('backend', 'url', 'anchor'))} (read back)")

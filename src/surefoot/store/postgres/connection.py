@@ -1,6 +1,6 @@
 """One connection to a PostgreSQL server, with a limit to every wait.
 
-A statement is sent whole, in autocommit: it is one transaction, and whatever interrupts us, no lock stays behind. If
+A statement is sent whole, in autocommit: it is one transaction, and no interruption leaves a lock behind. If
 the connection breaks or the server is silent for too long, the connection is given up with `Lost`: the statement may have
 been carried out. `Rejected` is the server's answer that it was not.
 """
@@ -33,7 +33,7 @@ _DEFAULTS: Final = {
 
 Params = Sequence[Param]
 Decoders = Sequence[Callable[[bytes | None], Any]]
-"""For each column, how its bytes become a value."""
+"""For each column, the function from its bytes to a value."""
 Rows = list[tuple[Any, ...]]
 
 
@@ -48,7 +48,7 @@ class Connection:
     """Used by one thread at a time."""
 
     def __init__(self, url: Url, *, seconds: int, silence: float) -> None:
-        """Connect. `Lost`, if that fails, or takes longer than so many seconds. `silence`: so long an answer may take."""
+        """Connect. `Lost`, if that fails, or takes longer than `seconds`. `silence`: how long an answer may take."""
         psycopg = driver()
         self._url = url
         self._silence = silence
@@ -70,7 +70,7 @@ class Connection:
         self._poll.register(self._pg.socket, select.POLLIN)
 
     def ask(self, statement: bytes, params: Params = (), decoders: Decoders = (), *, silence: float = 0) -> Rows:
-        """The rows of one statement. `Lost`, after so many seconds without a byte from the server."""
+        """The rows of one statement. `Lost`, after `silence` seconds without a byte from the server."""
         values, kinds = [value for _, value in params], [kind for kind, _ in params]
         send = partial(self._pg.send_query_params, statement, values, kinds, [1] * len(params), 1)
         results = self._exchange(send, silence or self._silence)
@@ -83,7 +83,7 @@ class Connection:
         return [tuple([decode(get(row, at)) for at, decode in columns]) for row in range(result.ntuples)]
 
     def run_script(self, script: str, *, silence: float) -> None:
-        """Several statements, as one transaction unless they say otherwise."""
+        """Several statements, as one transaction unless they begin and end their own."""
         self._exchange(partial(self._pg.send_query, script.encode()), silence)
 
     def wait_for_notice(self, seconds: float, *also: int) -> bool:
@@ -106,7 +106,7 @@ class Connection:
         return found
 
     def _exchange(self, send: Callable[[], object], silence: float) -> list[Any]:
-        """What the server answers. `Rejected`, if one of its answers is no."""
+        """The server's answers. `Rejected`, if one of them is an error."""
         try:
             send()
             results = self._answers(silence)
@@ -114,7 +114,7 @@ class Connection:
             self.close()
             raise Lost(self._said(error)) from None
         except BaseException:
-            self.close()  # in the middle of something: the next statement must not read this one's answer
+            self.close()  # in the middle of an exchange: the next statement must not read this one's answer
             raise
         for result in results:
             if result.status == self._fatal:
@@ -146,7 +146,7 @@ class Connection:
         fields = (self._diagnosis.SQLSTATE, self._diagnosis.MESSAGE_PRIMARY, self._diagnosis.CONSTRAINT_NAME)
         code, message, constraint = ((result.error_field(field) or b"").decode("utf-8", "replace") for field in fields)
         if not code or code[:2] == "08" or code in ("57P01", "57P02", "57P03", "57P05", "25P03"):
-            # The session or the connection was ended: the statement may have been carried out by then.
+            # The session or the connection was ended: the statement may have been executed by then.
             self.close()
             return Lost(self._url.hide(message) or "the connection was closed")
         return Rejected(code, self._url.hide(message), constraint)
@@ -156,7 +156,7 @@ class Connection:
 
     @property
     def place(self) -> str:
-        """Which database this is, by the settings in force: the URL's, and those of the environment."""
+        """The database, by the settings in force: those of the URL and of the environment."""
         return place_of({option.keyword.decode(): (option.val or b"").decode() for option in self._pg.info})
 
     @property
@@ -169,7 +169,7 @@ class Connection:
 
 
 def place_of(options: dict[str, str]) -> str:
-    """The database that these settings of a connection lead to, the same for every spelling of them."""
+    """The database of these connection settings, the same for every spelling of them."""
     hosts = (options.get("host") or options.get("hostaddr") or "").lower().split(",")
     ports = (options.get("port") or _PORT).split(",")
     ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)

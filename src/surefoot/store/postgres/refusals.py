@@ -1,4 +1,4 @@
-"""What PostgreSQL's refusals mean for users of the store, each with its cure. No message contains a password."""
+"""The meaning of PostgreSQL's refusals for users of the store, each with its cure. No message contains a password."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _RESTORE: Final = (
 
 
 _ANSWERED: Final = re.compile(r"\bFATAL:\s+(?!the database system is|(sorry, )?too many|remaining connection slots)")
-"""The server itself refused, and not because it is busy. (libpq does not tell the error's code while connecting.)"""
+"""The server itself refused, and not because it is busy. (libpq gives no error code while connecting.)"""
 
 
 def unreachable(where: str, why: str, seconds: float) -> StoreUnavailable:

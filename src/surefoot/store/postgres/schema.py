@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL store: made and brought up to date by numbered scripts, or refused.
+"""The tables of a PostgreSQL store: made and upgraded by numbered scripts, or refused.
 
 A script is one transaction under a lock that all processes share, so a store has one format or the next, never something
 in between. Opening a store to read it makes nothing.
@@ -19,10 +19,10 @@ from surefoot.store.postgres.connection import Connection
 
 FORMAT: Final = 1
 OLDEST: Final = 140_000
-"""The first server version with everything we use."""
+"""The first server version with all the features that we use."""
 
 _DONE: Final = "SF002"
-"""The error code by which a script says that another process was quicker."""
+"""The error code of a script that another process has already run."""
 _SILENCE: Final = 600.0
 """A script may rewrite a table."""
 
@@ -41,7 +41,7 @@ _TIMELINE: Final = b"SELECT substr(pg_walfile_name(pg_current_wal_insert_lsn()),
 
 
 class Server(Struct, frozen=True):
-    """What the server says of itself."""
+    """The server's description of itself."""
 
     version_number: int
     is_replica: bool
@@ -65,7 +65,7 @@ class Meta(Struct, frozen=True):
 
 
 def greet(connection: Connection, where: str) -> Server:
-    """The server. Refused, if it does not keep what it acknowledges, or cannot hold a store."""
+    """The server. Refused, if it does not keep acknowledged records, or cannot hold a store."""
     boolean, text, number = wire.to_bool, wire.to_text, wire.to_int
     decoders = (number, boolean, *[text] * 9, boolean, number)
     ((*said,),) = connection.ask(_SERVER, (), decoders)
@@ -125,7 +125,7 @@ def meta(connection: Connection, where: str) -> Meta:
 
 
 def timeline(connection: Connection) -> str:
-    """A value that changes when a standby is promoted. Empty: this server does not tell."""
+    """A value that changes when a standby is promoted. Empty: unknown on this server."""
     try:
         ((found,),) = connection.ask(_TIMELINE, (), (wire.to_text,))
     except Rejected:
@@ -134,14 +134,14 @@ def timeline(connection: Connection) -> str:
 
 
 def bring_up_to_date(connection: Connection, server: Server, where: str) -> bool:
-    """Make the store, or bring it to this version's format. Whether this process made it."""
+    """Make the store, or upgrade it to this version's format. Returns whether this process made it."""
     known = meta(connection, where).format if server.has_store else 0
     done = [_migrate(connection, number) for number in range(known + 1, FORMAT + 1)]
     return not server.has_store and done[0]
 
 
 def _migrate(connection: Connection, number: int) -> bool:
-    """One script, once. False: another process was quicker."""
+    """Run one script, once. False: another process has already run it."""
     script = files(__package__).joinpath("migrations", f"{number:04}.sql").read_text(encoding="utf-8")
     try:
         connection.run_script(script, silence=_SILENCE)

@@ -1,8 +1,8 @@
-"""What was visible in the store when a position was handed out.
+"""The records that were visible in the store when a position was returned.
 
 Transactions take their positions in one order and commit in another: a record with a lower position may become visible
-later. So with each position that is handed out, its moment is noted, as PostgreSQL describes moments: every transaction
-before `end` had committed, except those `under_way`. "Behind that position" then means: not visible at that moment.
+later. So with each position that is returned, its moment is noted, in PostgreSQL's own form: every transaction
+before `end` had committed, except those `under_way`. "After that position" then means: not visible at that moment.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Moment(Struct, frozen=True):
 
 
 class Sighting(Struct, frozen=True):
-    """Everything visible at `since` has been seen; and of what became visible until `until`, all up to this position."""
+    """All records visible at `since` were returned; of those visible later, by `until`, all up to this position."""
 
     since: Moment
     until: Moment | None = None
 
 
 class Sightings:
-    """By thread: what one thread has seen, another has not."""
+    """By thread: one thread's results were not returned to another."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[tuple[int, int], Sighting] = OrderedDict()

@@ -2,11 +2,11 @@
 
 An append is one statement, and so one transaction and one round trip: a function on the server moves each run's head
 if it is the expected one, and writes the records and the row. Nothing is held between two statements, neither locks nor
+if it is the expected one, and writes the records and the row. Nothing is held between two statements, neither locks nor
 session state. So a paused client blocks no other, a pooler may be in between, and a statement that was delayed in the
-network finds that the head it names has moved.
 
-If the acknowledgement is lost, the same statement is sent again. A conflict may then be our own commit: the record at our
-last position has our seal.
+If the acknowledgement is lost, the same statement is sent again. A conflict may then be our own commit: then the record
+at our last position has our seal.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _READ: Final = (
     b"FROM surefoot.heads WHERE run = $1) UNION ALL (SELECT " + _FIELDS + b" FROM surefoot.entries "
     b"WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3)"
 )
-_READ_ALL: Final = (  # by the index, run for run, whatever the server believes about the size of its tables
+_READ_ALL: Final = (  # by the index, run by run, even if the server's statistics are wrong
     b"SELECT r.n, j.* FROM unnest($1) WITH ORDINALITY r (run, n) CROSS JOIN LATERAL ("
     b"(SELECT seq, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::int, NULL::int, NULL::bytea, seal "
     b"FROM surefoot.heads WHERE run = r.run) UNION ALL (SELECT " + _FIELDS + b" FROM surefoot.entries "
@@ -140,7 +140,7 @@ _LOST_ROWS: Final = (
 _TALLY: Final = b"SELECT status, reason, count(*) FROM surefoot.runs GROUP BY status, reason"
 
 _ALIVE: Final = b"SELECT $1 IN (SELECT surefoot.living_1($2))"
-_ALIVE_UNTIL: Final = (  # after a restart of the server, no worker is dead before a lease has passed
+_ALIVE_UNTIL: Final = (  # after a restart of the server, no worker counts as dead before a lease has passed
     b"SELECT (extract(epoch FROM CASE WHEN expires > clock_timestamp() THEN expires "
     b"ELSE pg_postmaster_start_time() + $2 END) * 1000000)::bigint FROM surefoot.workers WHERE worker = $1"
 )
@@ -192,7 +192,7 @@ class PostgresStore(Derived):
         self._folder = anchors_folder()
         self._anchors: Anchors
         self._buried: set[str] = set()
-        """Dead workers of this host that were deleted on the server already."""
+        """Dead workers of this host that are already deleted on the server."""
         self._sound = Sound()
         self._sightings = Sightings()
         self._looking = threading.Lock()
@@ -211,7 +211,7 @@ class PostgresStore(Derived):
     ) -> PostgresStore:
         """Open the store in this database, checked against the anchor; with `create`, make it if there is none.
 
-        With `adopting`, also a store that is older than the anchor says: only for `rewrite_together`, which makes it
+        With `adopting`, also a store that is older than its anchor: only for `rewrite_together`, which makes it
         whole again.
         """
         store = cls(url, waits)
@@ -221,7 +221,7 @@ class PostgresStore(Derived):
 
     @property
     def expected(self) -> int | None:
-        """Up to which record the store is known to have reached."""
+        """The last record that the store is known to have reached."""
         return self._floor() or None
 
     # --- appending ---------------------------------------------------------------------------------
@@ -299,11 +299,11 @@ class PostgresStore(Derived):
         return None
 
     def rewrite_together(self, items: Sequence[Rewrite], *, beyond: int = 0) -> bool:
-        """As promised; and positions up to far behind `beyond` count as erased from then on."""
+        """As in the contract; and positions up to far after `beyond` count as erased from then on."""
         check_positions(items)
         self._refuse_unless_usable()
         with self._writing, explained(self.url, refusals):
-            with closing(self._dial()) as connection:  # what is not committed by then is undone by the server
+            with closing(self._dial()) as connection:  # the server rolls back uncommitted work
                 newest = self._rewrite_all(connection, items, beyond)
             if newest:
                 self._note(newest, items[-1].records[-1].seal)
@@ -318,7 +318,7 @@ class PostgresStore(Derived):
             connection.ask(_SKIP, (integer(max(beyond, self._floor())),), (_number,), silence=silence)
         pos = 0
         for item in items:
-            # No parts are deleted while the table is locked. All of them are sent; the server writes those it lacks.
+            # No parts are deleted while the table is locked. All of them are sent; the server writes the missing ones.
             parts = {part.id: part for part in Sound().lacking(item.cuts, _none_of)}
             params = [
                 *_rewrite_params(item),
@@ -335,7 +335,7 @@ class PostgresStore(Derived):
     def _write_with_parts(
         self, statement: bytes, params: list[Param], decoders: Decoders, cuts: Sequence[Cut]
     ) -> tuple[Rows, bool]:
-        """With the parts of the values that this handle has not seen whole. The last column says: try again."""
+        """Write with the parts that this handle has not read whole. The last column means: try again."""
         doubtful = False
         for _ in range(_TRIES):
             if cuts and self._sound.swept is None:
@@ -348,7 +348,7 @@ class PostgresStore(Derived):
             if not (cuts and rows[0][-1]):
                 self._sound.note(cuts)
                 return rows, doubtful
-            self._sound.under(None)  # another process has deleted parts: what was seen here may be gone
+            self._sound.under(None)  # another process has deleted parts: known parts may be gone
         raise StoreUnavailable(
             f"{self.url}: parts of values are being deleted all the time. Wait for it, and try again."
         )
@@ -412,7 +412,7 @@ class PostgresStore(Derived):
             return self._newest
 
     def scan(self, after: int, limit: int) -> list[tuple[int, Record]]:
-        """Behind a position that this thread got from `changes` or from here: all that was not visible at that time."""
+        """After a position that `changes` or `scan` gave this thread: records that were not visible at that time."""
         sighting = self._sightings.of(after)
         if sighting is None:
             rows = self._ask(_SCAN, (integer(after), integer(limit)), _SCANNED, slow=True)
@@ -430,7 +430,7 @@ class PostgresStore(Derived):
         self._refuse_unless_usable()
         sighting = self._sightings.of(upto)
         if sighting is None or sighting.until is not None:
-            return False  # not a position this thread has seen everything before
+            return False  # not a position up to which this thread has read everything
         params = (raws(parts), *sighting.since.params())
         with self._writing:
             rows = self._ask(_DISCARD, params, (_truth,), slow=True, writing=True)
@@ -507,7 +507,7 @@ class PostgresStore(Derived):
     def alive(self, worker: str) -> bool:
         self._refuse_unless_usable()
         if not _WORKER.match(worker) or self._host.is_gone(worker):
-            return False  # no worker of such a store ever had that name; or it is proven dead, whatever its lease says
+            return False  # no worker of such a store ever had that name; or it is dead, even with a running lease
         return bool(self._ask(_ALIVE, (text(worker), self._lease_length), (_truth,))[0][0])
 
     def alive_until(self, worker: str) -> int | None:
@@ -619,7 +619,8 @@ class PostgresStore(Derived):
     def _greet(self, connection: Connection) -> tuple[schema.Server, Site]:
         """The server. `JournalRegressed`, if it had a store and has none now."""
         place = Site(self._folder, connection.place, self.url)
-        # Read the note first, then ask the server: a store that another process makes in between is not missed.
+        # Read the note first, then ask the server: otherwise a store that another process makes in between would count
+        # as lost.
         was_here = self._adopting or self.id or place.noted() is not None
         server = schema.greet(connection, self.url)
         if was_here and not server.has_store:
@@ -630,7 +631,7 @@ class PostgresStore(Derived):
         return Connection(self._given, seconds=self._waits.connect, silence=self._waits.silence)
 
     def _dial_quickly(self) -> Connection:
-        """For the lease, which runs out meanwhile, and for listeners, which must not wait long."""
+        """A connection for the lease, which runs out meanwhile, and for listeners, which must not wait long."""
         return Connection(self._given, seconds=min(self._waits.connect, _QUICK_SECONDS), silence=_QUICK_SECONDS)
 
     def _subscribed(self) -> Connection:
@@ -639,7 +640,7 @@ class PostgresStore(Derived):
         return connection
 
     def _checked(self) -> Connection:
-        """A new connection, checked: it leads to the same store, which has lost nothing."""
+        """A new connection, checked: it is to the same store, which has lost nothing."""
         with _closed_on_failure(self._dial()) as connection:
             try:
                 self._check(connection)
@@ -665,12 +666,12 @@ class PostgresStore(Derived):
             self._anchors.check(lambda mark: self._known(connection, mark))
 
     def _known(self, connection: Connection, mark: Mark) -> tuple[bool, int]:
-        """Whether the server has that record, or a good reason not to: it was set aside, pruned, or is damaged."""
+        """Whether the server has that record, or a valid reason not to: it was set aside, pruned, or is damaged."""
         ((known, found),) = connection.ask(_KNOWN, (integer(mark.pos), raw(mark.seal)), (_truth, _number))
         return known or self._is_damage(connection, mark), found
 
     def _is_damage(self, connection: Connection, mark: Mark) -> bool:
-        """A record of another history holds. One that does not hold is damaged, and reading its run will say so."""
+        """Another history has a record whose seal holds. A damaged record's does not: reading its run reports that."""
         decoders = (_words, *_RECORD, lambda value: value or GENESIS)
         rows = connection.ask(_INSTEAD, (integer(mark.pos),), decoders)
         if not rows:
@@ -690,7 +691,7 @@ class PostgresStore(Derived):
                     self.url, found, noted,
                 )  # fmt: skip
             connection.ask(_NOTE_TIMELINE, (text(found),))
-        # In a restored dump, transactions have the numbers of another server. They are all long over.
+        # In a restored dump, transactions have the numbers of another server. They all ended long ago.
         connection.ask(_FOREIGN_XIDS, silence=self._waits.slow)
 
 
@@ -727,7 +728,7 @@ def _by_column(items: Iterable[object], fields: dict[str, _Make]) -> list[Param]
 
 
 def _row_params(rows: Sequence[tuple[int, IndexRow]]) -> list[Param]:
-    """Each row with the number of its wish."""
+    """Each row with the number of its item."""
     with storable():
         values = [to_values(row) for _, row in rows]
     columns = [make([value[name] for value in values]) for name, make in _ROW_FIELDS.items()]
@@ -766,12 +767,12 @@ def _placed(rows: Rows) -> list[Placed]:
 
 
 def _none_of(ids: Iterable[bytes]) -> dict[bytes, Part]:
-    """The server knows what it has. Here every part counts as missing that this handle has not sent."""
+    """The server knows its own parts. Here every part that this handle has not sent counts as missing."""
     return {}
 
 
 def _serving(about: str | None) -> Serving | None:
-    """What a worker says about itself; None: nothing, or it cannot be read."""
+    """A worker's description of itself; None: there is none, or it cannot be read."""
     try:
         return msgspec.json.decode(about, type=Serving) if about else None
     except msgspec.DecodeError:

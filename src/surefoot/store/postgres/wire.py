@@ -1,6 +1,6 @@
 """Values to and from PostgreSQL's binary format, by hand.
 
-A record is a dozen values, and an append may carry hundreds of records. A driver that looks at every value to find out
+A record is a dozen values, and an append may carry hundreds of records. A driver that inspects every value to find
 its type costs more than the database does. Here the type of each value is known.
 """
 
@@ -43,7 +43,7 @@ def integer(value: int | None) -> Param:
 
 @contextmanager
 def storable() -> Iterator[None]:
-    """A text that is not UTF-8 is the caller's mistake."""
+    """Reports a text that is not UTF-8 as the caller's mistake."""
     try:
         yield
     except UnicodeEncodeError as error:

@@ -1,11 +1,11 @@
 """A verified copy of a store: taken while others write, read back whole, and only then given its name.
 
 The pages are copied by SQLite's own backup from one and the same state. The copy gets an anchor with the original's
-newest record, so a copy that lost something on the way does not open. An incomplete copy has a name that ends in
+newest record, so a copy that lost something does not open. An incomplete copy has a name that ends in
 `.partial`, and older copies are deleted only after the new one was found whole.
 
-A copy has the identity of its store. Put back in its place it is older than the anchor there, and is refused
-(`JournalRegressed`) until a person accepts that (`surefoot adopt`): what was recorded since is gone then.
+A copy has the identity of its store. Restored in its place it is older than the anchor there, and is refused
+(`JournalRegressed`) until a person accepts that (`surefoot adopt`): the records made since are gone then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WORKERS: Final = "-workers"
 
 
 def back_up(opened: Store, path: str, *, verify: Verify, now: datetime, watch: Watch | None = None) -> Backup:
-    """Copy an open store into a folder (named by time, the newest three are kept) or to a file that is not there."""
+    """Copy an open store into a folder (named by time, the newest three are kept) or to a new file."""
     store = cast("SqliteStore", opened)
     into_folder = os.path.isdir(path) or path.endswith(os.sep)
     folder = os.path.realpath(path if into_folder else os.path.dirname(path) or ".")
@@ -63,7 +63,7 @@ def _write(store: SqliteStore, target: str, verify: Verify, watch: Watch | None)
         mark = _copy(store, partial, watch)
         _check(partial, verify)
         size = os.stat(partial).st_size
-        # The anchor first: a copy that has its name is one that opens.
+        # The anchor first: a copy with its final name can be opened.
         os.rename(anchor_path(partial), anchor_path(target))
         os.rename(partial, target)
         disk.sync(os.path.dirname(target))
@@ -74,7 +74,7 @@ def _write(store: SqliteStore, target: str, verify: Verify, watch: Watch | None)
 
 
 def _copy(store: SqliteStore, partial: str, watch: Watch | None) -> Mark:
-    """All pages as they were at one moment, synced, and the anchor of that moment."""
+    """All pages of one moment, synced, and the anchor of that moment."""
     os.close(disk.create(partial))
     with reading(store.path) as source, snapshot(source):
         newest = source.execute("SELECT pos, seal FROM entries ORDER BY pos DESC LIMIT 1").fetchone()
@@ -100,7 +100,7 @@ def _copy_pages(source: apsw.Connection, partial: str, watch: Watch | None) -> N
 
 
 def _check(partial: str, verify: Verify) -> None:
-    """Open the copy as what it claims to be, and look at all of it."""
+    """Open the copy as a store, and check all of it."""
     copy = SqliteStore.open(partial, create=False, url=f"sqlite:///{partial}")
     try:
         wrong = verify(copy)
@@ -111,7 +111,7 @@ def _check(partial: str, verify: Verify) -> None:
             f"the copy is not whole, and was removed: {wrong}. Older copies are still there.",
             cures=(command("verify", when="is it the original?"),),
         )
-    disk.remove(partial, "-wal", "-shm")  # nobody wrote to it: they are empty, and only this process knew the name
+    disk.remove(partial, "-wal", "-shm")  # nothing was written: they are empty, and only this process knew the name
 
 
 # --- names -----------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _thin_out(store: SqliteStore, folder: str, newest: str) -> list[str]:
     for name in os.listdir(folder):
         path, times = os.path.join(folder, name), _TIME.findall(name)
         if times and name == _name(store, times[-1]) and path != newest:
-            with contextlib.suppress(OSError, SurefootError):  # not ours to judge, so not ours to delete
+            with contextlib.suppress(OSError, SurefootError):  # not readable as our copy, so not deleted
                 mark = mark_at(anchor_path(path))
                 found += [(mark.pos, path)] if mark is not None and mark.store == store.id else []
     old = [path for _, path in sorted(found, reverse=True)[KEEP - 1 :]]
@@ -151,7 +151,7 @@ def _thin_out(store: SqliteStore, folder: str, newest: str) -> list[str]:
 
 
 def _clear_partial(folder: str, target: str) -> None:
-    """Remove what a backup to this place left behind that was cut off."""
+    """Remove the remains of a backup to this place that was cut off."""
     stem = re.sub(r"-\d{8}T\d{6}Z", "", os.path.basename(target))
     for name in os.listdir(folder):
         base, found, _ = name.partition(_PARTIAL)
@@ -161,7 +161,7 @@ def _clear_partial(folder: str, target: str) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove a copy with all its files, the database first: what is left cannot be taken for a whole copy."""
+    """Remove a copy with all its files, the database first: the rest cannot be mistaken for a whole copy."""
     disk.remove(path, *_FILES)
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(path + _WORKERS)
@@ -172,7 +172,7 @@ def _remove(path: str) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: str, *, create: bool) -> Iterator[None]:
-    """One backup into a folder at a time: then no other process is writing what is partial there."""
+    """One backup into a folder at a time: then no other process is writing a partial copy there."""
     if create:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,7 +1,7 @@
-"""What can still be read of a damaged database: every row that answers, and the places that do not.
+"""What can still be read of a damaged database: every readable row, and the unreadable places.
 
-SQLite stops a scan at the first page that is not one. So a table is read from both ends towards the damage, and what
-lies between is asked for row by row. A row that comes back may be garbage: a block of zeros inside a page gives rows of
+SQLite stops a scan at the first damaged page. So a table is read from both ends towards the damage, and the rows
+between are read one by one. A row that is returned may be garbage: a block of zeros inside a page gives rows of
 nulls under the number 0. So every value is handed out with its type as stored, and callers check each row (`fits`).
 
 This module only reads, and only with fixed statements. Text is read as bytes: garbage is not UTF-8, and one such row must
@@ -26,13 +26,13 @@ from surefoot.core.seal import Record
 from surefoot.store.sqlite.schema import COLUMNS
 
 _NOT_KEPT: Final = ("starts", "run_labels")
-"""Tables that a store can do without, or makes anew from its journals. Their pages may be damaged, too."""
+"""Tables that a store does not need, or makes anew from its journals. Their pages may be damaged, too."""
 INDEXES: Final = {
     "heads": ("sqlite_autoindex_heads_1", ("run", "n"), "run"),
     "entries": ("sqlite_autoindex_entries_1", ("run", "seq", "pos"), "run, seq"),
     "parts": ("sqlite_autoindex_parts_1", ("id", "n"), "id"),
 }
-"""The indexes that hold a second copy of something: their names, what can be read from them alone, their order."""
+"""The indexes that hold a second copy of something: their names, the columns in them alone, their order."""
 
 LOST_HEAD: Final = bytes(32)
 """The seal of a head that could not be read. No record has it."""
@@ -45,18 +45,18 @@ _SHAPES: Final[dict[str, Any]] = {
     "entries": tuple[_Number, _Name, _Number, _Count, _Count, _Count, _Count, _Count, _Count, bytes, _Seal],
     "parts": tuple[_Number, bytes, int, int, int, bytes],
 }
-"""What a row of a table consists of. A row of anything else is garbage."""
+"""The types of a row of a table. A row of other types is garbage."""
 
 SLACK: Final = 1_000_000
-"""How far beyond the highest number that is known a row may be and still be taken for one."""
+"""How far above the highest known number a row may be and still count as a row."""
 _PROBES: Final = 300_000
-"""At most so many questions for single rows of one table. Beyond that, the rest of a gap is reported as unread."""
+"""The most reads of single rows of one table. After that, the rest of a gap is reported as unread."""
 _ROWS_PER_PAGE: Final = 1024
-"""More than any page of ours holds: pages that name each other in a circle come to an end."""
+"""More than any page of ours holds: it ends a circle of pages that name each other."""
 _PAGE_NAMED: Final = re.compile(r"\b[Pp]age (\d+)\b")
 _TREE_NAMED: Final = re.compile(r"\bTree (\d+)\b")
 _FINDINGS: Final = 100
-"""After so many SQLite looks no further."""
+"""After this many findings SQLite stops its check."""
 _PAGE: Final = 4096
 _LOG_HEADER: Final = 32
 _FRAME_HEADER: Final = 24
@@ -86,7 +86,7 @@ class Gap(Struct, frozen=True):
 
 
 class BadPage(Struct, frozen=True):
-    """What SQLite says about the structure of the database."""
+    """SQLite's finding about the structure of the database."""
 
     page: int
     """0: it names no page."""
@@ -96,7 +96,7 @@ class BadPage(Struct, frozen=True):
 
 
 class Scan(NamedTuple):
-    """What an index gave."""
+    """The result of reading an index."""
 
     rows: list[Row]
     whole: bool
@@ -122,14 +122,14 @@ def is_name(value: object) -> bool:
 def nothing_left(connection: apsw.Connection, path: str) -> bool:
     """Whether neither the database nor its log has a page left that could lead to a row.
 
-    For a file that SQLite does not take for a database. It is read through the connection: a second descriptor of the
+    For a file that SQLite does not accept as a database. It is read through the connection: a second descriptor of the
     file would drop SQLite's locks when it is closed. "Unreadable" is never "nothing there": then this raises.
     """
     return not any(map(_may_hold_rows, _pages(connection, path)))
 
 
 def _pages(connection: apsw.Connection, path: str) -> Iterator[bytes]:
-    """All but the first, which only describes the tables."""
+    """All pages but the first, which only describes the tables."""
     for offset in range(_PAGE, os.path.getsize(path), _PAGE):
         yield connection.read("main", 0, offset, _PAGE)[1]
     with contextlib.suppress(FileNotFoundError), open(path + "-wal", "rb") as log:
@@ -139,7 +139,7 @@ def _pages(connection: apsw.Connection, path: str) -> Iterator[bytes]:
 
 
 def _may_hold_rows(page: bytes) -> bool:
-    """Whether at least half of its cells are where cells can be. (SQLite itself wants that of all of them.)"""
+    """Whether at least half of its cells are where cells can be. (SQLite itself requires that of all cells.)"""
     kind, cells, content = _PAGE_HEADER.unpack_from(page)
     first = _POINTERS_AT.get(kind, 0)
     if not first or not cells or not first + 2 * cells <= content <= _PAGE:
@@ -161,9 +161,9 @@ class Remains:
             self.most_rows = _ROWS_PER_PAGE * (int(connection.execute("PRAGMA page_count").get) + 1)
 
     def rows(self, table: str, known: Iterable[int] = (), *, upto: int = 0) -> Iterator[Row]:
-        """Each row of a table with numbered rows that can be read, some twice. What cannot be is added to `gaps`.
+        """Each row of a table with numbered rows that can be read, some twice. Unreadable ones are added to `gaps`.
 
-        `known` are numbers that other places name, `upto` is the highest that there can be.
+        `known` are numbers that other places name, `upto` is the highest possible number.
         """
         reader = _Reader(self, table)
         yield from reader.all(upto, list(known))
@@ -181,17 +181,17 @@ class Remains:
         return Record(*rows[0][1:]) if rows else None
 
     def meta(self) -> dict[Any, Any]:
-        """What the store says about itself, as far as it can be read."""
+        """The store's description of itself, as far as it can be read."""
         return dict(self.keyed("meta", ("store", "format", "rewritten", "swept")).rows)
 
     def index(self, table: str) -> Scan:
-        """What the index of a table says by itself, from both ends towards what cannot be read."""
+        """The content of a table's index alone, from both ends towards the unreadable part."""
         name, columns, order = INDEXES[table]
         question = f"SELECT {_as_stored(*columns)} FROM {table} INDEXED BY {name} ORDER BY "  # noqa: S608 - our names
         return self._from_both_ends(question, order)
 
     def keyed(self, table: str, names: Iterable[str]) -> Scan:
-        """The rows of a table that is kept by name: from both ends, and those of the names that are known."""
+        """The rows of a table that is kept by name: from both ends, and the rows of known names."""
         key = COLUMNS[table][0]
         question = f"SELECT {_as_stored(*COLUMNS[table])} FROM {table} "  # noqa: S608 - our names
         found = self._from_both_ends(f"{question} ORDER BY ", key)
@@ -228,7 +228,8 @@ class Remains:
         roots: dict[Any, Any] = dict(self.collect("SELECT name, rootpage FROM sqlite_schema")[0])
         faults = self.faults(table)
         trees = {int(tree.group(1)) for tree in map(_TREE_NAMED.search, faults) if tree is not None}
-        # A fault that names no tree follows from one that does. Alone, or if SQLite gave up counting, it may be in any tree.
+        # A fault without a tree follows from one with a tree. Alone, or if SQLite stopped counting, it may be in any
+        # tree.
         in_any = len(faults) >= _FINDINGS if trees else bool(faults)
         return [name in roots and roots[name] not in trees and not in_any for name in (table, *names)]
 
@@ -246,7 +247,7 @@ class Remains:
 
 
 class _Reader:
-    """The rows of one table that is kept by number. A row may come twice."""
+    """The rows of one table that is kept by number. A row may be returned twice."""
 
     def __init__(self, remains: Remains, table: str) -> None:
         self._remains = remains
@@ -282,7 +283,7 @@ class _Reader:
         return merged
 
     def _probe(self, first: int, last: int) -> Iterator[Row]:
-        """Read a stretch from both ends; split what is left until single rows are known to be unreadable."""
+        """Read a stretch from both ends; split the rest until single rows are known to be unreadable."""
         between = f"WHERE {self._key} BETWEEN ? AND ? ORDER BY {self._key}"
         stack = [(first, last)]
         while stack:
@@ -315,7 +316,7 @@ class _Reader:
                 if count > self._remains.most_rows:
                     return ValueError(_CIRCLE)
                 row = _values(raw)
-                if type(row[0]) is int and 0 < row[0] <= self._limit:  # a garbled number says nothing of where we are
+                if type(row[0]) is int and 0 < row[0] <= self._limit:  # a garbled number does not show the position
                     self._last = row[0]
                     self._numbers.add(row[0])
                 yield row

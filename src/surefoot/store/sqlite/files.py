@@ -43,7 +43,7 @@ from surefoot.store.sqlite.schema import APPLICATION_ID, ENTRY, FORMAT, SCHEMA
 BUSY_SECONDS: Final = 10.0
 """How long to wait for a locked database."""
 DURABLE: Final = ("wal", "full")
-"""The journal mode and the kind of syncs that keep what is acknowledged."""
+"""The journal mode and the sync mode that keep acknowledged records."""
 SIDES: Final = ("", "-journal", "-wal", "-shm")
 """The endings of the files that SQLite makes for one database."""
 
@@ -79,8 +79,8 @@ def connect(path: str, *, readonly: bool) -> apsw.Connection:
 
 
 def be_careful(connection: apsw.Connection) -> None:
-    """Settings for a database that may be damaged, or made by somebody else."""
-    # Nothing may be folded into the database on closing before the anchor was found to hold: the `-wal` is evidence.
+    """Settings for a database that may be damaged, or made by others."""
+    # The log may not be folded into the database on closing before the anchor is found to hold: the `-wal` is evidence.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -89,7 +89,7 @@ def be_careful(connection: apsw.Connection) -> None:
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[apsw.Connection]:
-    """A read-only connection of its own: the store's own ones are needed meanwhile."""
+    """A separate read-only connection: the store's own connections are in use."""
     connection = connect(path, readonly=True)
     try:
         yield connection
@@ -108,7 +108,7 @@ def alone(path: str) -> Iterator[apsw.Connection]:
 
 
 def disconnect(connection: apsw.Connection, *, checkpoint: bool) -> None:
-    with contextlib.suppress(apsw.Error):  # nothing is lost: what was acknowledged is in the database or its log
+    with contextlib.suppress(apsw.Error):  # nothing is lost: acknowledged records are in the database or its log
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0 if checkpoint else 1)
         connection.close(force=True)
     guarded = _open_connections.pop(connection, None)
@@ -126,8 +126,8 @@ def _in_child() -> None:
         return
     import ctypes
 
-    # Closing an inherited connection would damage the parent's store, and the interpreter closes what is not referred to
-    # any more. So the child keeps these for ever.
+    # Closing an inherited connection would damage the parent's store, and the interpreter closes objects without a
+    # reference. So the child keeps these for ever.
     for connection, guarded in list(_open_connections.items()):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         _foreign_paths.add(guarded.path)
@@ -184,7 +184,7 @@ def _make_sure_it_is_there(path: str, *, create: bool, announce: Announce | None
         raise not_a_store(path, "the file is empty")
     if size is None and not create and not anchored:
         log = _leftover(path)
-        if log is not None and not os.path.lexists(anchor_path(path)):  # else another process is making it right now
+        if log is not None and not os.path.lexists(anchor_path(path)):  # else another process is making it now
             raise _log_alone(path, log)
         raise no_store(path)
     if create:
@@ -200,9 +200,9 @@ def _make_sure_it_is_there(path: str, *, create: bool, announce: Announce | None
 
 
 def _continue_or_refuse(path: str, anchor: Anchor, *, create: bool, announce: Announce | None) -> None:
-    """There was no database a moment ago. Make one, unless anything shows that there was one before."""
+    """There was no database at the check. Make one, unless there are signs that there was one before."""
     if _size(path):
-        return  # another process was quicker
+        return  # another process has made it
     try:
         mark = anchor.read()
     except Unreadable:
@@ -239,7 +239,7 @@ def _log_alone(path: str, log: str) -> JournalRegressed:
 
 
 def _move_away(path: str) -> str:
-    """The command that makes room for a new store. It moves every file of the old one: none may stay behind."""
+    """The command that makes room for a new store. It moves every file of the old store: none may remain."""
     there = [path + suffix for suffix in ("", "-wal", "-shm", "-journal", "-anchor") if os.path.lexists(path + suffix)]
     aside = next(name for n in count(1) if not os.path.lexists(name := f"{path}-lost-{n}"))
     return f"mkdir {shlex.quote(aside)} && mv {shlex.join([*there, aside])}"
@@ -277,7 +277,7 @@ def _check(path: str, reader: apsw.Connection, anchor: Anchor | None, *, adoptin
     """Check the journal against its anchor. Costs the same however long the journal is."""
     mark = None
     with contextlib.suppress(Unreadable):
-        # Before the journal: others may append, and then the journal is ahead, not behind.
+        # Before the journal: others may append, and then the journal is ahead of the anchor, not behind.
         mark = anchor.read() if anchor is not None else None
     with snapshot(reader):
         store_id = _store_id(path, reader, mark)
@@ -289,7 +289,7 @@ def _check(path: str, reader: apsw.Connection, anchor: Anchor | None, *, adoptin
         if mark is not None:
             _hold_against(path, reader, store_id, newest, mark)
         elif newest or reader.execute("SELECT 1 FROM heads UNION ALL SELECT 1 FROM runs").fetchone():
-            # Without an anchor it is not known whether this is all there was, unless there never was anything.
+            # Without an anchor it is unknown whether records are missing, unless there never were any.
             raise _anchor_damaged(path)
     anchor = anchor or Anchor(anchor_path(path), create=True)
     if mark is None:
@@ -334,7 +334,7 @@ def refuse_newer(path: str, found: object) -> None:
 
 def anew(path: str, connection: apsw.Connection) -> Cures:
     """The last resort: make room for a new store. Only if not one row of this one can be read."""
-    from surefoot.store.sqlite.damaged_reader import nothing_left  # a sound store does without it
+    from surefoot.store.sqlite.damaged_reader import nothing_left  # a sound store does not need it
 
     return (Advice("start anew?", _move_away(path)),) if nothing_left(connection, path) else ()
 
@@ -376,14 +376,15 @@ def _hold_against(
 
 
 def _still_there(reader: apsw.Connection, store_id: bytes, mark: Mark) -> bool:
-    """Whether the record that the anchor names is in this journal, or is known to have been here."""
+    """Whether the record that the anchor names is in this journal, or is known to have been in it."""
     row = reader.execute(_RECORD_AT, (mark.pos,)).fetchone()
     if row is not None and row[-1] == mark.seal:
         return True
     rewritten = reader.execute("SELECT value FROM meta WHERE key = 'rewritten'").fetchone()
     if rewritten is not None and isinstance(rewritten[0], int) and rewritten[0] >= mark.pos:
         return True  # a rewrite replaced it, and was cut off before it could update the anchor
-    # A record of another history holds. One that does not hold is damaged, and reading its run will say so.
+    # The seal of a record of another history holds. A record whose seal does not hold is damaged: reading its run
+    # reports that.
     return row is not None and not _holds(reader, store_id, row)
 
 
@@ -402,13 +403,13 @@ def _begin_again(anchor: Anchor, store_id: bytes) -> None:
     with anchor.creating(1.0):
         with contextlib.suppress(Unreadable):
             if anchor.read() is not None:
-                return  # another process was quicker
+                return  # another process has made it
         anchor.begin(Mark(store_id, 0, NOTHING_SEAL))
 
 
 @contextlib.contextmanager
 def snapshot(reader: apsw.Connection) -> Iterator[None]:
-    """Several looks at one and the same state."""
+    """Several reads of one and the same state."""
     reader.execute("BEGIN")
     try:
         yield
@@ -431,7 +432,7 @@ def _refuse_unnameable(path: str) -> None:
 
 
 def _size(path: str) -> int | None:
-    """None: there is nothing there. Anything but a plain file is refused."""
+    """None: there is no file. Anything but a plain file is refused."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -445,7 +446,7 @@ def _size(path: str) -> int | None:
 # --- errors ----------------------------------------------------------------------------------------
 
 STRUCTURE: Final = {"structure": True}
-"""The facts of damage to the database itself, not only to a record: it has to be built anew (`salvage.py`)."""
+"""The facts of damage to the database itself, not only to a record: it has to be rebuilt (`salvage.py`)."""
 
 
 def restore(path: str) -> Cures:
@@ -469,7 +470,7 @@ def explained(path: str) -> Iterator[None]:
 
 
 def explain(error: Exception, path: str, *, system_errno: int = 0) -> SurefootError:
-    """What a failure of SQLite or the operating system means for users of the store."""
+    """A failure of SQLite or the operating system as an error for users of the store."""
     number = error.errno if isinstance(error, OSError) else system_errno
     if isinstance(error, apsw.FullError) or (isinstance(error, (apsw.IOError, OSError)) and number in disk.FULL):
         return StoreFull(f"{path}: no space left for the journal ({error}). Free some, then resume.")
@@ -486,7 +487,7 @@ def explain(error: Exception, path: str, *, system_errno: int = 0) -> SurefootEr
             "The file and its folder must exist, be writable for this user and lie on a healthy disk."
         )
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.SchemaChangeError, ValueError)):
-        # Our statements are fixed: one that does not fit means that the tables are not those we made.
+        # Our statements are fixed: a mismatch means that the tables are not those that we made.
         return damaged(path, f"the database is damaged: {error}")
     return StoreUnavailable(f"{path}: SQLite refused: {type(error).__name__}: {error}")
 

@@ -7,9 +7,10 @@ mapped. That ends in a crash, or in damage that the seals and the anchor show; i
 `sqlite3.connect`, is allowed, since a process that is alone on its store loses nothing by it, and agents read their folder.
 But there is a warning, once for each store. Whether a process is alive does not depend on such a lock (`liveness.py`).
 
-Python announces what it opens through audit hooks. It does not announce files that are opened by libraries written in C,
+Python announces opened files through audit hooks. It does not announce files that are opened by libraries written in C,
 by name relative to a directory's descriptor (`dir_fd`), or with `ATTACH`: those are not noticed. `apsw` is no danger:
-SQLite knows its own descriptors. Nor are other programs. A hook stays for the life of the process, and in forked children.
+SQLite knows its own descriptors. Other programs are no danger either. A hook stays for the life of the process, and in
+forked children.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _log = logging.getLogger("surefoot")
 
 
 def guard(path: str) -> Guarded:
-    """Warn if this database, or its `-shm`, is opened, until `release`. To be called before SQLite opens it."""
+    """Warn if this database, or its `-shm`, is opened, until `release`. Call this before SQLite opens it."""
     global _installed  # noqa: PLW0603 - once per process: a hook cannot be taken back
     if not _installed:
         _installed = True
@@ -55,7 +56,7 @@ def release(file: Guarded) -> None:
 
 
 def _look(event: str, args: tuple[Any, ...]) -> None:
-    # Called for everything that Python announces, so the first line decides what the guard costs.
+    # Called for everything that Python announces, so the first line decides the cost of the guard.
     if event != "open" and event != "sqlite3.connect":  # noqa: PLR1714 - a tuple would be slower
         return
     name = args[0]
@@ -73,7 +74,7 @@ def _look(event: str, args: tuple[Any, ...]) -> None:
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """Device and inode: locks belong to the file, by whichever name it is opened. None: there is no such file."""
+    """Device and inode: locks belong to the file, under any name. None: there is no such file."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -93,7 +94,7 @@ def _tell_if_guarded(name: str, found: tuple[int, int]) -> None:
 
 
 def _path_of(database: str) -> str:
-    """What `sqlite3.connect` is given may be a URI."""
+    """The argument of `sqlite3.connect` may be a URI."""
     if not database.startswith("file:"):
         return database
     path = unquote(database.removeprefix("file:").partition("?")[0].partition("#")[0])

@@ -1,7 +1,7 @@
-"""What is in the file of a SQLite store that may be damaged: looked at in a copy.
+"""The content of a SQLite store's file that may be damaged: read in a copy.
 
 A damaged store cannot be opened, and evidence must not be opened: SQLite would fold the log into the database. So the
-files are copied to a private folder as plain bytes, the copy is read as far as it answers (`damaged_reader.py`), every
+files are copied to a private folder as plain bytes, the copy is read as far as possible (`damaged_reader.py`), every
 record is checked against its seal, and the copy is deleted. (Copying plain bytes is allowed only in a process that does
 not have the store open.)
 """
@@ -52,11 +52,11 @@ _HEADER: Final = Layout(">16sH10sI")
 _PAGE: Final = 4096
 _TRIES: Final = 5
 _NEEDLE: Final = 24
-"""A body with so many bytes is unlikely to be anywhere else in the file."""
+"""A body of this many bytes is unlikely to be anywhere else in the file."""
 _PARTS_KEPT: Final = 4000
 _CHUNK: Final = 1024 * 1024
 _SPARE: Final = 16 * 1024 * 1024
-"""So many bytes stay free beside the copy: it is read as a database, and other programs use that disk as well."""
+"""The bytes that stay free beside the copy: it is read as a database, and other programs use that disk as well."""
 
 
 def look_into(path: str, watch: Watch) -> StoreSeen:
@@ -107,10 +107,10 @@ def _copy(path: str, watch: Watch) -> Iterator[tuple[str, list[str], list[str]]]
 
 
 def _copy_files(path: str, copy: str) -> None:
-    """Plain files only, and no more bytes than they had when they were opened: the files may be an attack."""
+    """Copy plain files only, and no more bytes than they had when opened: the files may be an attack."""
     with contextlib.ExitStack() as stack:
         files: list[tuple[str, IO[bytes], int]] = []
-        for suffix in ("-anchor", "-wal", ""):  # the anchor first: then the journal is ahead of it, not behind
+        for suffix in ("-anchor", "-wal", ""):  # the anchor first: then the journal is ahead of the anchor, not behind
             disk.remove(copy, suffix)
             with contextlib.suppress(FileNotFoundError):
                 file, size = _plain(path + suffix)
@@ -125,7 +125,7 @@ def _copy_files(path: str, copy: str) -> None:
 
 
 def _plain(path: str) -> tuple[IO[bytes], int]:
-    """A plain file, opened, and its size. A link is not followed, and a pipe not waited for."""
+    """A plain file, opened, and its size. A link is not followed, and a pipe does not block."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -165,7 +165,7 @@ def _state(path: str) -> list[tuple[int, int] | None]:
 
 
 def _lengthen(copy: str) -> list[str]:
-    """Let SQLite read what there is of the copy: a file that was cut gets its length back. Returns what was wrong."""
+    """Make the copy readable for SQLite: a file that was cut gets its length back. Returns what was wrong."""
     with open(copy, "r+b") as file:
         head = file.read(_HEADER.size)
         size = os.fstat(file.fileno()).st_size
@@ -196,7 +196,7 @@ def _graft(copy: str) -> None:
 
 
 class _Look:
-    """One look at the copy of one store."""
+    """One inspection of the copy of one store."""
 
     def __init__(self, path: str, copy: str, connection: apsw.Connection, watch: Watch) -> None:
         self._path = path
@@ -315,7 +315,7 @@ class _Look:
         return {name: self._parts[name] for name in ids if name in self._parts}
 
     def _place(self, record: Record | None) -> FileOffset | None:
-        """Where the bytes of a record are: in the log, if they are there, since the log is newer."""
+        """Where the bytes of a record are: in the log, if it has them, since the log is newer."""
         if record is None:
             return None
         needle = record.body if len(record.body) >= _NEEDLE else record.seal
@@ -326,7 +326,7 @@ class _Look:
         return None
 
     def _reach(self, mark: Mark | None, newest: int, meta: dict[Any, Any]) -> str:
-        """What is wrong between anchor and database; empty: the one reaches the other."""
+        """The disagreement between anchor and database; empty: the database reaches the anchor."""
         if mark is None:
             return self._anchor.why
         if mark.store != self._store_id:
@@ -342,7 +342,7 @@ class _Look:
 
 
 def _entry(record: Record) -> Entry | None:
-    """None for an entry of a newer version: it is whole, but we cannot read it."""
+    """None for an entry of a newer version: the entry is whole, but unreadable here."""
     try:
         return from_record(record)
     except (SchemaMismatch, CodecMissing):

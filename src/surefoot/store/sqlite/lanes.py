@@ -1,8 +1,8 @@
-"""Which runs of a SQLite store a worker may take up: found by index, a few at a time, however many are asleep.
+"""Which runs of a SQLite store a worker may take up: found by index, a few at a time, with any number of sleeping runs.
 
-A queue of one workflow is a *lane*. Each lane is asked for its first few runs that are due, so that neither a long
-queue at its limit nor the work of others hides what this worker could do. Without work, a look costs a few questions per
-lane. The same questions are asked twice: reading, and, if there is anything, once more inside the transaction that
+A queue of one workflow is a *lane*. Each lane is read for its first few runs that are due, so that neither a long
+queue at its limit nor the work of others hides runs for this worker. Without work, a search costs a few queries per
+lane. The same queries run twice: outside a transaction, and, if they find a run, once more inside the transaction that
 reserves. Only the second answer counts.
 """
 
@@ -18,7 +18,7 @@ from surefoot.store.rules import ALWAYS, Ready, Room, choose, due_by, earliest, 
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
-# `SELECT DISTINCT` would read every entry of the index; this jumps from one value to the next.
+# `SELECT DISTINCT` would read every entry of the index; this query jumps from one value to the next.
 WORKERS: Final = (
     "WITH RECURSIVE w (worker) AS (SELECT min(worker) FROM runs WHERE worker > '' UNION ALL "
     "SELECT (SELECT min(r.worker) FROM runs r WHERE r.worker > '' AND r.worker > w.worker) FROM w "
@@ -69,7 +69,7 @@ def find(ask: Ask, wanted: Wanted, gone: Collection[str]) -> Found:
 
 
 def _in_lanes(ask: Ask, wanted: Wanted, gone: Collection[str]) -> tuple[list[Ready], list[int | None]]:
-    """The runs that are ready, and when the next ones are."""
+    """The runs that are ready, and when the next ones will be."""
     lanes = [lane for lane in ask(_LANES, (_json(wanted.workflows), wanted.now)) if serves(wanted, lane[0], lane[1])]
     ready = _left_behind(ask, wanted, gone)
     for workflow, queue, due, _ in lanes:
@@ -108,7 +108,7 @@ def take(ask: Ask, wanted: Wanted, gone: Collection[str]) -> Found:
 
 
 def _left_behind(ask: Ask, wanted: Wanted, gone: Collection[str]) -> list[Ready]:
-    """Runs that are claimed by dead workers, or by this process, which does not drive them any more."""
+    """Runs that are claimed by dead workers, or by this process, which no longer drives them."""
     driven = frozenset(wanted.driven)
     return [
         Ready(ALWAYS, run, queue)

@@ -1,4 +1,4 @@
-"""What can be found out about the place of a SQLite store: asked of SQLite and the file system, or tried out.
+"""Findings about the place of a SQLite store: asked of SQLite and the file system, or tried out.
 
 Nothing is changed; the one file that is written, beside the store, is removed.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SYNCS: Final = 7
 _TOO_QUICK_SECONDS: Final = 20e-6
-"""The quickest devices that keep what they acknowledge need longer than this."""
+"""Even the fastest devices that keep what they acknowledge need longer than this."""
 _SLOW_SECONDS: Final = 0.05
 _PROBE_BYTES: Final = 4096
 _LITTLE_BYTES: Final = 256 * 1024 * 1024
@@ -55,7 +55,7 @@ _FIXED: Final = ((3, 44, 6), (3, 50, 7))
 
 
 def structure(path: str) -> list[str]:
-    """What is wrong with the database as such: pages, tables and indexes that disagree. Reads all of it."""
+    """Faults of the database itself: pages, tables and indexes that disagree. Reads all of it."""
     try:
         with reading(path) as connection:
             try:
@@ -69,7 +69,7 @@ def structure(path: str) -> list[str]:
 
 
 def anchor_fault(store: SqliteStore) -> str:
-    """What is wrong between a store that is open and its anchor, as both are on disk now; empty: nothing."""
+    """The disagreement between an open store and its anchor, as both are on disk now; empty: none."""
     finding = _anchor(store.path, store)
     return "" if finding.level == OK else f"{finding.said}. {finding.do}"
 
@@ -78,7 +78,7 @@ def anchor_fault(store: SqliteStore) -> str:
 
 
 def before_opening(path: str) -> list[Finding]:
-    """What has to be looked at before opening the store repairs it."""
+    """Findings that have to be made before opening the store repairs their cause."""
     if not os.path.lexists(anchor_path(path)):
         return []
     finding = _anchor(path, None)
@@ -86,7 +86,7 @@ def before_opening(path: str) -> list[Finding]:
 
 
 def examine(path: str, opened: Store | None, *, now: int) -> Iterator[Finding]:
-    """Everything about a SQLite store at this path; `opened`, if it could be opened."""
+    """All findings about a SQLite store at this path; `opened`, if it could be opened."""
     store = cast("SqliteStore | None", opened)
     folder = _existing(os.path.dirname(os.path.realpath(path)))
     if store is not None:
@@ -116,7 +116,7 @@ def _settings(store: SqliteStore) -> Finding:
 
 
 def sqlite_version(version: str) -> Finding:
-    """Whether this SQLite has a bug that loses what was committed."""
+    """Whether this SQLite has a bug that loses commits."""
     numbers = tuple(int(number) for number in version.split(".")[:3])
     fixed = any(first <= numbers < (*first[:1], first[1] + 1) for first in _FIXED)
     if (3, 7, 0) <= numbers <= (3, 51, 2) and not fixed:
@@ -177,7 +177,7 @@ def _tried(folder: str) -> Iterator[Finding]:
 
 
 def synced(fd: int, sync: Callable[[int], object] = os.fsync) -> Finding:
-    """Write, sync and read back, several times. Whether a disk keeps it without power cannot be seen from here."""
+    """Write, sync and read back, several times. Whether a disk keeps it without power cannot be tested here."""
     what, took = "sync", []
     try:
         for _ in range(_SYNCS):
@@ -204,7 +204,7 @@ def synced(fd: int, sync: Callable[[int], object] = os.fsync) -> Finding:
 
 
 _LOCKS: Final = ("lockf", "flock")
-"""SQLite's, and those by which a process shows that it lives."""
+"""The locks of SQLite, and those that show that a process is alive."""
 _LOCKER: Final = """
 import fcntl, sys
 with open(sys.argv[1], "r+b") as file:
@@ -217,7 +217,7 @@ with open(sys.argv[1], "r+b") as file:
 
 
 def _locked(path: str, fd: int) -> Finding:
-    """Whether another process sees the locks of this one, of either kind, and sees them go."""
+    """Whether another process sees the locks of this one, of either kind, and sees their release."""
     what = "locks"
     try:
         seen = [_seen(path, fd, name) for name in _LOCKS]
@@ -235,7 +235,7 @@ def _locked(path: str, fd: int) -> Finding:
 
 
 def _seen(path: str, fd: int, name: str) -> tuple[str, str]:
-    """What a second process says of a lock while this one holds it, and afterwards."""
+    """A second process's view of a lock while this one holds it, and afterwards."""
     lock = getattr(fcntl, name)
     lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     while_held = _asked(path, name)
@@ -248,7 +248,7 @@ def _asked(path: str, name: str) -> str:
     return subprocess.run(program, stdout=subprocess.PIPE, text=True, check=False).stdout.strip()  # noqa: S603 - see above
 
 
-# --- looked at ---------------------------------------------------------------------------------------------------
+# --- inspected ---------------------------------------------------------------------------------------------------
 
 
 def _clock(store: SqliteStore, now: int) -> Finding:
@@ -367,7 +367,7 @@ def _workers(store: SqliteStore) -> Finding:
 
 
 def _existing(folder: str) -> str:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or the nearest existing one above it."""
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     return folder

@@ -1,8 +1,8 @@
 """A structurally damaged database is built anew from everything that can still be read, beside the damaged one.
 
-Records are copied byte for byte, with their positions; none is sealed again, repaired or invented. What cannot be read is
-absent: its run then has a hole, and reading the run reports it. A run must never vanish, since it would silently start
-again from nothing. So the names of all runs are gathered from every place that has them. A run of which only the name is
+Records are copied byte for byte, with their positions; none is sealed again, repaired or invented. Unreadable records
+are absent: their run then has a hole, and reading the run reports it. A run must never vanish, since it would silently
+start again from nothing. So the names of all runs are gathered from every place that has them. A run with only its name
 left keeps a head that fits no record. If the list of names cannot be shown to be whole, nothing is done at all.
 
 **Putting it in place.** At every moment there is either the old database or the new one under the store's name:
@@ -61,7 +61,7 @@ from surefoot.store.sqlite.files import anchor_path, connect, disconnect, explai
 from surefoot.store.sqlite.schema import APPLICATION_ID, COLUMNS
 
 _RIVALS: Final = {"entries": "pos = ? OR (run = ? AND seq = ?)", "parts": "n = ? OR id = ?"}
-"""By table: a row that claims the same as another one. The values are its first columns."""
+"""By table: a row that claims the same place as another one. The values are its first columns."""
 _PLAIN: Final = {int, str, type(None)}
 _CURES: Final = (
     Advice("a backup?", "put it back, together with its -wal file"),
@@ -70,23 +70,23 @@ _CURES: Final = (
 
 
 class Salvaged(Struct):
-    """What became of a damaged database. Filled in as the work goes on."""
+    """The result of rebuilding a damaged database. Filled in during the work."""
 
     path: str
     evidence: tuple[str, ...] = ()
     """Where the damaged files are kept."""
     copied: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COLUMNS, 0))
-    """Table -> rows that were taken over."""
+    """Table -> rows that were copied."""
     unread: tuple[Gap, ...] = ()
     pages: Sequence[BadPage] = ()
     misfits: int = 0
-    """Rows that were read and are no records. Those that have any content are in quarantine."""
+    """Rows that were read and are no records. Those with any content are in quarantine."""
     doubts: list[str] = []
-    """Why runs may have vanished. Empty: none can have, the list of names is provably whole."""
+    """Why runs may have vanished. Empty: no run can have vanished, since the list of names is provably whole."""
     headless: tuple[str, ...] = ()
-    """Runs whose head could not be read: the length of their journal is not known."""
+    """Runs whose head could not be read: the length of their journal is unknown."""
     missing: dict[str, int] = {}
-    """Run -> entries that its head says it had and that could not be read."""
+    """Run -> entries that it had according to its head and that could not be read."""
 
     @property
     def complete(self) -> bool:
@@ -109,7 +109,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def rebuild(path: str, *, accept_incomplete: bool = False) -> Salvaged:
-    """Put a sound database in the place of a damaged one. `StoreUnavailable` while anybody has the store open."""
+    """Put a sound database in the place of a damaged one. `StoreUnavailable` while any process has the store open."""
     path = os.path.realpath(path)
     _refuse_if_used(path)
     with explained(path), _locked(path) as connection:
@@ -119,7 +119,7 @@ def rebuild(path: str, *, accept_incomplete: bool = False) -> Salvaged:
         new = path + "-salvage"
         try:
             work.build(new)
-            work.refuse_unless_complete(accept_incomplete)  # the records may have told of more
+            work.refuse_unless_complete(accept_incomplete)  # the records may have named more runs
             work.result.evidence = _put_in_place(path, new, connection)
         finally:
             disk.remove(new, *files.SIDES)
@@ -133,7 +133,8 @@ def _refuse_if_used(path: str) -> None:
     workers = path + "-workers"
     with explained(path):
         names = listed(workers)
-    # Our own sign of life does not count: the handle that met the damage was given up. The lock finds any other handle.
+    # Our own sign of life does not count: the handle that found the damage was given up. The lock finds any other
+    # handle.
     living = sum(Liveness(workers).alive(name) for name in names if not is_ours(name))
     if living:
         raise StoreUnavailable(
@@ -200,7 +201,7 @@ class _Head(Struct):
 
 
 class _Work:
-    """One rebuilding, from the first look to the result."""
+    """One rebuild, from the first reading to the result."""
 
     def __init__(self, path: str, remains: Remains, mark: Mark | None) -> None:
         self._path = path
@@ -291,7 +292,7 @@ class _Work:
         return noted or found
 
     def _id_by_seals(self, found: bytes, noted: bytes) -> bytes:
-        """The database and the anchor name different stores: the seals show which of them the records belong to."""
+        """The database and the anchor name different stores: the seals show to which store the records belong."""
         for row in self._remains.rows("entries", self._places.values()):
             if fits("entries", row) and row[2] == 1:
                 record = Record(*row[1:])
@@ -303,7 +304,7 @@ class _Work:
         raise _hopeless(self._path, "the database and the anchor name different stores")
 
     def _reaches(self, mark: Mark) -> bool:
-        """Whether anything shows that the commit which the anchor noted is part of this database."""
+        """Whether there is proof that the commit in the anchor is part of this database."""
         if not mark.pos:
             return True
         rewritten = self._meta.get("rewritten")
@@ -313,7 +314,7 @@ class _Work:
         if there is not None and there.seal == mark.seal:
             return True
         if there is not None and self._holds_here(there):
-            return False  # a sound record, but another one: this is another history
+            return False  # a sound record, but a different one: this is another history
         if any(head.seal == mark.seal for head in self._heads.values()):
             return True
         ends = {run: head.seq for run, head in self._heads.items()}
@@ -325,7 +326,7 @@ class _Work:
         return self._follows(record, before.seal if before is not None else None)
 
     def _follows(self, record: Record, previous: bytes | None) -> bool:
-        """Whether the record's seal holds on the one before; None: that one is not there."""
+        """Whether the record's seal holds on the one before; None: that record is missing."""
         previous = GENESIS if record.seq == 1 else previous
         return previous is not None and Sealer(self._store_id, record.run).holds(record, previous)
 
@@ -336,7 +337,7 @@ class _Work:
         _make_empty(new, self._path)
         files.fill(new, self._store_id)
         with files.alone(new) as connection:
-            # This file is not used before it is whole, so it needs no protection of its own until then.
+            # This file is not used before it is whole, so it needs no protection until then.
             connection.execute("PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF; BEGIN IMMEDIATE").fetchall()
             self._fill(connection)
             connection.execute("COMMIT")
@@ -373,7 +374,7 @@ class _Work:
                 self._misfits.add(row)
 
     def _belongs(self, new: apsw.Connection, row: Row) -> bool:
-        """Whether the row's run is a known one, or must be taken for one. A garbled name is no run."""
+        """Whether the row's run is a known one, or must count as one. A garbled name is no run."""
         run = row[1]
         if run in self._heads:
             return True
@@ -391,7 +392,7 @@ class _Work:
         return self._follows(Record(*row[1:]), before[0] if before else None)
 
     def _copy(self, new: apsw.Connection, table: str, row: Row) -> None:
-        """Where two rows claim one number, one name or one place in a run, the row that holds gets it."""
+        """If two rows claim one number, one name or one place in a run, the row whose seal or hash holds gets it."""
         try:
             self._insert(new, table, row)
         except apsw.ConstraintError:
@@ -425,7 +426,7 @@ class _Work:
                 self._copy(new, "quarantine", row)
 
     def _set_aside(self, new: apsw.Connection) -> None:
-        """Rows that are no records, as they are, for people who look at them later."""
+        """Rows that are no records, unchanged, for a later inspection by people."""
         for row in sorted(self._misfits, key=repr):
             if any(value is not None for value in row[1:]):
                 self._insert(new, "quarantine", (None, *row))
@@ -447,14 +448,14 @@ class _Work:
 
     def _replace_head(self, head: _Head, count: int) -> None:
         """A head that fits no journal. Without a head, the run could be created anew."""
-        head.seq = 0  # less than any record has: how many there were is not known
+        head.seq = 0  # lower than any record: the number of records is unknown
         if not count:
             said = self._rows_of_runs.get(head.run, (0,) * 7)[6]
             placed = [seq for run, seq in self._places if run == head.run]
             head.seq = max([1, said if is_number(said) else 1, *placed])
 
     def _keep_position(self, new: apsw.Connection) -> None:
-        """Positions never go back, and the anchor is still right."""
+        """Positions never go back, and the anchor stays right."""
         noted = (self._meta.get(key) for key in ("swept", "rewritten"))
         swept, rewritten = (value if type(value) is int and value > 0 else 0 for value in noted)
         newest = new.execute("SELECT ifnull(max(pos), 0) FROM entries").get
@@ -468,7 +469,7 @@ class _Work:
         new.execute("UPDATE meta SET value = ? WHERE key = 'swept'", (swept,))
 
     def _note_loss(self, new: apsw.Connection, newest: int, expected: int) -> None:
-        """The newest positions are lost: an entry of ours behind them says so, in a journal that is no run."""
+        """The newest positions are lost: an entry of ours after them records that, in a journal that is no run."""
         run = f"{RESERVED}salvaged/{expected}"
         short = tuple(sorted(name for name in self._heads if not name.startswith(RESERVED)))[:1000]
         entry = StoreAdopted("surefoot", "built anew from a damaged database", expected, newest, short)
@@ -485,7 +486,7 @@ class _Work:
 
 
 def _agreed(row: _Head | None, name: str | None, n: int, known: set[str]) -> list[_Head]:
-    """The run that head number `n` belongs to: what its row says, what the index says, or, in doubt, both."""
+    """The run that head number `n` belongs to: by its row, by the index, or, in doubt, by both."""
     if row is None or name is None or row.run == name:
         return [row] if row is not None else [_Head(str(name), n)]
     if name not in known:
@@ -498,7 +499,7 @@ def _agreed(row: _Head | None, name: str | None, n: int, known: set[str]) -> lis
 
 
 def _make_empty(new: str, like: str) -> None:
-    """An empty file with the owner and the mode of the old one. What an earlier attempt left is removed."""
+    """An empty file with the owner and the mode of the old one. The file of an earlier attempt is removed."""
     disk.remove(new, *files.SIDES)
     found = os.stat(like)
     fd = disk.create(new)

@@ -51,7 +51,7 @@ SCHEMA: Final = {
         "kind, CAST(body AS TEXT) AS body, lower(hex(seal)) AS seal FROM entries"
     ),
     "starts": "CREATE TABLE starts (queue TEXT, at INTEGER, run TEXT, PRIMARY KEY (queue, at, run)) WITHOUT ROWID",
-    # A worker that looks for work meets only runs that could be it, and of each queue only the first few.
+    # A worker that searches for work reads only possible runs, and of each queue only the first few.
     "runs_by_wake": "CREATE INDEX runs_by_wake ON runs (workflow, queue, wake) WHERE wake IS NOT NULL",
     "runs_by_worker": "CREATE INDEX runs_by_worker ON runs (worker, queue) WHERE worker > ''",
     # Lists for people: what waits for a person, and the rest by each filter. `n` is the place in the list.

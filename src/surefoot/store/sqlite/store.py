@@ -1,4 +1,4 @@
-"""Journals in one SQLite file: what was acknowledged is on disk, and what is on disk is checked before use.
+"""Journals in one SQLite file: acknowledged records are on disk, and records from disk are checked before use.
 
 There is one writing and one read-only connection, each with its own lock (`apsw` allows one thread at a time), so that
 reading does not wait for a commit. An append moves the run's head and inserts its records in one transaction. The head's
@@ -72,7 +72,7 @@ from surefoot.store.sqlite.schema import COLUMNS, ENTRY
 
 CHECKPOINT_PAGES: Final = 250
 LISTEN_SECONDS: Final = 0.025
-"""How often a listener looks whether another process has written. A ready run waits at most that long."""
+"""How often a listener checks whether another process has written. A ready run waits at most that long."""
 
 _ROWS_PER_STATEMENT: Final = 50
 """Every statement may cost a switch of the interpreter's lock, so many rows share one."""
@@ -98,7 +98,7 @@ _LABEL: Final = "INSERT OR IGNORE INTO run_labels (name, value, n, run) SELECT ?
 _RECORDS: Final = f"SELECT {', '.join(ENTRY[2:])} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - our own names
 _HEAD: Final = "SELECT seq, seal FROM heads WHERE run = ?"
 # A head is found by its run's name in the index, and listed by its row in the table. If one flipped bit makes the two
-# disagree, a run would be listed under another name, or not at all: `same` and the two counts show that.
+# disagree, a run would be listed under another name, or not at all: `same` and the two counts detect that.
 _ROW: Final = ", ".join(f"r.{column}" for column in COLUMNS["runs"][1:-1])
 _LIST: Final = (
     "SELECT h.n, h.run, same.n, " + _ROW + " FROM heads h LEFT JOIN heads same ON same.run = h.run "  # noqa: S608 - our own names
@@ -120,7 +120,7 @@ _COUNTS: Final = (
     "(SELECT count(*) FROM heads INDEXED BY sqlite_autoindex_heads_1 WHERE run IS NOT NULL)"
 )
 # Whether the runs with a head are the runs with a row, name by name: two walks in the order of their indexes, no look-ups.
-# Indexes that are out of order make it differ, too: then each name is looked up.
+# Indexes that are out of order also make a difference: then each name is looked up.
 _BOTH: Final = (
     "SELECT (SELECT group_concat(run, char(31)) FROM heads INDEXED BY sqlite_autoindex_heads_1 "
     "WHERE +run < char(31) OR +run >= char(32)) "
@@ -139,7 +139,7 @@ _HEADLESS: Final = (
 _TALLY: Final = "SELECT status, ifnull(reason, ''), count(*) FROM runs GROUP BY 1, 2"
 
 # A part is found by its name in the index, and taken from the row that the index points to. If one flipped bit makes it
-# point to another row, no part is damaged: writing it anew would destroy the other one.
+# point to another row, no part is damaged: writing it anew would destroy the other part.
 _PARTS: Final = (
     "SELECT named.id, p.id, p.kind, p.codec, p.size, p.body FROM parts named LEFT JOIN parts p ON p.n = named.n "
     "WHERE named.id IN ("
@@ -206,7 +206,7 @@ class SqliteStore(Derived):
     ) -> SqliteStore:
         """Open the store at this path, checked against its anchor; with `create`, make it if there is none.
 
-        With `adopting`, also a store that is older than its anchor says: only for `rewrite_together`, which makes it
+        With `adopting`, also a store that is older than its anchor: only for `rewrite_together`, which makes it
         whole again.
         """
         files = open_files(os.path.realpath(path), create=create, announce=announce, adopting=adopting)
@@ -216,13 +216,13 @@ class SqliteStore(Derived):
             try:
                 store._open_writer()
             except BaseException:
-                store.abandon()  # No caller has it: trying again and again would use up all descriptors.
+                store.abandon()  # No caller has this handle: repeated tries would use up all descriptors.
                 raise
         return store
 
     @property
     def expected(self) -> int | None:
-        """Up to which record the store is known to have reached."""
+        """The last record that the store is known to have reached."""
         return self._anchor.newest.pos if self._anchor.newest is not None else None
 
     @property
@@ -230,7 +230,7 @@ class SqliteStore(Derived):
         return self.path
 
     def flaws(self) -> list[str]:
-        from surefoot.store.sqlite import probe  # only now: it brings half of the standard library along
+        from surefoot.store.sqlite import probe  # only now: it imports half of the standard library
 
         return probe.structure(self.path)
 
@@ -263,7 +263,7 @@ class SqliteStore(Derived):
 
     def reserve(self, wanted: Wanted) -> Reserved:
         self._refuse_unless_usable()
-        # Before the transaction: a worker's file that cannot be read must not cost us the handle.
+        # Before the transaction: an unreadable worker's file must not end the handle.
         gone = [name for (name,) in self._ask(lanes.WORKERS, ()) if name != wanted.worker and not self.alive(name)]
         found = lanes.find(self._ask, wanted, gone)
         if found.chosen:
@@ -271,7 +271,7 @@ class SqliteStore(Derived):
         return Reserved([one.run for one in found.chosen], found.next_wake)
 
     def listen(self, seconds: float) -> None:
-        """One thread at a time. It returns at once if anything was written since the last call returned."""
+        """For one thread at a time. Returns at once if anything was written since the last call returned."""
         until = time.monotonic() + seconds
         while self._written() == self._heard and (left := until - time.monotonic()) > 0:
             if self._stirred.wait(min(left, LISTEN_SECONDS)):
@@ -288,7 +288,7 @@ class SqliteStore(Derived):
         return {(status, reason): count for status, reason, count in rows}
 
     def _written(self) -> int:
-        """Differs when any connection but the reading one has committed anything, even only a row of the index."""
+        """Changes when any connection but the reading one commits anything, even only a row of the index."""
         ((version,),) = self._ask("PRAGMA data_version", ())
         return int(version)
 
@@ -316,7 +316,8 @@ class SqliteStore(Derived):
 
     def _rewrite_all(self, items: Sequence[Rewrite], beyond: int) -> tuple[bool, Mark | None, list[Cut]]:
         if any(item.archive for item in items):
-            # Something is damaged. Records are found by the index and deleted from the table: the two have to agree first.
+            # The database is damaged. Records are found by the index and deleted from the table: the two have to agree
+            # first.
             self._execute("REINDEX entries")
         newest = None
         for item in items:
@@ -359,7 +360,7 @@ class SqliteStore(Derived):
         return answer
 
     def _write_batch(self, batch: Sequence[Extend]) -> tuple[list[Conflict | None], Mark | None, list[Cut]]:
-        """All at once if every run is as expected, as nearly always; else one by one."""
+        """All at once if every run is as expected (nearly always); else one by one."""
         try:
             newest = self._write(batch[0]) if len(batch) == 1 else self._write_all(batch)
             answers: list[Conflict | None] = [None] * len(batch)
@@ -371,7 +372,7 @@ class SqliteStore(Derived):
         return answers, newest, cuts
 
     def _write(self, item: Extend) -> Mark | None:
-        """Head, records, index row of one run. `_Refused` if the head is another one."""
+        """Head, records, index row of one run. `_Refused` if the head differs."""
         execute = self._execute
         head, records = item.head, item.records
         if head is None:
@@ -394,7 +395,7 @@ class SqliteStore(Derived):
             else:
                 self._in_chunks(_INSERT, _ENTRY, [astuple(record) for record in records])
         except apsw.ConstraintError:
-            # There is a record behind the head. The reader of the run will see that. This writer gets a conflict.
+            # There is a record after the head. The reader of the run will report that. This writer gets a conflict.
             raise _Refused from None
         return Mark(self.id, self._last_position(), records[-1].seal)
 
@@ -441,7 +442,7 @@ class SqliteStore(Derived):
                 raise _Refused
 
     def _rewrite(self, item: Rewrite, *, after: int) -> Mark | None:
-        """Behind that position of the store, or further. None: the journal is not as it was found."""
+        """Write after that position of the store, or further. None: the journal is not as it was found."""
         execute = self._execute
         heads = execute(_HEAD, (item.run,)).fetchall()
         if (Head(*heads[0]) if heads else None) != item.found:
@@ -467,7 +468,7 @@ class SqliteStore(Derived):
         return Mark(self.id, pos, last.seal)
 
     def _write_parts(self, cuts: Sequence[Cut]) -> None:
-        """What the store lacks of these values."""
+        """Write the missing parts of these values."""
         ((swept,),) = self._execute("SELECT value FROM meta WHERE key = 'swept'").fetchall() or [(None,)]
         self._sound.under(swept)
         wanted = {part.id: part for part in self._sound.lacking(cuts, self._fetch_writing)}
@@ -506,11 +507,11 @@ class SqliteStore(Derived):
         known = self._anchor.newest
         self._anchor.advance(newest)
         if known is None or known.pos == 0:
-            # With its first record a store is never "new" again. That must survive a power cut.
+            # After its first record a store is never "new" again. That must survive a power cut.
             self._anchor.sync()
 
     def _clean_up(self, error: BaseException, *, committing: bool) -> None:
-        """Leave no transaction open, and give the handle up if it cannot be trusted any more. Raises what the error means."""
+        """Leave no transaction open, and give up a handle that cannot be trusted. Raises the error for users."""
         if isinstance(error, UnicodeEncodeError):
             self._roll_back()
             raise UsageError(f"a run id or an index row cannot be stored: {error}") from error
@@ -581,7 +582,7 @@ class SqliteStore(Derived):
     def quarantined(self, run: str) -> list[Record]:
         found: list[Record] = []
         for row in self._ask(_QUARANTINED, (run,)):
-            with contextlib.suppress(msgspec.ValidationError):  # that one cannot be read
+            with contextlib.suppress(msgspec.ValidationError):  # this row cannot be read
                 found += [Record(run, *values) for values in _typed([row], _RECORD_ROWS)]
         return found
 
@@ -626,11 +627,11 @@ class SqliteStore(Derived):
         return self._placed(rows)
 
     def _found(self, query: RunQuery, before: int, many: int) -> list[Placed]:
-        """By the index that probably finds the fewest; `collect` checks the rest of the filter."""
+        """By the index that probably finds the fewest rows; `collect` checks the rest of the filter."""
         try:
             return self._placed(self._ask(*_search(query, before, many)))
         except JournalCorrupt:
-            return self._page(before, many)  # a row cannot even be read: the whole list shows which
+            return self._page(before, many)  # a row is unreadable: the whole list shows which
 
     def _placed(self, rows: list[tuple[Any, ...]]) -> list[Placed]:
         if not all(type(row[0]) is int and type(row[1]) is str and row[0] == row[2] for row in rows):
@@ -679,7 +680,7 @@ class SqliteStore(Derived):
         return found
 
     def _look(self, *questions: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
-        """The answers to all questions, from one and the same state."""
+        """The results of all queries, from one and the same state."""
         self._refuse_unless_usable()
         self._refuse_if_replaced()
         try:
@@ -711,7 +712,7 @@ class SqliteStore(Derived):
 
     def close(self) -> None:
         if self._refusal:
-            return  # closed, given up, or a parent's: then closing would damage the parent's store
+            return  # closed, given up, or a parent's: closing would damage the parent's store
         with self._writing:
             if not self._refusal:
                 with contextlib.suppress(OSError):
@@ -738,13 +739,13 @@ class SqliteStore(Derived):
         return writer
 
     def _poison(self, why: str) -> None:
-        """Give the handle up for good: nothing is retried on it. Must not be called with `_reading` held."""
+        """Give the handle up for good: nothing is retried on it. Do not call with `_reading` held."""
         self._give_up(
             f"{self.path}: this handle was given up after a failure ({why}). {self._outlook()}", checkpoint=False
         )
 
     def _outlook(self) -> str:
-        """What opening the store again will find."""
+        """The expected result of opening the store again."""
         try:
             same = identity(self.path) == self._identity
         except FileNotFoundError:
@@ -753,7 +754,7 @@ class SqliteStore(Derived):
                 "Gone? Put a backup back: a new store would know nothing of what its runs have done."
             )
         except OSError:
-            same = True  # it cannot be looked at now, which says nothing about its content
+            same = True  # it cannot be read now, which proves nothing about its content
         if not same:
             return "Open the store again: what lies there now is held against the anchor before it is believed."
         return "Open the store again: what was acknowledged is there, and what was not is either there whole or not at all."
@@ -766,10 +767,11 @@ class SqliteStore(Derived):
             self._stirred.set()
             if checkpoint:
                 # Only when closed in good order: after a failure, calls of this process may still be in flight, and a
-                # worker that took it for dead would run them again. The operating system drops the lock when it ends.
+                # worker that counted it as dead would run them again. The operating system releases the lock when the
+                # process ends.
                 self._liveness.leave()
             disconnect(self._reader, checkpoint=False)
-            if self._writer is not None:  # the last to close: it folds the log into the database
+            if self._writer is not None:  # the last to close: this folds the log into the database
                 if checkpoint:
                     _empty_log(self._writer)
                 disconnect(self._writer, checkpoint=checkpoint)
@@ -777,7 +779,7 @@ class SqliteStore(Derived):
         self._note_closed()
 
     def _refuse_if_replaced(self) -> None:
-        """A database that was moved away or replaced still accepts commits, which would be lost."""
+        """Refuse a database that was moved away or replaced: it still accepts commits, which would be lost."""
         if guard.identity(self.path) != self._identity:
             what = "replaced" if os.path.lexists(self.path) else "removed"
             self._poison(f"the database file was {what} while it was open")
@@ -789,7 +791,7 @@ def _no_writer_yet(*_: object) -> Never:
 
 
 class _Refused(Exception):
-    """The run's head is not the expected one, or its place is taken."""
+    """The run's head is not the expected one, or the record's place is taken."""
 
 
 # --- statements and rows -----------------------------------------------------------------------------

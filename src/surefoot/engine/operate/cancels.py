@@ -1,7 +1,8 @@
-"""How a cancelled run ends that no process drives. With its code at hand, its sagas are undone; else an alert says so.
+"""The end of a cancelled run that no process drives. With its code at hand, its sagas are undone; else an alert is
+sent.
 
-The request is on record before anything here begins. A process that takes the run up meanwhile sees it at the first verb, and
-the run ends there instead.
+The request is on record before anything here begins. A process that takes the run up meanwhile finds it at the first
+verb, and the run ends there instead.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from surefoot.store.contract import Head
 
 
 def undoes_here(runtime: Runtime, state: RunState) -> Definition | None:
-    """The code, if a cancellation has to run it in this process."""
+    """The workflow, if a cancellation has to run its code in this process."""
     definition = registry.known_for(state.created)
     if definition is None or engines.bell().drives or claimant.is_driven(runtime, state):
         return None
@@ -61,7 +62,7 @@ def _left_done(state: RunState) -> list[str]:
 
 
 def _undo_and_end(runtime: Runtime, run_id: str, resume: Callable[[], object]) -> None:
-    """Replay up to where the cancellation strikes: sagas are undone on the way out."""
+    """Replay up to the place where the cancellation strikes: sagas are undone from there."""
     try:
         resume()
     except Cancelled:
@@ -81,18 +82,18 @@ def _end(runtime: Runtime, found: tuple[RunState, Head]) -> None:
     if found[0].status in ENDED or claimant.is_driven(runtime, found[0]):
         return
     session = Session(runtime, *found)
-    children = session.state.children  # Of whoever let go of it. Once it is claimed, it waits for nobody.
+    children = session.state.children  # From the last release. Once the run is claimed, it waits for no child.
     try:
         if not isinstance(acts.claim(session), Claimed):
-            return  # Somebody took the run up at this moment, and sees the request at its first verb.
+            return  # Another process took the run up meanwhile, and finds the request at its first verb.
         left = what_is_left(session)
-        tell_what_is_left(session)  # First: if the process dies in between, it is told twice, and not never.
+        tell_what_is_left(session)  # First: if the process dies in between, people are alerted twice instead of never.
         session.journal.append(RunCancelled(left))
         if (created := session.state.created) is not None and created.child_of:
             parents.tell(runtime, run_id, created.child_of)
         for child in children:
             parents.cancel(runtime, child, run_id)
     except Fenced:
-        return  # The same, a moment later.
+        return  # The same, slightly later.
     finally:
         runtime.discharge(session)

@@ -1,7 +1,7 @@
-"""Two runs side by side, call by call: what is the same, what differs and in what, and what only one of them has.
+"""Two runs side by side, call by call: what is the same, what differs and how, and what only one of them has.
 
-Calls are matched by address, and compared by what they were asked and what came of it. When, by whom, after how many
-attempts and under which key does not count: those differ between any two runs.
+Calls are matched by address, and compared by their requests and their outcomes. The time, the process, the number of
+attempts and the key do not count: those differ between any two runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Pair(Struct, frozen=True):
 
 class Comparison(Struct, frozen=True):
     differs: list[str]
-    """Of the runs themselves: `workflow`, `arguments`, `outcome`, `result`, `error`."""
+    """Differences of the runs themselves: `workflow`, `arguments`, `outcome`, `result`, `error`."""
     calls: list[Pair]
 
     def count(self, verdict: str) -> int:
@@ -42,7 +42,7 @@ class Comparison(Struct, frozen=True):
 
 
 def compare(a: RunState, b: RunState) -> Comparison:
-    """The current segments of two runs. What only b has stands behind the call that it follows there."""
+    """The current segments of two runs. A call that only b has comes after the call that it follows in b."""
     ours, theirs = _calls(a), _calls(b)
     return Comparison(_runs(a, b), [_pair(name, ours.get(name), theirs.get(name)) for name in _merged(ours, theirs)])
 
@@ -54,7 +54,7 @@ def _calls(state: RunState) -> dict[str, Past]:
 
 def _merged(a: dict[str, Past], b: dict[str, Past]) -> list[str]:
     before: dict[str, list[str]] = {}
-    """Common address (or the beginning) -> what only b has right behind it."""
+    """Common address (or the beginning) -> the calls that only b has right after it."""
     at = ""
     for address in b:
         if address in a:
@@ -82,7 +82,7 @@ def _pair(address: str, a: Past | None, b: Past | None) -> Pair:
 
 
 def _asked(past: Past) -> object:
-    """Arguments are compared as replay compares them; what is shown to people and waited for, by its words."""
+    """Arguments are compared as in a replay; questions and waits by their text."""
     match past:
         case PastCall():
             return past.made_with

@@ -1,9 +1,9 @@
-"""Time travel: what a run had recorded at a call, and a new run that goes on from there.
+"""Time travel: the records of a run up to a call, and a new run that goes on from there.
 
-A fork takes over what had ended of all calls that were first recorded before the point; what had not, and the point
-itself, begins anew. Bodies of records are copied as they are and sealed for the new run, in one append: a fork is there
-completely or not at all, and its parent is only read. A copied effect keeps the parent's key, as a fact; whatever the
-fork executes itself has a key of its own, because a key is made from the run's id.
+A fork copies the results of all ended calls that were first recorded before the point. Calls that had not ended, and
+the point itself, begin anew. Bodies of records are copied unchanged and sealed for the new run, in one append: a fork
+exists completely or not at all, and its parent is only read. A copied effect keeps the parent's key, as a fact; effects
+that the fork executes itself have keys of their own, because a key is made from the run's id.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ _NEAR: Final = 5
 
 
 class StateAt(Struct, frozen=True):
-    """A run as its journal was right after a call: everything that was recorded up to then."""
+    """A run right after a call: everything that was recorded up to then."""
 
     run_id: str
     address: str
     seq: int
-    """The last entry that is part of it."""
+    """The last entry that is included."""
     at: datetime
     segment: int
     status: str
     calls: list[RecordedCall]
-    """In the order they were first recorded, of that segment."""
+    """The calls of that segment, in the order in which they were first recorded."""
     published: dict[str, Any]
     progress: tuple[float, float | None, str] | None
     """Done, total, note."""
@@ -94,7 +94,7 @@ class StateAt(Struct, frozen=True):
 
 
 class _Seen:
-    """Where a call stands in the journal."""
+    """The place of a call in the journal."""
 
     def __init__(self, segment: int, seq: int) -> None:
         self.segment = segment
@@ -173,9 +173,9 @@ class Fork(Struct, frozen=True):
     parent: str
     at: str
     reused: list[str]
-    """Calls whose recorded results it has from its parent."""
+    """Calls whose recorded results come from its parent."""
     would_execute: list[str]
-    """Effects on record with the parent that the fork would execute again, if its code asks for them."""
+    """Recorded effects of the parent that the fork would execute again, if its code asks for them."""
 
 
 class Draft(Struct, frozen=True):
@@ -199,13 +199,13 @@ def fork(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "
         draft = prepare(run, new_id, at=address, by=by, note=note)
         written = Extend(new_id, None, draft.records, journal.index_row(draft.state))
         if bell.append(store, written):
-            break  # Else another process was quicker: look at what is there.
+            break  # Else another process was first: read what exists.
     _require_whole(run, new_id)
     return Fork(Run(run.runtime, new_id), run.id, address, draft.reused, draft.would_execute)
 
 
 def prepare(run: Run, new_id: str, *, at: str, by: str | None = None, note: str = "") -> Draft:
-    """What a fork would consist of. Nothing is written."""
+    """The content of a fork. Nothing is written."""
     check_id(new_id)
     address = as_recorded(at)
     records = _records(run)
@@ -265,7 +265,7 @@ def _point(parent: RunState, address: str, records: list[Record]) -> Past:
 
 
 def _kept(parent: RunState, point: Past) -> set[str]:
-    """The calls whose results are taken over. Refused with one in doubt: a person has to settle it first."""
+    """The calls whose results are copied. Refused if one is in doubt: a person has to settle it first."""
     before = {past.address: past for past in parent.calls.values() if past.first < point.first}
     doubtful = [past.address for past in parent.in_doubt() if past.address in before]
     if doubtful:
@@ -280,7 +280,7 @@ def _kept(parent: RunState, point: Past) -> set[str]:
 
 
 def _belongs(past: Past, kept: set[str]) -> bool:
-    """A yes is good for one execution. If the fork executes the effect itself, it has to ask again."""
+    """An approval is for one execution. If the fork executes the effect itself, it has to ask again."""
     part_of = _PART_OF.fullmatch(past.address)
     if part_of is None or part_of[1] in kept:
         return True
@@ -289,7 +289,7 @@ def _belongs(past: Past, kept: set[str]) -> bool:
 
 
 def _taken_over(records: list[Record], kept: set[str], point: int, last_segment: int) -> list[tuple[Record, Entry]]:
-    """The records that a fork is made of, as they are in the parent."""
+    """The records of the parent that a fork consists of."""
     entries = [(record, from_record(record)) for record in records]
     began = [record.seq for record, entry in entries if isinstance(entry, RunContinued)]
     current = began[-1] if last_segment > 1 else 0
@@ -311,7 +311,7 @@ def _taken_over(records: list[Record], kept: set[str], point: int, last_segment:
 
     chosen = [(record, entry) for record, entry in entries if wanted(record, entry)]
     upto = max([point, *(record.seq + 1 for record, _ in chosen)])
-    # Claims, rewinds and retries say what the records between them mean: all of them stay, up to the last record.
+    # Claims, rewinds and retries decide the meaning of the records between them: all stay, up to the last record.
     frame = (RunAdopted, RunRewound, CallsReopened, RunContinued)
     return sorted(
         [*chosen, *((record, entry) for record, entry in entries if isinstance(entry, frame) and record.seq < upto)],
@@ -320,7 +320,7 @@ def _taken_over(records: list[Record], kept: set[str], point: int, last_segment:
 
 
 def _created(parent: str, first: Record, taken: list[tuple[Record, Entry]], address: str) -> bytes:
-    """The first entry of the fork. Its arguments are the parent's, also where they are kept by parts."""
+    """The first entry of the fork. Its arguments are the parent's, even if they are kept by parts."""
     last = taken[-1][0] if taken else first
     created = msgspec.json.decode(first.body, type=RunCreated)
     named = msgspec.structs.replace(created, parent=parent, parent_seal=last.seal.hex(), at=address, due=None)
@@ -330,7 +330,7 @@ def _created(parent: str, first: Record, taken: list[tuple[Record, Entry]], addr
 def _sealed(
     run: Run, new_id: str, taken: list[tuple[Record, Entry]], created: bytes, why: str
 ) -> tuple[list[Record], RunState]:
-    """The records of the fork, folded once: what cannot be read is not written."""
+    """The records of the fork, folded once: unreadable records are not written."""
     sealer, state = Sealer(run.runtime.store.id, new_id), RunState(new_id)
     sealed: list[Record] = []
 
@@ -345,7 +345,7 @@ def _sealed(
     for record, entry in taken:
         body = record.body
         if isinstance(entry, RunRewound):
-            # It names a position of the parent: here it is the one before which as many of these records stand.
+            # The entry names a position of the parent. In the fork, it is the position with the same records before it.
             position = sum(earlier.seq < entry.seq for earlier, _ in taken) + 2
             body = msgspec.json.encode(msgspec.structs.replace(entry, seq=position))
         add(record.kind, body, record.epoch, record.at)
@@ -356,7 +356,7 @@ def _sealed(
 
 
 def _require_whole(run: Run, new_id: str) -> None:
-    """Parts of large values are shared. If the parent was pruned at this very moment, they may be gone."""
+    """Parts of large values are shared. If the parent was pruned meanwhile, they may be gone."""
     first = run.runtime.store.read(run.id, limit=1).records
     if not first or first[0].kind == KIND_OF[RunPruned]:
         verification.verify_run(run.runtime.store, new_id)

@@ -1,4 +1,4 @@
-"""A run seen from outside: what it did, why it stands still, and what people can do about it."""
+"""A run seen from outside: what it did, why it stopped, and what people can do about it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class JournalEntry(Struct, frozen=True):
 
 
 class RecordedCall(Struct, frozen=True):
-    """One call of a run: what was asked, what came of it, and by which process."""
+    """One call of a run: the request, the outcome, and the process."""
 
     address: str
     kind: str
@@ -82,7 +82,7 @@ class RecordedCall(Struct, frozen=True):
     args: str
     """JSON, as recorded."""
     result: str
-    """JSON, as recorded; empty while there is none."""
+    """JSON, as recorded; empty if there is none."""
     error: str
     key: str
     on_crash: str
@@ -120,7 +120,7 @@ class Run:
         return found
 
     def _taken(self) -> tuple[RunState, Head]:
-        """The same, for a method that changes the run."""
+        """The state and the head, for a method that changes the run."""
         found, self._kept = self._loaded(), None
         return found
 
@@ -198,7 +198,7 @@ class Run:
         return "" if value is None else bytes(self.whole(value)).decode()
 
     def whole(self, value: Value) -> Raw:
-        """The bytes of a recorded value, wherever they are kept."""
+        """The bytes of a recorded value, inline or kept by parts."""
         return journal.whole(self.runtime.store, self.id, value)
 
     def verify(self) -> int:
@@ -297,7 +297,7 @@ class Run:
         return past
 
     def _settled(self, past: PastEffect) -> str:
-        """Who said what about it before, and how that is taken back."""
+        """Who settled it before and how, and how to reverse that."""
         if not past.learned_by or past.state not in _SETTLED:
             return ""
         who = past.learned_by.removeprefix("person ")
@@ -330,7 +330,7 @@ class Run:
         return cancels.would_leave_done(self.runtime, self.state())
 
     def _require_no_loop(self, verb: str) -> None:
-        """It drives an async workflow to its end, and a loop that runs already cannot wait for that."""
+        """The verb drives an async workflow to its end, and a running loop cannot wait for that."""
         import asyncio
 
         try:
@@ -394,13 +394,13 @@ class Run:
         return sorted({found.witness for found in self.take_as_found(witness, by=by, note=note)})
 
     def take_as_found(self, witness: str | None = None, *, by: str | None = None, note: str = "") -> list[Drift]:
-        """The same, telling each part that was accepted."""
+        """The same. Returns each part that was accepted."""
         accepted: list[Drift] = []
 
         def decide(state: RunState) -> DriftAccepted:
             claimant.refuse_driven(self.runtime, state)
             refuse_ended(state)
-            # Looked at here, so that it is held against the very state that the entry follows.
+            # Observed here, to compare with the very state that the entry follows.
             findings = self._findings(state)
             accepted[:] = self._acceptable(state, findings.drift, witness)
             wanted = {found.witness for found in accepted}
@@ -425,7 +425,7 @@ class Run:
             try:
                 registry.find_for(state.created)
             except UsageError as error:
-                # A look that only lacks the code is no reason to stop looking.
+                # An observation that only lacks the code does not stop the others.
                 raise UsageError(f"run {self.id}: {lines}. {error}") from None
         if witness is None:
             raise UsageError(f"run {self.id}: {lines}. Name the witness, if the run shall no longer watch it")
@@ -448,7 +448,7 @@ class Run:
         return [past for past in state.calls.values() if past.first >= first], state.executed_since(first)
 
     def _way_back(self, state: RunState, address: str) -> int:
-        """The first entry of that call. Refused: an effect in front of it would count as done that was undone since."""
+        """The first entry of that call. Refused if an earlier effect was undone since: it would count as done."""
         past = state.calls.get(address)
         if past is None:
             from surefoot.engine.operate import forks
@@ -583,7 +583,7 @@ def runs(
 
 
 def whoami() -> str:
-    """Who acts, where no name is given: the operating system's user."""
+    """The name of the acting person, if none is given: the operating system's user."""
     import getpass
 
     try:

@@ -1,8 +1,8 @@
-"""A person's word on how changed code and recorded calls belong together, for one run.
+"""A person's declaration for one run: which calls of changed code and which recorded calls are the same.
 
-What is said has to hit something: the call that a stop names, or recorded calls. `--keep` of recorded effects that a stop
-names as not asked for means that what was done stands, and that the code goes on without it. A pattern that hits nothing, or a
-recorded call that could be two, is refused: an answer to nothing would only seem to help.
+A declaration has to match something: the call that a stop names, or recorded calls. `--keep` of recorded effects that a
+stop names as not asked for means that the effects stand, and the code leaves them out. A pattern that matches nothing,
+or a recorded call that could be two, is refused: such an answer would only seem to help.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HOW = ("is", "new", "keep", "rerun")
 def word(
     state: RunState, address: str, *, is_: str | None, new: bool, keep: bool, rerun: bool, by: str, note: str
 ) -> CodeMatched:
-    """The entry to record; refused with the reason if it could be no answer."""
+    """The entry to record; refused with the reason if it answers nothing."""
     address = as_recorded(address)
     said = [name for name, given in zip(HOW, (is_ is not None, new, keep, rerun), strict=True) if given]
     if len(said) != 1:
@@ -39,13 +39,13 @@ def word(
     other = as_recorded(is_ or "")
     if how == "is":
         _require_one(state, address, other)
-    # Which call it is does not depend on its arguments; what becomes of it does.
+    # Which call it is does not depend on its arguments; what happens to its record does.
     return CodeMatched(address, how, by, other, note, () if how == "is" else _shown(state, address, how))
 
 
 def _shown(state: RunState, address: str, how: str) -> tuple[str, ...]:
-    """What the word is about: the arguments with which the run stands at that call, or that nobody asks for it. A pattern is
-    about any arguments.
+    """The subject of the declaration: the arguments with which the run stopped at that call, or that no call asks for
+    it. A pattern is about any arguments.
     """
     facts = [stop.facts for stop in state.stops if stop.reason == "CodeChanged"]
     unasked = [one for found in facts if "unasked" in found for one in found["unasked"].split("\n")]
@@ -63,19 +63,19 @@ def _calls(state: RunState) -> list[Past]:
 
 
 def _asked(state: RunState) -> list[str]:
-    """The calls of the code as it is now that the stops of this run are about."""
+    """The calls of today's code that the stops of this run are about."""
     facts = [stop.facts for stop in state.stops if stop.reason == "CodeChanged"]
     return [found[name] for found in facts for name in ("asked", "call") if "#" in found.get(name, "")]
 
 
 def _wait(state: RunState, address: str) -> Past | None:
-    """The wait for an event that is on record there. Of it only `--keep` can be said."""
+    """The recorded wait for an event at that address. Only `--keep` applies to it."""
     past = state.calls.get(address)
     return past if past is not None and past.kind == "wait" else None
 
 
 def _require_asked(state: RunState, address: str) -> None:
-    """The run stands at it; or somebody has said what it is before, and takes that back."""
+    """Require that the run stopped at this call, or that an earlier declaration about it is changed."""
     if _wait(state, address) is not None:
         raise UsageError(f"run {state.run}: {address} waits for an event, which is kept (--keep) or waited for anew.")
     asked = [one for one in _asked(state) if "{" not in one]
@@ -100,7 +100,7 @@ def _require_recorded(state: RunState, address: str, how: str) -> None:
         )
     if how == "keep":
         if split(address)[1].endswith(".undo") and address not in _asked(state):
-            # To go on without an undo would be to go on as if its effect stood.
+            # Without the undo, the run would go on as if the effect were done.
             raise UsageError(
                 f"run {state.run}: {address} is an undo, and belongs to its effect. Say what becomes of that one."
             )
@@ -110,7 +110,7 @@ def _require_recorded(state: RunState, address: str, how: str) -> None:
 
 
 def _refuse_recorded(state: RunState, address: str) -> None:
-    """A pattern that also hits calls on record would have those executed again."""
+    """Refuse a pattern that also matches recorded calls: those would be executed again."""
     hit = [past.address for past in _calls(state) if "*" in address and fits(address, past.address)]
     if hit:
         raise UsageError(
@@ -120,7 +120,7 @@ def _refuse_recorded(state: RunState, address: str) -> None:
 
 
 def _require_one(state: RunState, address: str, other: str) -> None:
-    """With a star on both sides what it stands for is taken over; without one, one recorded call is meant."""
+    """With a star on both sides, its text is carried over; without one, exactly one recorded call is meant."""
     hit = [past.address for past in _calls(state) if fits(other, past.address)]
     if not hit:
         raise UsageError(f"run {state.run}: {other} hits no recorded step or effect.")
@@ -135,7 +135,7 @@ def _require_one(state: RunState, address: str, other: str) -> None:
 
 
 def _require_free(state: RunState, address: str, other: str) -> None:
-    """One recorded call is one call of the code: what was given to another one is not there for a second."""
+    """One recorded call is one call of the code: a record given to another call cannot be given twice."""
     newest = {match.address: match for _, match in state.matches if match.how in IDENTITY}
     for match in newest.values():
         if match.how == "is" and match.other == other and match.address != address and "*" not in other:

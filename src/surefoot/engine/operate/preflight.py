@@ -1,16 +1,16 @@
-"""Would this code strand runs in flight? Every unfinished run is rehearsed with it, before it is deployed.
+"""Would this code strand runs in flight? Every unfinished run is rehearsed with the code before it is deployed.
 
-A rehearsal is a dry replay: recorded calls are answered by the journal, and the first call that would really be
-executed ends it. No run is claimed and nothing is written. What the code does *between* its calls is done, as in
-every replay. How the replay ends is judged by the session itself, as in a resume; its wishes to write are dropped.
+A rehearsal is a dry replay: the journal answers recorded calls, and the first call that would really be
+executed ends it. No run is claimed and nothing is written. The code *between* the calls runs, as in
+every replay. The session itself judges the end of the replay, as in a resume; its wishes to write are dropped.
 
-A step that has not run ends nothing here (`lookahead.py`): so it sees further than the one before a resume, which has the
-fence behind it.
+A step that has not run ends nothing here (`lookahead.py`): so a preflight sees further than the rehearsal before a
+resume, which has the fence behind it.
 
-A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes, and verdicts of their own.
-It is *perhaps stranded* if the rehearsal ends too early to tell: an effect that was executed has not been asked for
-there, or is asked for with arguments that are not known yet. That is worth a line and no more: whatever is wrong there,
-the fence stops it before an effect is executed.
+A run is *stranded* if this code cannot go on with it. Doubt, waiting and damage have other causes, and findings of
+their own. It is *perhaps stranded* if the rehearsal ends too early to decide: an executed effect has not been asked for
+there, or is asked for with arguments that are not known yet. That is reported in one line: if something is wrong, the
+fence stops the run before an effect is executed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from surefoot.store.contract import RunQuery
 
 GOES_ON: Final = "goes on"
 WAITS: Final = "waits"
-"""For an answer, an event, a release: for something that is not code."""
+"""Waits for an answer, an event, a release: for something other than code."""
 IN_DOUBT: Final = "in doubt"
 STRANDED: Final = "stranded"
 PERHAPS: Final = "perhaps stranded"
@@ -60,7 +60,7 @@ _Outcome = Returned | BaseException
 
 
 class Finding(Struct, frozen=True):
-    """What this code would do with one run."""
+    """The result of this code for one run."""
 
     run: str
     verdict: str
@@ -71,22 +71,22 @@ class Finding(Struct, frozen=True):
     """The version of the code at hand; 0: it does not have the workflow."""
     status: str = ""
     driven: bool = False
-    """A living process drives it at this moment, with the code that process has."""
+    """A living process drives it at this moment, with its own code."""
     why: tuple[BaseException, ...] = ()
-    """What stops it; what the workflow would fail with."""
+    """The stops of the run; or the failure of the workflow."""
     in_doubt: tuple[Stopped, ...] = ()
-    """Effects that a person has to answer for, whichever code it is."""
+    """Effects that a person has to settle, with any code."""
     next: tuple[tuple[str, str], ...] = ()
-    """(kind, address) of what would be executed next."""
+    """(kind, address) of the calls that would be executed next."""
     unclaimed: tuple[str, ...] = ()
-    """Recorded steps that the code no longer asks for: shown, and no reason to stop."""
+    """Recorded steps that the code no longer asks for: shown, but no reason to stop."""
     kept: tuple[tuple[str, str], ...] = ()
-    """(address, why) of recorded calls whose outcome stands, though they are asked for with other arguments; and of verbs
-    without arguments that are more or less now."""
+    """(address, why) of recorded calls whose outcome stands, though they are asked for with other arguments; and of
+    verbs without arguments whose number differs now."""
     again: tuple[str, ...] = ()
-    """Recorded steps that are asked for with other arguments, and that would run again."""
+    """Recorded steps that are asked for with other arguments, and would run again."""
     filled_in: tuple[str, ...] = ()
-    """What recorded values of other versions of an installed package lack, and take a default for; what is dropped."""
+    """Changed fields of recorded values of an installed package: filled with a default, or dropped."""
 
 
 class _Verdict(Struct, frozen=True):
@@ -96,13 +96,13 @@ class _Verdict(Struct, frozen=True):
 
 
 def unfinished(runtime: Runtime) -> list[str]:
-    """The runs that have not ended, newest first; also those whose line in the run list cannot be read."""
+    """The runs that have not ended, newest first; including those whose row in the run list cannot be read."""
     listed = runtime.store.runs(RunQuery(limit=_EVERY_RUN))
     return [one.run for one in listed if one.row is None or one.row.status not in ENDED]
 
 
 class Patience(Struct, frozen=True):
-    """After how long slow code is reported, and to which function: it gets the line that the code is at."""
+    """After how long slow code is reported, and to which function: the function gets the current line of the code."""
 
     seconds: float = gate.PATIENCE_SECONDS
     tell: Callable[[str], object] = str
@@ -121,7 +121,7 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
         return None
     state, head = found
     driven = claimant.is_driven(runtime, state)
-    # What stopped it under other code is asked anew.
+    # Stops that occurred under other code are checked anew.
     in_doubt = () if driven else _revived(doubt.open_doubts(state), run, runtime.store.url)
     name, version = (state.created.workflow, state.created.version) if state.created else ("", 0)
     session = Rehearsal(runtime, state, head)
@@ -135,7 +135,7 @@ def check(runtime: Runtime, run: str, *, patience: Patience = PATIENT) -> Findin
             verdict = _Verdict(_blame(error), (error,))
     in_doubt += _revived(_suspected(session), run, runtime.store.url)
     if verdict.name in (GOES_ON, WAITS):
-        # Recorded stops that no replay asks again. (Doubt and waiting are asked again, and so is the code.)
+        # Recorded stops that no replay checks again. (Doubt, waiting and the code are checked again.)
         still_open = tuple(stop for stop in state.stops if stop.reason in ("Drifted", "Quarantined"))
         held = _revived(still_open, run, runtime.store.url)
         if in_doubt or held:
@@ -155,7 +155,7 @@ def _definition(run: str, created: RunCreated | None) -> Definition:
     try:
         return registry.find_for(created)
     except UsageError as error:
-        if registry._known.get(name):  # several have that name, or another one has it
+        if registry._known.get(name):  # several workflows have that name, or another one has it
             raise UsageError(f"run {run}: {error}") from None
     raise CodeChanged(
         f"run {run}: its workflow {name!r} is not in the code at hand.",
@@ -169,7 +169,7 @@ def _definition(run: str, created: RunCreated | None) -> Definition:
 
 
 def _suspected(session: Session) -> tuple[Stop, ...]:
-    """Effects that are in doubt because entries of the run were lost, and which a person has to answer for."""
+    """Effects that are in doubt because entries of the run were lost, and that a person has to settle."""
     asking = [address for address, policy in session.losses.suspects if policy not in ("retry", "fail")]
     return tuple(doubt.lost(session.run, address).stop("it has no check") for address in asking)
 
@@ -186,10 +186,10 @@ def _blame(error: BaseException) -> str:
 
 
 class Rehearsal(Lookahead):
-    """One that tells what would be done, and what speaks against it."""
+    """A rehearsal that reports what would be done, and what prevents it."""
 
     on_slow: Callable[[str], object] = str
-    """Called with the line that the code is at, if that takes long."""
+    """Called with the current line of the code, if it takes long."""
 
     def takes_long(self) -> None:
         super().takes_long()
@@ -198,22 +198,22 @@ class Rehearsal(Lookahead):
     # -- how it ends --------------------------------------------------------------------------------
 
     def unasked(self) -> list[PastCall]:
-        """Executed effects that no branch has asked for, although each has come to what it would do next."""
+        """Executed effects that no branch has asked for, although each has reached its next new call."""
         heard = bool(self.stops.planned or self.passed or self.stops.found) and all(
             stop.reason in _OF_PEOPLE for stop in self.stops.found
         )
         if not heard or self.stops.trouble is not None or self.state.cancel is not None:
             return []
-        # Rewound effects are no part of it: the person may want the run to take another path.
+        # Rewound effects do not count: the person may want the run to take another path.
         missed = [past for past in self.replay.missed() if not (self.scopes.has_strays and "[" in past.address)]
         asked = self.replay.matcher.asked
         if any(past.kind == "saga" and past.address in asked for past in self.replay.matcher.recorded()):
-            # It was cancelled, and goes no further than what is on record: its undos come behind that.
+            # The run was cancelled, and does not go beyond its records: its undos come after them.
             missed = [past for past in missed if not split(past.address)[1].endswith(".undo")]
         return missed
 
     def would_strand(self) -> Stop | None:
-        """What speaks against going on, though nothing stops the run before it executes something."""
+        """A stop that prevents going on, although none comes before the next execution."""
         missing = self.unasked()
         if not missing:
             return None
@@ -240,7 +240,7 @@ def _rehearsed(
 
 
 def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definition) -> tuple[Rehearsal, _Outcome]:
-    """Rehearse as often as it learns that steps were put in front of others, as before a resume.
+    """Rehearse again as long as inserted steps are found, as before a resume.
 
     Not for code in which a recorded effect is a plain function now (`gate.plain_functions`): it would be executed.
     """
@@ -254,7 +254,7 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
             raise located(error, session.run, "its arguments") from None
         outcome = perform(session, definition, partial(definition.fn, *args, **kwargs))
         if session.passed and isinstance(outcome, Exception) and not session.failed_before(outcome):
-            # Some functions do not ask a placeholder, but refuse it: nobody knows its type either.
+            # Some functions refuse a placeholder without reading it: its type is unknown too.
             outcome = PlanSignal()
         if session.stops.changed_code() is not None and (otherwise := session.otherwise()) is not None:
             found, learned = found or (session, outcome), otherwise
@@ -269,7 +269,7 @@ def rehearsed(anew: Callable[[Learned | None], Rehearsal], definition: Definitio
 
 def _judge(session: Rehearsal, definition: Definition, outcome: _Outcome) -> _Verdict:
     if session.state.cancel is not None:
-        return _Verdict(GOES_ON)  # To its end: the first verb it comes to cancels it.
+        return _Verdict(GOES_ON)  # To its end: its first verb cancels it.
     if (plain := gate.plain_functions(session.state, definition.fn)) is not None:
         return _Verdict(STRANDED, _told(session, plain))
     if session.stops.trouble is not None:
@@ -300,7 +300,7 @@ def _told(session: Rehearsal, *stops: Stop) -> tuple[Stopped, ...]:
 
 
 def _foreseen(stop: Stop) -> Stop:
-    """No run stands at this stop yet, and an answer to what was not asked is refused."""
+    """No run has this stop yet, and an answer to a question that was not asked is refused."""
     needs_stop = {"is", "new", "keep"} if "unasked" in stop.facts else {"is", "new"}
     cures = (
         replace(cure, when=f"{cure.when} (once it has stopped)")
@@ -312,16 +312,16 @@ def _foreseen(stop: Stop) -> Stop:
 
 
 def _is_stopped_with_none(session: Rehearsal, definition: Definition) -> bool:
-    """Whether the code stops also if the steps that have not run give None: `is None` cannot be noticed.
+    """Whether the code also stops if the steps that have not run return None: `is None` cannot be noticed.
 
-    Code that fails with None has looked into it, and would have been noticed: then the first answer stands.
+    Code that fails with None reads the value, and would have been noticed: then the first answer stands.
     """
     again, outcome = _rehearsed(session, definition, Patience(session.patience_seconds, session.on_slow), as_none=True)
     return bool(again.judged(outcome)) or (again.looked and not again.stops.planned)
 
 
 def perform(session: Rehearsal, definition: Definition, fn: Callable[[], Any]) -> _Outcome:
-    """Replay the code up to where each branch would do something new, and say how it ended."""
+    """Replay the code up to the first new call of each branch, and return how it ended."""
     with gate.on_stage(session):
         outcome = _in_a_loop(session, fn) if definition.is_async else acts.invoke(session, fn)
     if isinstance(outcome, KeyboardInterrupt):
@@ -349,12 +349,12 @@ def _stopped(session: Session) -> _Verdict:
 
 def _trouble(error: SurefootError) -> _Verdict:
     if isinstance(error, StoreUnavailable):
-        raise error  # It says nothing about the run.
+        raise error  # This proves nothing about the run.
     return _Verdict(_blame(error), (error,))
 
 
 def _of_the_end(session: Rehearsal, plan: Plan, ending: Any) -> _Verdict:
-    """The verdict on a run that comes to an end without executing anything more."""
+    """The verdict on a run that ends without executing anything more."""
     if isinstance(ending, Done):
         return _Verdict(GOES_ON)
     if isinstance(ending, Failed):
@@ -365,8 +365,8 @@ def _of_the_end(session: Rehearsal, plan: Plan, ending: Any) -> _Verdict:
             with placeholder.opaque():
                 next_arguments(session.run, plan, ending)
         except placeholder.Opaque:
-            pass  # The next segment begins with what a step gives that has not run.
-        except UsageError as misuse:  # Told without its cause: no line of the user's raised that.
+            pass  # The next segment begins with the result of a step that has not run.
+        except UsageError as misuse:  # Raised without its cause: no line of the user raised that.
             return _Verdict(STRANDED, (UsageError(str(misuse)),))
         return _Verdict(GOES_ON)
     if isinstance(ending, SurefootError) and not isinstance(ending, Fenced):

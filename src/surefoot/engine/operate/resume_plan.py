@@ -1,7 +1,7 @@
 """What a resume would do now, found by rehearsing it: recorded calls are answered, and nothing is executed.
 
-The rehearsal ends at the first calls that would really run. What comes before that in a resume comes before it here:
-what is open stops first, then the world is looked at, and only then does anything new happen.
+The rehearsal ends at the first calls that would really run. The order is that of a resume: open questions stop first,
+then the world is observed, and only then does anything new happen.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ class ResumePlan(Struct, frozen=True):
     run_id: str
     status: str
     replayed: list[str]
-    """Recorded calls that the code asks for up to where the rehearsal ends; all of them where there is no code."""
+    """Recorded calls that the code asks for before the rehearsal ends; all of them if there is no code."""
     in_doubt: list[tuple[str, str]]
     """(address, what a resume does about it)."""
     next: list[tuple[str, str]] | None
     """(kind, address) of the calls that would be executed next; None: the code is not at hand."""
     stops: list[str]
-    """What would stop the resume before anything new is executed."""
+    """The stops of the resume before anything new is executed."""
     drift: list[str] = []
-    """What is not as the run left it, found by looking now."""
+    """Changes to the world as the run left it, observed now."""
     on_drift: str = ""
-    """What a resume does about drift: `stop`, `warn`, `accept`, or `decide` by the workflow's own function. `later`: it
-    stops at what is open, and looks at the world once that is answered."""
+    """The reaction of a resume to drift: `stop`, `warn`, `accept`, or `decide` by the workflow's own function. `later`:
+    the resume stops at an open question first, and observes the world after the answer."""
     questions: list[tuple[str, str]] = []
-    """(address, question) of what people have not answered yet."""
+    """(address, question) of questions without an answer yet."""
     unasked: list[str] = []
-    """Effects executed before that the code has not asked for up to there: perhaps it no longer does, and the resume
-    would find that only at its end."""
+    """Executed effects that the code has not asked for by then: it may no longer ask for them, and the resume would
+    find that out only at its end."""
     recorded: int = 0
     """How many calls are on record with an outcome, asked for or not."""
 
     @property
     def effects(self) -> list[str]:
-        """Addresses of the effects that would run; one whose check decides is among them."""
+        """Addresses of the effects that would run, including an effect whose check decides."""
         return [address for kind, address in self.next or [] if kind == "effect"]
 
 
@@ -76,7 +76,7 @@ def plan(runtime: Runtime, state: RunState, head: Head) -> ResumePlan:
         asking = {address for address, what in in_doubt if what.startswith("stop")}
         upcoming = [(kind, address) for kind, address in rehearsed.planned if address not in asking]
         if on_drift == drifts.STOP:
-            # The world is looked at before anything runs.
+            # The world is observed before anything runs.
             stops, upcoming = [str(drifts.drifted(state.run, drift))], []
     return ResumePlan(
         state.run, state.status, [past.address for past in replayed], in_doubt, upcoming, stops,
@@ -92,7 +92,7 @@ def _would_settle(past: PastEffect) -> str:
 
 
 def _foreseen_drift(state: RunState, definition: Definition | None, *, stands: bool) -> tuple[list[Drift], str]:
-    """What has drifted, and what a resume does about it. A function of the workflow's is not asked."""
+    """The drift, and the reaction of a resume. The workflow's own function is not called."""
     watch = () if definition is None else definition.watch
     if state.status in ENDED or not (state.world.sights or watch):
         return [], ""
@@ -117,7 +117,7 @@ class _Rehearsed(Struct, frozen=True):
     unasked: list[str]
     asked: frozenset[str]
     stopped_at: frozenset[str]
-    """Calls that are asked for and not answered."""
+    """Calls that are asked for and have no recorded answer."""
 
 
 def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Definition) -> _Rehearsed:
@@ -131,7 +131,7 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
 
     def anew(learned: Learned | None) -> preflight.Rehearsal:
         session = preflight.Rehearsal(runtime, state, head, learned=learned, passes_on=False)
-        # What people would be asked, and what would run, is told.
+        # The plan reports questions to people, and the calls that would run.
         session.is_gate = session.lookup.sees_through_reruns = False
         session.follow(definition.watch, definition.on_drift, definition.approve, definition.on_failure)
         return session
@@ -143,9 +143,9 @@ def _rehearsed(runtime: Runtime, state: RunState, head: Head, definition: Defini
     changed = session.judged(outcome)
     session.stops.found += [stop for stop in changed if stop not in session.stops.found]
     if changed:
-        session.stops.planned.clear()  # It is found before anything runs, in every branch.
+        session.stops.planned.clear()  # The stop comes before anything runs, in every branch.
     if not (session.stops.planned or session.stops.found or session.stops.trouble):
-        # Else an outcome may be no more than what a TaskGroup makes of our own signals.
+        # Else an outcome may only be a TaskGroup's form of our own signals.
         if isinstance(outcome, BaseException) and not isinstance(outcome, RunSignal | Exception):
             raise outcome
         # A recorded effect that the code no longer asks for stops the run at its end. Nothing is appended here.

@@ -1,7 +1,7 @@
-"""Having what failed tried again (`run.retry`, `surefoot runs retry`): one entry, and nothing is executed by it.
+"""Another try of failed calls (`run.retry`, `surefoot runs retry`): one entry, which executes nothing.
 
-A run whose call to `sf.child` failed can only get further if its child does. So what failed in the child is tried again
-first, then the call that waits for it; each is an entry of its own run, and doing it once more does no harm.
+A run whose call to `sf.child` failed can only go on if its child does. So failed calls of the child are tried again
+first, then the call that waits for it; each is an entry of its own run, and a repetition does no harm.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ WORKFLOW_FAILED = "WorkflowFailed"
 
 
 class Reopening(Struct, frozen=True):
-    """What a retry has tried again in one run."""
+    """The calls of one run that a retry reopens."""
 
     run: str
     steps: list[str]
-    """They run again."""
+    """Steps that run again."""
     effects: list[str]
-    """They did nothing, and run under their keys."""
+    """Effects that did nothing, and run under their keys."""
     in_doubt: list[str]
-    """They failed in doubt: a person has to say whether they happened."""
+    """Effects that failed in doubt: a person has to settle whether they happened."""
     waits: list[str]
     """Questions and waits whose time was over: they begin anew."""
     expired: list[str]
-    """Questions and waits whose time was over, and that were not named: they stay so."""
+    """Questions and waits whose time was over, and that were not named: they stay expired."""
 
     @property
     def addresses(self) -> list[str]:
@@ -59,7 +59,7 @@ class Reopening(Struct, frozen=True):
 
 
 def retry(run: Run, *, failed: bool | None, at: str | Iterable[str], by: str, note: str) -> list[str]:
-    """Child runs first: should we die in between, they are tried again, and their parents can be."""
+    """Child runs first: after a crash in between, the children are reopened, and the parent still can be."""
     wanted = _wanted(failed=failed, at=at)
     for child in _failed_children(run, wanted):
         retry(child, failed=True, at=(), by=by, note=note or f"run {run.id} is tried again")
@@ -107,7 +107,7 @@ def _told(state: RunState, chosen: list[Past]) -> Reopening:
 
 
 def _chosen(run: Run, state: RunState, wanted: tuple[str, ...]) -> list[Past]:
-    """The calls that a retry reopens. UsageError: nothing may be, or nothing is there to be."""
+    """The calls that a retry reopens. UsageError: none may be reopened, or there is none."""
     _require_retryable(run, state)
     chosen: list[Past] = [_named(run, state, address) for address in wanted] if wanted else [*failed_calls(state)]
     if not chosen and not is_failed(state):
@@ -154,7 +154,7 @@ def _named(run: Run, state: RunState, address: str) -> Past:
 
 
 def _failed_children(run: Run, wanted: tuple[str, ...]) -> list[Run]:
-    """The child runs whose failure is why a call of this one failed, and which have not been tried again yet."""
+    """The child runs whose failure made a call of this run fail, and that were not reopened yet."""
     state = run.state()
     calls = (past for past in failed_calls(state) if not wanted or past.address in wanted)
     children = [child_id for past in calls if (child_id := child_of_call(run, past))]
@@ -162,7 +162,7 @@ def _failed_children(run: Run, wanted: tuple[str, ...]) -> list[Run]:
 
 
 def child_of_call(run: Run, past: Past) -> str:
-    """The id of the run that a call to `sf.child` waited for; empty: it is no such call."""
+    """The id of the run that a call to `sf.child` waited for; empty: this is no such call."""
     if past.kind != "step" or past.args is None or past.address.rpartition("/")[2].partition("#")[0] != "child":
         return ""
     args: Any = values.decode(run.whole(past.args))

@@ -1,8 +1,8 @@
 """Whether a value that a person gives for an effect is what the effect returns.
 
-Where the code is at hand, its return annotation says what is wanted: a value that cannot be it is refused now, not found
-by the workflow after the answer is on record. Plain JSON stands for a class as it does in `sf.ask`. What fits already is
-taken as it is (a tuple is a `Sequence`, and 5 a `float`); an annotation that nobody can hold a value against refuses nothing.
+Where the code is at hand, its return annotation gives the type: a wrong value is refused now, not found by the workflow
+after the answer is on record. Plain JSON stands for a class as it does in `sf.ask`. A value that fits already is taken
+as it is (a tuple is a `Sequence`, and 5 a `float`); an annotation that cannot be checked refuses nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from surefoot.errors import SchemaMismatch, UsageError
 
 
 def is_held(address: str) -> bool:
-    """Whether the code at hand says what the effect at this address returns."""
+    """Whether the code at hand annotates the return type of the effect at this address."""
     spec = known_effect(address)
     return spec is not None and registry.returned_by(spec.fn) is not None
 
@@ -63,7 +63,7 @@ def _made(wanted: Any, given: Any) -> Any:
 
 
 def _shown(wanted: Any) -> str:
-    """A type as people write it; of a class with fields, these too."""
+    """A type as people write it; for a class with fields, with its fields."""
     if wanted is type(None):
         return "null"
     if not isinstance(wanted, type):

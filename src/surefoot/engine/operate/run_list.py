@@ -1,6 +1,6 @@
-"""The list of runs, and one run as it stands now: all that looking needs.
+"""The list of runs, and the present state of one run: everything for reading.
 
-Nothing here drives a run, so `surefoot runs` does not load what does.
+Nothing here drives a run, so `surefoot runs` does not load the code that does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from surefoot.store.rules import matches
 
 
 def checked(query: RunQuery) -> RunQuery:
-    """`UsageError`, if it asks for what no run can be."""
+    """`UsageError`, if no run can match the query."""
     if query.status not in (None, *STATUSES):
         raise UsageError(f"status={query.status!r} is none of {', '.join(STATUSES)}")
     if query.need not in (None, ANY, *NEEDS):
@@ -37,7 +37,7 @@ def listed(runtime: Runtime, query: RunQuery) -> list[Listed]:
 
 
 def _with_row(runtime: Runtime, one: Listed) -> Listed:
-    """A run whose cached line is missing or damaged: its journal decides. Damaged too: it is listed."""
+    """A run whose cached row is missing or damaged: its journal decides. If that is damaged too, the run is listed."""
     if one.row is not None:
         return one
     try:
@@ -47,7 +47,7 @@ def _with_row(runtime: Runtime, one: Listed) -> Listed:
 
 
 def recorded(runtime: Runtime, run: str, stored: Stored | None = None) -> RunState:
-    """The run as its journal tells it now. `stored`: what was just read of it, along with others."""
+    """The run according to its journal now. `stored`: its data, if just read along with others."""
     found = journal.load(runtime.store, run, stored)
     if found is None:
         from surefoot.engine.drive.outcome import not_found
@@ -57,7 +57,7 @@ def recorded(runtime: Runtime, run: str, stored: Stored | None = None) -> RunSta
 
 
 def look(runtime: Runtime, read: Callable[[], RunState]) -> tuple[RunState, bool]:
-    """The run that `read` reads, and whether a living process drives it, both true of the same moment."""
+    """The run that `read` reads, and whether a living process drives it, both at the same moment."""
     while True:
         state = read()
         if state.status not in DRIVEN:
@@ -66,7 +66,7 @@ def look(runtime: Runtime, read: Callable[[], RunState]) -> tuple[RunState, bool
             return state, True
         if state.claimant is None:
             return state, False
-        # Its process is gone. Perhaps it ended in good order after we read: then there is more to read.
+        # Its process is gone. It may have ended in good order after we read: then there is more to read.
         head = runtime.store.read(state.run, state.seq).head
         if head is not None and head.seq == state.seq:
             return state, False

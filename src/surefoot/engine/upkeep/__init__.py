@@ -1,1 +1,1 @@
-"""What is done to a whole store: verify, prune, export, adopt."""
+"""Operations on a whole store: verify, prune, export, adopt."""

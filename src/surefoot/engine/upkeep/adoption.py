@@ -1,9 +1,9 @@
-"""Accepting a store that is older than it once was: a person's decision, on record, and with its price named.
+"""Accepting a store that is older than it once was: a person's decision, recorded, with its cost named.
 
-What the store lost is unknown: records were acknowledged that it does not have. So every run that had not ended falls
-back to where it stands, with an unknown number of entries lost: from there on each effect that has no record is in
-doubt. Runs that were created after the older state are unknown to it; nobody can list them, and they would start
-afresh. All of that is one transaction, so that a crash leaves the store either refused as before or accepted whole.
+The lost records are unknown: the store had acknowledged them, and does not have them. So every run that had not ended
+falls back to its present end, with an unknown number of entries lost: from there on each effect that has no record is
+in doubt. Runs that were created after the older state are unknown; they cannot be listed, and they would start afresh.
+All of that is one transaction, so that a crash leaves the store either refused as before or accepted whole.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from surefoot.store.liveness import vouched
 from surefoot.store.rules import is_run
 
 AUDIT = RESERVED + "store"
-"""The journal of what was done to the store as a whole."""
+"""The journal of operations on the store as a whole."""
 
 
 class Adoption(Struct, frozen=True):
     """What accepting the store as it is would mean."""
 
     expected: int
-    """Up to which record the store is known to have reached; 0: nobody knows."""
+    """The last record that the store is known to have reached; 0: unknown."""
     found: int
     unfinished: list[str]
     hopeless: list[str]
@@ -57,7 +57,7 @@ def adopt(store: Store, clock: Clock, *, reason: str, by: str) -> Adoption:
 
 
 def _refuse_if_in_use(store: Store) -> None:
-    """A living claimant would write on, from what it has in memory."""
+    """A living claimant would write on, from its state in memory."""
     for name in filter(is_run, store.names()):
         with suppress(JournalCorrupt):
             holder = fallback.survey(store, name).state.claimant

@@ -2,7 +2,7 @@
 
 A file of JSON lines, plain ASCII, data only: a header, the records in order, the parts, and a last line with the
 counts and the SHA-256 of all bytes before it. Every seal can be checked with the file alone, without the store.
-A run that is damaged is refused, unless the damage is what is wanted; then the file says so.
+A damaged run is refused, unless an export of the damage is requested; then the file records that.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PARTS_KEPT: Final = 2000
 
 
 class Exported(Struct, frozen=True):
-    """What a file holds."""
+    """The content of a file."""
 
     run: str
     store: str
@@ -60,9 +60,9 @@ class Exported(Struct, frozen=True):
     parts: int
     bytes: int
     whole: bool
-    """False: the run was damaged when it was exported, and the file says how far it holds."""
+    """False: the run was damaged when it was exported, and the file records how far it is valid."""
     valid: int
-    """So many records, from the first on, are whole with all their values."""
+    """The number of records, from the first on, that are whole with all their values."""
 
 
 Write = Callable[[bytes], object]
@@ -94,7 +94,7 @@ class _Record(_Strict, kw_only=True):
     key: int
     body: str | None = None
     body64: str | None = None
-    """In place of `body`, where that is no UTF-8."""
+    """Replaces `body` if that is not UTF-8."""
     seal: str
 
 
@@ -126,7 +126,7 @@ class _Line(_Strict):
 
 @in_its_store
 def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Exported:
-    """Hand the lines of a run's export to `write`."""
+    """Pass the lines of a run's export to `write`."""
     check_id(run)
     stored = head_of(store, run)
     seen = check(store, run, PartsSeen(store))
@@ -147,7 +147,7 @@ def export(store: Store, run: str, write: Write, *, damaged: bool = False) -> Ex
 
 
 def export_to(store: Store, run: str, path: str, *, damaged: bool = False) -> Exported:
-    """The same into a file that is there whole or not at all. One that is there already is not written over."""
+    """The same into a file that exists whole or not at all. An existing file is not overwritten."""
     real, own = os.path.realpath(path), store.file
     if os.path.lexists(path) or (own and (real == own or real.startswith(own + "-"))):
         raise UsageError(f"{path} is there already, or belongs to the store, and is not written over. Name another.")
@@ -169,7 +169,7 @@ def export_to(store: Store, run: str, path: str, *, damaged: bool = False) -> Ex
 
 
 class _Lines:
-    """Counts and sums what is written."""
+    """Counts and hashes the written lines."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -180,7 +180,7 @@ class _Lines:
         self.valid = 0
 
     def line(self, content: _Line) -> None:
-        plain = msgspec.to_builtins(content, builtin_types=[bytes])  # Bytes where none belong are refused below.
+        plain = msgspec.to_builtins(content, builtin_types=[bytes])  # Bytes in a wrong place are refused below.
         line = json.dumps(plain, separators=(",", ":")).encode("ascii") + b"\n"
         self._sum.update(line)
         self.bytes += len(line)
@@ -194,7 +194,7 @@ class _Lines:
 def _records(
     store: Journals, run: str, upto: int | None, out: _Lines, *, damaged: bool
 ) -> tuple[list[Reference], Head]:
-    """Write the records; the values they need, and up to where they hold."""
+    """Write the records. Returns the values that they need, and up to where they hold."""
     audit = Audit(Sealer(store.id, run), read=from_record, behind=from_record)
     needed: list[Reference] = []
     for record in _stored(store, run, upto, damaged=damaged):
@@ -203,7 +203,7 @@ def _records(
             raise _changed(run)
         out.line(_Line(record=_record(record)))
         out.records += 1
-        if entry is not None:  # nothing else is decoded: a record that does not hold is handed on as it is
+        if entry is not None:  # nothing else is decoded: a record that does not hold is passed on unchanged
             needed += references(entry)
     return needed, Head(*audit.end)
 
@@ -234,7 +234,7 @@ def _record(record: Record) -> _Record:
 
 
 def _parts(store: Parts, needed: Sequence[Reference], out: _Lines) -> int:
-    """Write the parts that these values need; how many of them are not there."""
+    """Write the parts that these values need. Returns how many are missing."""
     names: set[bytes] = set()
 
     def fetch(ids: Sequence[bytes]) -> dict[bytes, Part]:
@@ -271,7 +271,7 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 
 
 def check_file(path: str) -> Exported:
-    """Check an export by itself, without a store. Raises JournalCorrupt where it does not hold."""
+    """Check an export by itself, without a store. Raises JournalCorrupt if it does not hold."""
     try:
         with _plain(path) as file:
             return _Check(path, file).file()
@@ -286,18 +286,18 @@ class _Check:
         self._path = path
         self._file = file
         self._size = os.fstat(file.fileno()).st_size
-        """What is added from now on is not looked at."""
+        """Data added from now on is not read."""
         self._number = 0
         self._sum = sha256()
         self._bytes = 0
         self._last = (0, 0)
-        """Where the line begins that was read last, and how long it is."""
+        """The start and the length of the last line read."""
         self._records = 0
         self._audit = Audit(Sealer(b"", ""))
         self._needed: dict[Reference, int] = {}
         """Each value with the first entry that needs it."""
         self._places: dict[bytes, tuple[int, int]] = {}
-        """Where in the file the line of a part is, and how long."""
+        """The place in the file of a part's line, and its length."""
         self._fetched: dict[bytes, Part] = {}
         self._parts = 0
 
@@ -366,9 +366,9 @@ class _Check:
         return Exported(header.run, header.store, self._records, self._parts, self._bytes, header.whole, valid)
 
     def _whole_values(self, *, whole: bool) -> int:
-        """Put each value together, so that its size and its digest are held against it; the last entry before a bad one.
+        """Join each value, to check its size and its digest. Returns the last entry before a bad one.
 
-        Parts are what their names say, but who forges an entry can name parts that do not make what it says.
+        Parts match their names, but a forged entry can name parts that do not form its value.
         """
         for reference, seq in self._needed.items():
             try:
@@ -381,7 +381,7 @@ class _Check:
         return self._audit.valid
 
     def _fetch(self, ids: Sequence[bytes]) -> dict[bytes, Part]:
-        """Parts, read again from the file: all at once they may be more than there is memory."""
+        """Parts, read again from the file: all of them at once may not fit into memory."""
         if len(self._fetched) > _PARTS_KEPT:
             self._fetched.clear()
         known = {name: self._fetched[name] for name in ids if name in self._fetched}
@@ -441,7 +441,7 @@ class _Check:
 
 
 def _plain(path: str) -> IO[bytes]:
-    """A file to read. A pipe would keep us waiting, and a device has no end."""
+    """A file to read. A pipe would block us, and a device has no end."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

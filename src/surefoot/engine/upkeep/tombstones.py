@@ -1,9 +1,9 @@
-"""Retention: runs that ended long ago are replaced by a sealed tombstone, and parts that no run needs any more are deleted.
+"""Retention: runs that ended long ago are replaced by a sealed tombstone, and parts that no run needs are deleted.
 
-A pruned run is never "never existed": its tombstone keeps the id, how it ended and the digest of its arguments, so
-starting it again finds it. Each run is one transaction; parts are deleted in another, only after everything that is
-left was found whole, and only if nothing was appended meanwhile. Killed at any moment, the store is one that
-verifies; at worst some parts stay until the next sweep.
+A pruned run never counts as "never existed": its tombstone keeps the id, how it ended and the digest of its arguments,
+so starting it again finds it. Each run is one transaction. Parts are deleted in another one, only after everything that
+is left was found whole, and only if nothing was appended meanwhile. Killed at any moment, the store still verifies; at
+worst some parts stay until the next sweep.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRIES: Final = 20
 
 
 class Candidate(Struct, frozen=True):
-    """A run that ended long enough ago, as it was when it was looked at."""
+    """A run that ended long enough ago, as it was when it was checked."""
 
     run: str
     head: Head
@@ -37,25 +37,25 @@ class Candidate(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """A run that is left as it is, and why."""
+    """A run that is not pruned, and why."""
 
     run: str
     why: str
 
 
 class Swept(Struct, frozen=True):
-    """What became of the parts that no run needs."""
+    """The result for the parts that no run needs."""
 
     deleted: int
     why: str = ""
-    """Why none were deleted; empty: all that could be were."""
+    """Why none were deleted; empty: all of them were."""
     flaws: list[Flaw] = []
 
 
 def candidates(
     store: Store, clock: Clock, *, older_than_seconds: float, statuses: Collection[str] = ENDED
 ) -> Iterator[Candidate | Refusal]:
-    """The runs that may go, verified one by one. Nothing is changed."""
+    """The runs that may be pruned, verified one by one. Nothing is changed."""
     before = clock.now() - round(older_than_seconds * MICROS)
     for run in _listed(store, statuses):
         try:
@@ -71,7 +71,7 @@ def candidates(
 
 
 def bury(store: Store, clock: Clock, found: Candidate, *, by: str = "", note: str = "") -> Refusal | None:
-    """Put the tombstone in place of a run's journal. Refused if the run has changed since it was looked at."""
+    """Replace a run's journal by the tombstone. Refused if the run has changed since it was checked."""
     record, cuts = Sealer(store.id, found.run).entry(replace(found.tombstone, by=by, note=note), at=clock.now())
     left = RunState(found.run)
     left.fold(record)
@@ -91,7 +91,7 @@ def sweep(store: Store, *, watch: Watch | None = None) -> Swept:
         flaws = survey.again(written)
         if flaws:
             return Swept(0, "something in the store was damaged meanwhile", flaws)
-        # Last, for a fallback moves entries there: each was seen in its journal before, or is seen here now.
+        # Last, since a fallback moves entries there: each was read in its journal before, or is read here now.
         dead = set(store.part_ids()) - survey.needed - aside(store, store.names())
         if not dead or store.discard(sorted(dead), upto):
             return Swept(len(dead))
@@ -99,7 +99,7 @@ def sweep(store: Store, *, watch: Watch | None = None) -> Swept:
 
 
 def _listed(store: Index, statuses: Collection[str]) -> list[str]:
-    """Runs that may have ended so. The list is a cache: it may leave one out for now, and their journals decide."""
+    """Runs that may have ended with these statuses. The list is a cache and may lack one; the journals decide."""
     found: list[str] = []
     before = ""
     while page := store.runs(RunQuery(limit=_PAGE, before=before)):
@@ -117,7 +117,7 @@ def _candidate(state: RunState, head: Head) -> Candidate:
 
 
 def _written_since(store: Upkeep, upto: int) -> tuple[int, set[str]]:
-    """The journals that were written to behind a position of the store, and the position they end at."""
+    """The journals that were written to after a position of the store, and the position that they end at."""
     names: set[str] = set()
     while batch := store.scan(upto, _PAGE):
         names |= {record.run for _, record in batch}

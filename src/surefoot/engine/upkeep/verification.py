@@ -1,12 +1,12 @@
-"""Looking at everything a store holds, and changing nothing: is each journal whole, and what is safe where it is not?
+"""Checks everything in a store, and changes nothing: is each journal whole, and if not, what is safe?
 
-A journal is whole if every seal holds behind the one before, every entry can follow the one before, every part that
-its values need is what its name says, and the last entry is the one its head names. Values themselves are not put
-together: the seal covers the recipe and the recipe names its parts, so whole parts make whole values, and parts
-that many values share are looked at once.
+A journal is whole if every seal holds on the one before, every entry can follow the one before, every part that
+its values need matches its name, and the last entry is the one that its head names. Values themselves are not
+joined: the seal covers the recipe and the recipe names its parts, so whole parts make whole values, and parts
+that many values share are checked once.
 
 Journals are read in batches, each with the head of the same moment, so a store may be in use meanwhile. A journal
-that seems damaged is looked at again if somebody has written to it in between.
+that seems damaged is checked again if it was written to in between.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _BATCH: Final = 512
 _PARTS_PER_LOOK: Final = 500
 _LOOKS: Final = 3
 _NODES_KEPT: Final = 64 * 1024 * 1024
-"""So many bytes of nodes are kept in memory, since they have to be followed."""
+"""The bytes of nodes that are kept in memory, since they have to be followed."""
 _ALL: Final = 2**62
 
 
 class Flaw(Struct, frozen=True):
-    """Where a journal (or the store itself: no name) is not what was written, and what is safe all the same."""
+    """Where a journal (or the store itself: no name) is damaged, and what is still safe."""
 
     journal: str
     why: str
     entry: int = 0
     """The first entry that cannot be used; 0: the entries are sound, something about them is not."""
     entries: int = UNKNOWN
-    """How many there are, says the head."""
+    """How many there are, according to the head."""
     valid: int = 0
-    """So many entries, from the first on, are whole."""
+    """The number of entries, from the first on, that are whole."""
     cures: Cures = ()
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Flaw(Struct, frozen=True):
 
     @property
     def safe(self) -> str:
-        """What can be relied on now, in words."""
+        """The data that can be relied on now, in words."""
         if not self.entry:
             return f"its {self.valid} entries are whole"
         if not self.valid:
@@ -80,18 +80,18 @@ class Flaw(Struct, frozen=True):
 
 
 class VerifyResult(Struct, frozen=True):
-    """What was looked at, and what was found."""
+    """The checked data, and the findings."""
 
     runs: int
     journals: int
     """Runs, and journals that are no runs (checkpoints)."""
     entries: int
     bytes: int
-    """Of entries and of parts, as they are used: decompressed."""
+    """Bytes of entries and of parts, decompressed."""
     parts: int
-    """So many parts are needed."""
+    """The number of parts that are needed."""
     unneeded: int
-    """So many are not: no damage, only space (`surefoot prune`)."""
+    """The number of parts that are not: no damage, only space (`surefoot prune`)."""
     quarantined: int
     """Entries that earlier fallbacks set aside."""
     flaws: list[Flaw]
@@ -107,7 +107,7 @@ Watch = Callable[[Progress], object]
 
 
 def called(name: str) -> str:
-    """A journal's name as people know it."""
+    """A journal's name for people."""
     if is_run(name):
         return f"run {name}"
     return name[len(RESERVED) :].replace(RESERVED, " ")
@@ -115,7 +115,7 @@ def called(name: str) -> str:
 
 @in_its_store
 def verify_run(store: Store, run: str) -> int:
-    """Every seal, every part, the chain and the head of one journal. The number of its entries, or JournalCorrupt."""
+    """Check every seal, part, the chain and the head of one journal. Returns the number of entries; or JournalCorrupt."""
     seen = check(store, run, PartsSeen(store))
     if seen.flaw is not None:
         raise seen.flaw.error()
@@ -123,12 +123,12 @@ def verify_run(store: Store, run: str) -> int:
 
 
 def verify_store(store: Store, names: Sequence[str] | None = None, *, watch: Watch | None = None) -> VerifyResult:
-    """Everything, or the journals that are named. Damage is an answer here, not an error."""
+    """Check everything, or the named journals. Damage is a result here, not an error."""
     return Verification(store).verdict(names, watch=watch)
 
 
 class Verification:
-    """One look at a store. `needed` are the parts it found needed and whole."""
+    """One check of a store. `needed` are the parts that were found needed and whole."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -144,7 +144,7 @@ class Verification:
         wanted = self._names() if names is None else list(names)
         self._journals = wanted
         try:
-            # SQLite's own look at its pages is one long call: it need not wait for ours, nor ours for it.
+            # SQLite's own check of its pages is one long call: it runs beside ours.
             with ThreadPoolExecutor(1) as beside:
                 pages = beside.submit(self._store.flaws) if everything else None
                 if everything:
@@ -165,7 +165,7 @@ class Verification:
         return VerifyResult(runs, len(wanted), self._entries, size, parts, unneeded, quarantined, self._flaws)
 
     def again(self, names: Iterable[str]) -> list[Flaw]:
-        """Look at these journals too (they were written to meanwhile)."""
+        """Check these journals too (they were written to meanwhile)."""
         found = [check(self._store, name, self._parts).flaw for name in names]
         return [flaw for flaw in found if flaw is not None]
 
@@ -191,7 +191,7 @@ class Verification:
                 watch(Progress(number + 1, len(names), self._bytes + self._parts.bytes))
 
     def _rows(self) -> dict[str, IndexRow | None] | None:
-        """The list of runs. None, where it cannot be read at all."""
+        """The list of runs. None, if it cannot be read at all."""
         try:
             return _rows(self._store)
         except JournalCorrupt as error:
@@ -199,7 +199,7 @@ class Verification:
             return None
 
     def _listed_wrong(self, name: str) -> Flaw | None:
-        """Whether the list of runs really disagrees with the journal: both are read again, until nothing moves."""
+        """Whether the list of runs really disagrees with the journal: both are read again, until nothing changes."""
         for _ in range(_LOOKS):
             before = self._store.read(name, 0, 0).head
             row = _rows(self._store).get(name)
@@ -208,10 +208,10 @@ class Verification:
                 return seen.flaw
             if self._store.read(name, 0, 0).head == before:
                 return _list_flaw(name, row, seen)
-        return None  # it is being written to all the time, and each time it was right about itself
+        return None  # it is being written to all the time, and was consistent each time
 
     def _unneeded(self) -> int:
-        """Parts that no journal needs, nor anything set aside; not known while something is damaged."""
+        """The number of parts that no journal and no set-aside record needs; unknown while there is damage."""
         if self._flaws:
             return 0
         return len(set(self._store.part_ids()) - self.needed - aside(self._store, self._journals))
@@ -222,14 +222,14 @@ def _rows(store: Index) -> dict[str, IndexRow | None]:
 
 
 def _comparable(row: IndexRow) -> IndexRow:
-    """Without the position, and without who may take it up: a row is renewed when the status changes, not with every
-    entry, and a look at children moves the time alone.
+    """The row without the position and the next worker: a row is renewed when the status changes, not with every entry,
+    and a check of children changes only the time.
     """
     return replace(row, seq=0, wake=None, worker="", reason="")
 
 
 def aside(store: Store, names: Iterable[str]) -> set[bytes]:
-    """The parts that quarantined entries name, as far as these are whole by themselves."""
+    """The parts that quarantined entries name, as far as the entries are whole by themselves."""
     named: set[bytes] = set()
 
     def fetch(ids: Sequence[bytes]) -> dict[bytes, Part]:
@@ -238,7 +238,7 @@ def aside(store: Store, names: Iterable[str]) -> set[bytes]:
 
     for name in names:
         for record in _whole_aside(store, name):
-            with suppress(Stopped):  # nobody can follow what cannot be read
+            with suppress(Stopped):  # unreadable references cannot be followed
                 for reference in references(from_record(record)):
                     damaged_parts(reference, fetch)
     return named
@@ -247,7 +247,7 @@ def aside(store: Store, names: Iterable[str]) -> set[bytes]:
 def _whole_aside(store: Store, name: str) -> list[Record]:
     """The quarantined records whose seals hold, each on the seal of a record that stands or stood before it.
 
-    The others are not decoded: nobody knows who wrote them.
+    The others are not decoded: their origin is unknown.
     """
     records = store.quarantined(name)
     places = [record.seq - 1 for record in records]
@@ -266,13 +266,13 @@ def _standing(store: Journals, name: str, first: int, last: int) -> Iterator[Rec
 
 
 class Checked(Struct, frozen=True):
-    """What one journal came to."""
+    """The result for one journal."""
 
     entries: int
     bytes: int
     flaw: Flaw | None = None
     row: IndexRow | None = None
-    """What the list of runs should say; None: it is no run, or it is damaged."""
+    """The right row of the run list; None: it is no run, or it is damaged."""
 
 
 def check(store: Store, name: str, parts: PartsSeen) -> Checked:
@@ -291,8 +291,8 @@ def head_of(store: Journals, name: str) -> Head | None:
 
 
 def batches(store: Journals, name: str) -> Iterator[Stored | JournalCorrupt]:
-    """The records of a journal, each batch with the head of its moment. A row that cannot be read is what the store says
-    of it; those behind it follow.
+    """The records of a journal, each batch with the head of its moment. An unreadable row is returned as the store's
+    error; the rows after it follow.
     """
     after, size = 0, _BATCH
     while True:
@@ -300,7 +300,7 @@ def batches(store: Journals, name: str) -> Iterator[Stored | JournalCorrupt]:
             stored = store.read(name, after, size)
         except JournalCorrupt as error:
             if size > 1:
-                size = 1  # one of them cannot be read: from here on, one by one
+                size = 1  # one of them is unreadable: from here on, one by one
                 continue
             yield error
             after += 1
@@ -353,7 +353,7 @@ class _Walk:
                     break
                 self._bytes += len(record.body)
                 needed += [(record.seq, reference) for reference in references(entry)]
-            # What is before a break counts as safe only if its values are there.
+            # Entries before a break count as safe only if their values are there.
             if needed and (bad := self._parts.first_bad(needed)) is not None:
                 entry_of, why = bad
                 return Break(entry_of, f"it is sound, but a value of it is damaged: {why}", entry_of - 1)
@@ -370,25 +370,25 @@ class _Walk:
 
 
 class PartsSeen:
-    """Looks at each part once, whoever needs it."""
+    """Checks each part once, for all values that need it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.sound: set[bytes] = set()
         self.bytes = 0
         self._whole: dict[bytes, int] = {}
-        """Parts that were seen to be what their names say, with their sizes, whether or not anybody needs them."""
+        """Parts that match their names, with their sizes, needed or not."""
         self._nodes: dict[bytes, Part] = {}
         self._room = _NODES_KEPT
 
     def look_ahead(self, watch: Callable[[int], object]) -> None:
-        """Look at all parts in the order in which they lie: much quicker than one by one, when most are needed."""
+        """Check all parts in stored order: much faster than one by one, when most are needed."""
         after, seen = 0, 0
         while True:
             try:
                 rows = self._store.scan_parts(after, _PARTS_PER_LOOK)
             except JournalCorrupt:
-                return  # where a page is damaged, each is looked at when it is needed
+                return  # if a page is damaged, each part is checked when it is needed
             for _, part in rows:
                 seen += self._glance(part)
             watch(seen)
@@ -397,7 +397,7 @@ class PartsSeen:
             after = rows[-1][0]
 
     def _glance(self, part: Part) -> int:
-        """Keep what is whole. Nodes are checked when they are followed."""
+        """Remember a whole part. Nodes are checked when they are followed."""
         if part.kind == NODE:
             if self._room > 0 and type(part.id) is bytes and type(part.body) is bytes:
                 self._nodes[part.id] = part
@@ -409,7 +409,7 @@ class PartsSeen:
         return part.size
 
     def first_bad(self, needed: list[tuple[int, Reference]]) -> tuple[int, str] | None:
-        """The first entry of which a value is damaged, and how."""
+        """The first entry with a damaged value, and the damage."""
         for _ in range(_LOOKS):
             nodes: dict[bytes, Part] = {}
             try:
@@ -423,7 +423,7 @@ class PartsSeen:
             for entry, reference in needed:
                 if found := self._damage(reference):
                     return entry, found
-        return needed[0][0], why  # the parts keep changing under our hands
+        return needed[0][0], why  # the parts keep changing during the check
 
     def _followed(self, nodes: dict[bytes, Part], ids: Sequence[bytes]) -> Mapping[bytes, Part]:
         found = {name: self._nodes[name] for name in ids if name in self._nodes}
@@ -433,7 +433,7 @@ class PartsSeen:
         return found
 
     def _look(self, names: set[bytes]) -> str:
-        """Check parts against their names; what is wrong with one of them, else nothing."""
+        """Check parts against their names. Returns the fault of one of them, or nothing."""
         known = {name for name in names if name in self._whole}
         self.sound |= known
         self.bytes += sum(self._whole[name] for name in known)
@@ -462,7 +462,7 @@ class PartsSeen:
         return next((f"part {name.hex()[:16]}… {why}{more}" for name, why in bad.items()), "")
 
 
-# --- what is said ----------------------------------------------------------------------------------------
+# --- the words ----------------------------------------------------------------------------------------
 
 
 def _cures(store: Upkeep, name: str) -> Cures:

@@ -1,1 +1,1 @@
-"""What user code calls inside a run besides its own steps and effects."""
+"""The verbs of surefoot that user code calls inside a run."""

@@ -91,7 +91,7 @@ def _noted(verb: str, name: str | None, make: Callable[[Context], object]) -> An
 
 
 def pinned(verb: str, name: str | None) -> str:
-    """What a verb without arguments is called on record: its own name tells it from others, else only its number."""
+    """The recorded name of a verb without arguments: its own name identifies it, else only its number."""
     if name is None:
         return verb
     if not name or "/" in name:
@@ -239,7 +239,7 @@ def _side_by_side(ends: Ends, thunks: list[Callable[[], Any]], width: int) -> En
 
 
 def _run_all(session: Context, threads: list[threading.Thread]) -> None:
-    """Start and wait for all. Interrupted: no branch begins another call, but those in flight are let finish."""
+    """Start all and wait for all. If interrupted: no branch begins another call, but calls in flight may finish."""
     try:
         for thread in threads:
             thread.start()
@@ -299,7 +299,7 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Rout
         elif past.name != name:
             if past.state is not PastState.OPEN or session.state.event_for(past.name) is not None:
                 raise session.stops.stopped(place, other_event(session.run, past, name))
-            # Nothing has come: it is waited for by its new name, as long as the code says now.
+            # No event has come: wait for the new name, as long as the code says now.
             require_no_secret(session, name)
             due = None if timeout is None else after(session.now(), seconds(timeout))
             if not session.dry:
@@ -329,7 +329,7 @@ def waiting_for_event(place: Place, name: str, timeout: Duration | None) -> Rout
 
 
 def require_no_secret(session: Context, name: str) -> None:
-    """Not masked: an event is known by its name, and two secrets would become one name."""
+    """Not masked: an event is identified by its name, and two secrets would become one name."""
     if session.mask and (shown := session.mask(name)) != name:
         raise session.stops.misused(
             UsageError(

@@ -1,7 +1,7 @@
 """What parallel branches have in common, blocking or async: their scopes, and how their ends are joined.
 
-The other branches go on until each is done or stopped; then the whole unwinds once. Which exception is
-raised never depends on scheduling: it is the one of the first branch by position.
+The other branches go on until each is done or stopped; then all of it unwinds once. The exception that is
+raised never depends on scheduling: it is that of the first branch by position.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from surefoot.errors import UsageError
 R = TypeVar("R")
 T = TypeVar("T")
 Was = Callable[[Any], object] | str | None
-"""What a branch was called before: by the old key function, or `""` where its calls were made around it."""
+"""The former name of a branch: by the old key function, or `""` if its calls were made in the scope around it."""
 DEFAULT_CONCURRENCY = 8
 
 
@@ -40,7 +40,7 @@ class MapResult(Generic[R]):
 
 
 class MapOptions(TypedDict, Generic[T], total=False):
-    """What `sf.map` takes besides `on_error`."""
+    """The options of `sf.map` besides `on_error`."""
 
     key: Callable[[T], object] | None
     concurrency: int | None
@@ -48,7 +48,7 @@ class MapOptions(TypedDict, Generic[T], total=False):
 
 
 class Ends:
-    """Opens branches, and has how each of them ended."""
+    """Opens branches, and records how each of them ended."""
 
     def __init__(self, place: Place, scopes: list[Scope], tally: Tally | None = None) -> None:
         self.place = place
@@ -60,15 +60,15 @@ class Ends:
         place.session.scopes.branch_opens(scopes)
 
     def branch(self, index: int, owner: object) -> _Branch:
-        """The block in which the code of a branch runs. It is left by no exception."""
+        """The block in which the code of a branch runs. No exception leaves it."""
         return _Branch(self, index, Place(self.place.session, self._scopes[index], owner, line=self._forks[index]))
 
     def end(self, index: int, opened: Place, error: BaseException | None) -> None:
-        """What stopped the branch counts, whatever its code made of it: a value it returned anyway is discarded."""
+        """A stop of the branch counts, however its code handled it: a value that it returned anyway is discarded."""
         if opened.stop is not None:
             error = opened.stop
         elif (away := unavailable(error)) is not None:
-            error = opened.session.stops.parked(opened, away)  # No failure that `collect` may collect.
+            error = opened.session.stops.parked(opened, away)  # Not a failure for `collect`.
         self.errors[index] = error
         self.place.session.scopes.branch_ends(opened.scope.path, error)
         if self._tally is not None:
@@ -79,7 +79,7 @@ class Ends:
             self._tally.close()
 
     def join(self) -> None:
-        """Pass on what unwinds the run: first anything that is not an ordinary exception."""
+        """Pass on the exception that unwinds the run: first any that is not an ordinary exception."""
         self.place.session.stops.check_trouble()
         for error in self.errors:
             if isinstance(error, RunSignal):
@@ -149,7 +149,7 @@ def _refuse_twice(place: Place, labels: Iterable[str | None], what: str) -> None
 
 
 def _refuse_mixed(place: Place, labels: list[str], olds: list[str | None]) -> None:
-    """A key of one item that was another one's: calls on record under it could be of either."""
+    """Refuse a key of one item that was another item's: recorded calls under it could belong to either."""
     known = set(labels)
     mixed = next((old for label, old in zip(labels, olds, strict=True) if old and old != label and old in known), None)
     if mixed is not None:

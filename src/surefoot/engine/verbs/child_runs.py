@@ -1,8 +1,9 @@
-"""Child runs: a run starts others, and has their results as if it had called a step.
+"""Child runs: a run starts others, and gets their results as if it had called a step.
 
 Starting is idempotent by the child's id, so the call is recorded like any step: once, with the result. In a process of
-its own the parent drives its child itself. In a worker the child is queued for any worker, and the parent lets go. The
-process that ends the child tells the parent so. If that message is lost, the parent looks by itself now and then.
+its own the parent drives its child itself. In a worker the child is queued for any worker, and the parent is released.
+The process that ends the child notifies the parent. If that message is lost, the parent checks by itself from time to
+time.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _made(place: Place, call: Make, run_id: str) -> Routine[Any]:
 
 
 def _name(place: Place, definition: Any, run_id: str) -> str:
-    """What the call names the workflow: an old name (`was=`), if this child run is on record under it."""
+    """The name of the workflow in the call: an old name (`was=`), if this child run is recorded under it."""
     session = session_of(place)
     if definition.was and run_id:
         for past in session.replay.matcher.recorded():
@@ -74,13 +75,13 @@ def _name(place: Place, definition: Any, run_id: str) -> str:
 
 
 def _on_record(place: Place, run_id: str) -> str:
-    """The child run that the call stands for: the recorded one, if a person said that it is kept."""
+    """The child run of the call: the recorded one, if a person declared that it is kept."""
     past = place.session.replay.matcher.past(place.called)
     return str(_arguments(place.session, past).get("run_id", run_id)) if past is not None and is_child(past) else run_id
 
 
 def _arguments(session: Context, past: Past) -> dict[str, Any]:
-    """Of a child on record. Only what a child is named by is looked at: no class of the user's is needed."""
+    """The arguments of a recorded child. Only those that name the child are read: no class of the user is needed."""
     forms = msgspec.json.decode(session.replay.bytes_of(past) or b"{}", type=dict[str, msgspec.Raw])
     return {name: msgspec.json.decode(forms[name]) for name in ("workflow", "run_id") if name in forms}
 
@@ -88,7 +89,7 @@ def _arguments(session: Context, past: Past) -> dict[str, Any]:
 def _blocking(workflow: str, run_id: str, args: list[Any], kwargs: dict[str, Any], definition: Any, place: Any) -> Any:
     session = session_of(place)
     plan = definition.plan(run_id, tuple(args), kwargs)
-    acts.write_down(place)  # Before it begins: code that names another one, or none, has to find it on record.
+    acts.write_down(place)  # Before the child begins: changed code has to find it on record.
     if session.stops.unwind_seconds is not None:
         return _queued(session, plan, run_id, place)
     if definition.is_async:
@@ -120,7 +121,7 @@ _ASYNC: Final = CallSpec(_asynchronous, "step", name="child", ignore=("definitio
 
 
 def _queued(session: Context, plan: Plan, run_id: str, place: Place) -> Any:
-    """The child's result if it has ended; else the parent lets go until it has."""
+    """The child's result if it has ended; else the parent is released until then."""
     runtime = session.runtime
     created = created_entry(plan, Options(child_of=session.run))
     state = journal.create(runtime.store, runtime.clock, run_id, created)

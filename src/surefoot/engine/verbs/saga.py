@@ -1,13 +1,13 @@
 """Taking back what was done: compensations, in reverse order, each an effect with an intent and a key of its own.
 
-Every line of control notes the effects that were done in it, whether they ran now or are replayed; what branches did
-comes in the order of the branches. So after a crash in the middle of undoing the same undos are asked for in the same
-order, and those on record are not repeated. A saga undoes when it is left by a failure or by cancellation, never by a
-stop or an interruption: such a run is intact and goes on. What was done in it and has no undo is named, loudly.
+Every line of control notes its effects, executed or replayed; the effects of branches come in the order of the
+branches. So after a crash in the middle of undoing the same undos are asked for in the same order, and recorded undos
+are not repeated. A saga undoes when a failure or a cancellation leaves it, never on a stop or an interruption: such a
+run is intact and goes on. Effects without an undo are named, loudly.
 
-A task that is cancelled inside the run (a time-out, a failing sibling) has failed too. But that need not strike again,
-or not there, when the code is replayed. So it is recorded before the first undo (`SagaCancelled`); from then on the block
-goes no further than what is on record, is undone to the end, and waits for what cancelled it before.
+A task that is cancelled inside the run (a time-out, a failing sibling) has failed too. But in a replay the cancellation
+may strike elsewhere or not at all. So it is recorded before the first undo (`SagaCancelled`). From then on the block
+does not go beyond its records, is undone to the end, and waits for the recorded cancellation.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Saga:
         self._begin: dict[str, int] = {}
         self._address = ""
         self._cancelled: PastSaga | None = None
-        """On record: an earlier process began to undo it because it was cancelled."""
+        """The record of an earlier process that began to undo the block because of a cancellation."""
         self._outer: Any = None
 
     def _enter(self) -> Place:
@@ -70,7 +70,7 @@ class Saga:
 
     def _tell_what_is_left(self, place: Place) -> None:
         left = [deed for deed in _deeds(place, self._begin) if not deed.undone and not _can_be_undone(deed)]
-        # Undone by an earlier process, with an undo that the code no longer has: it is not left as it is.
+        # Undone by an earlier process, with an undo that the code no longer has: the effect does not stay done.
         left = [deed for deed in left if not place.session.replay.was_undone(deed.address)]
         _tell_what_is_left(place, left, "a saga did not succeed")
 
@@ -127,12 +127,12 @@ class Saga:
             await _cancelled_as_before(place, self._address, self._cancelled)
 
     def _breaks_off(self, place: Place, error: BaseException) -> bool:
-        """Also in a dry replay, where a task is cancelled because another has come to what would be executed."""
+        """Also in a dry replay, where a task is cancelled because another has reached a new call."""
         unknown = place.session.dry and self._cancelled is None
         return unknown or bool(place.session.stops.breaks_off(place, error))
 
     async def _undone_async(self, place: Place, deeds: list[Deed], *, marked: bool) -> None:
-        """In a task of its own, so that no further cancellation reaches it: what has begun to be undone is undone."""
+        """In a task of its own, so that no further cancellation reaches it: an undo that has begun is completed."""
         from asyncio import current_task, get_running_loop
 
         from surefoot.engine.drive import perform_async
@@ -157,7 +157,7 @@ class Saga:
                 except Exception as error:
                     if place.session.stops.is_cut_off:
                         raise
-                    # One undo that fails for good does not keep the others from being undone.
+                    # An undo that fails for good does not prevent the others.
                     failed = failed or error
         self._tell_what_is_left(place)
         if failed is not None:
@@ -165,12 +165,12 @@ class Saga:
 
 
 def _tell_what_is_left(place: Place, left: list[Deed], why: str) -> None:
-    """Readers take "undone" for everything, so what is left is named."""
+    """Readers understand "undone" as everything, so the rest is named."""
     session = session_of(place)
     if not left or session.dry:
         return
     for deed in left:
-        deed.undone = True  # The saga around this one has nothing more to say about it.
+        deed.undone = True  # The enclosing saga has nothing more to report about it.
         session.notices.left_behind[deed.address] = True
     tried = [deed for deed in left if deed.undo_failed]
     told = {
@@ -205,7 +205,7 @@ async def undo_async(*effects: Any) -> None:
 
 
 def _by_hand(effects: tuple[Any, ...]) -> Routine[None]:
-    """`sf.undo` raises what failed, and the code may go on. What stays done is reported all the same."""
+    """`sf.undo` raises what failed, and the code may go on. Effects that stay done are still reported."""
     for deed in _wanted(effects):
         try:
             yield from _undoing(deed)
@@ -230,7 +230,7 @@ def _wanted(effects: tuple[Any, ...]) -> list[Deed]:
 
 
 def _require_undoable(place: Place, deeds: list[Deed]) -> list[Deed]:
-    """All of them, before the first is undone: the code may have changed so that it cannot undo one."""
+    """Check all of them before the first undo: changed code may be unable to undo one."""
     stop = next((deed.stop for deed in deeds if deed.stop is not None), None)
     if stop is not None:
         raise place.session.stops.stopped(place, stop)
@@ -238,7 +238,7 @@ def _require_undoable(place: Place, deeds: list[Deed]) -> list[Deed]:
 
 
 def _lists(place: Place) -> list[tuple[str, list[Deed]]]:
-    """What was done here; and by tasks that opened a scope of their own below, by the names of these scopes."""
+    """The effects done here; and those of tasks that opened a scope of their own below, by scope."""
     line, here = place.line, place.scope.path
     strays = [(path, deeds) for path, deeds in sorted(line.strays.items()) if path.startswith(here)]
     return [("", line.deeds), *((path, deeds) for path, deeds in strays if deeds is not line.deeds)]
@@ -257,7 +257,7 @@ def _can_be_undone(deed: Deed) -> bool:
 
 
 def _undoing(deed: Deed) -> Routine[None]:
-    """An undo that failed for good leaves its effect done. One that failed in doubt is named itself (`effects_done.note`)."""
+    """An undo that failed for good leaves its effect done. One that failed in doubt is named (`effects_done.note`)."""
     try:
         yield Make(*deed.undo())
     except Exception:
@@ -268,13 +268,13 @@ def _undoing(deed: Deed) -> Routine[None]:
 
 
 def _park(place: Place, error: BaseException | None) -> None:
-    """What the code needs is away: the run is intact, so nothing is undone, and nothing goes on behind the block."""
+    """Something that the code needs is away: the run is intact. Nothing is undone, and nothing after the block runs."""
     if (away := unavailable(error)) is not None:
         raise place.session.stops.parked(place, away)
 
 
 def _compensates(place: Place, error: BaseException | None) -> bool:
-    """A failure or a cancellation does. What leaves the run resumable (`Session.conclude`) does not."""
+    """Whether to undo: after a failure or a cancellation. Not if the run stays resumable (`Session.conclude`)."""
     if place.session.stops.interruption is not None:
         return False
     if error is None or isinstance(error, RunSignal):
@@ -283,13 +283,13 @@ def _compensates(place: Place, error: BaseException | None) -> bool:
 
 
 async def _cancelled_as_before(place: Place, address: str, past: PastSaga) -> None:
-    """All is undone. What cancelled the block before, a time-out or a sibling, decides how the code goes on."""
+    """All is undone. The recorded cancellation, a time-out or a sibling, decides how the code goes on."""
     from surefoot.engine.drive import acts_async
     from surefoot.engine.drive.cancellations import dealt_with
 
     session = session_of(place)
     if place.line.leaving is not None:
-        raise place.line.leaving()  # So was the saga around it, which is undone first.
+        raise place.line.leaving()  # The enclosing saga was cancelled too, and is undone first.
     if session.dry:
         raise PlanSignal
     wait = past.seconds + SLACK_SECONDS
@@ -309,7 +309,7 @@ async def _cancelled_as_before(place: Place, address: str, past: PastSaga) -> No
 
 @contextmanager
 def _still_allowed(place: Place) -> Iterator[None]:
-    """A cancelled run makes no new calls but these."""
+    """A cancelled run makes only these new calls."""
     before, place.stop = place.stop, None
     nested, place.undoing = place.undoing, True
     place.session.stops.undoing += 1

@@ -1,7 +1,7 @@
-"""How far `sf.map` is: so many of so many items, for people who look at the run.
+"""Progress of `sf.map`: how many of its items have ended, for people who look at the run.
 
-It costs no write of its own: the notes are lazy, ride with what is written next, and a newer one takes the place of one that
-was not written yet. At most TICKS of them are made for a map, however long it is. They are for people: no call is recorded
+It costs no write of its own: the notes are lazy, are written with the next entry, and a newer note replaces one that
+was not written yet. A map makes at most TICKS notes, however long it is. The notes are for people: no call is recorded
 by them, nothing replays them, and a process that only replays makes none. One map is shown at a time, the outermost.
 """
 
@@ -32,7 +32,7 @@ class Tally:
             self._note()
 
     def ended(self, error: BaseException | None) -> None:
-        """A branch has come to its end; one that was stopped or cut off has not."""
+        """A branch has ended. A branch that was stopped or cut off has not ended."""
         if error is not None and not isinstance(error, Exception):
             return
         with self._lock:

@@ -90,14 +90,14 @@ async def _side_by_side(ends: Ends, thunks: list[Callable[[], Awaitable[Any]]], 
                 ends.values[index] = await thunks[index]()
             error = ends.errors[index]
             if isinstance(error, asyncio.CancelledError) and not isinstance(error, acts_async.CancelledAgain):
-                return  # A replayed one ends its own branch only: what others did has to be known to be undone.
+                return  # A replayed one ends its own branch only: the others' effects have to be known for an undo.
 
     tasks = [asyncio.create_task(work()) for _ in range(min(width, len(thunks)))]
     try:
         await _join(tasks)
     finally:
         ends.close()
-        ends.place.line.join()  # Also if we are cancelled: what the branches did is done.
+        ends.place.line.join()  # Also if we are cancelled: the branches' effects are done.
     ends.join()
     return ends
 
@@ -190,7 +190,7 @@ async def send_event(run_id: str, name: str, value: Any = None, *, store: str | 
     """Deliver an event to a run; `sf.wait_event(name)` there gets the value."""
     place = current.get()
     if place is None or place is current.OUTSIDE:
-        rehearsal.would_do("send_event outside of the run", run_id)  # here, where the context is the caller's
+        rehearsal.would_do("send_event outside of the run", run_id)  # here, in the caller's context
         await acts_async.hop(lambda: events.send_event(run_id, name, value, store=store))
     else:
         blocking.require_no_secret(place.session, name)

@@ -1,1 +1,1 @@
-"""Workers: who drives runs, one by one, and who looks for those that can go on."""
+"""Workers: the driver drives named runs, the search finds runs that can go on."""

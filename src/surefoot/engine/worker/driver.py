@@ -1,8 +1,8 @@
-"""Drives a named run: loads it, has it rehearsed and claimed, and runs its function until it ends, stops or waits.
+"""Drives a named run: loads, rehearses and claims it, and runs its function until it ends, stops or waits.
 
-Which runs are driven, and when, others decide: the search of embedded workers, or another engine. Blocking workflows get a
-thread each, async ones share a loop; neither can block the search that hands runs out, nor the store's own thread that keeps the
-lease alive. Two drivers never drive one run: the claim is a compare-and-append.
+Others decide which runs are driven, and when: the search of embedded workers, or another engine. Blocking workflows get
+a thread each, async ones share a loop; neither can block the search that gives out runs, nor the store's own thread
+that keeps the lease alive. Two drivers never drive one run: the claim is a compare-and-append.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("surefoot")
 OPENERS: Final = 4
-"""Threads that read the runs which are to be driven."""
+"""Threads that read the runs to drive."""
 READ_TOGETHER: Final = 32
-"""Journals in one question to the store: they are in memory together."""
+"""Journals in one request to the store: they are in memory together."""
 TOLD_WIDTH: Final = 1000
-"""A line of the log holds at most so much of an error that a workflow made."""
+"""The most characters of a workflow's error in one line of the log."""
 MOST_LEFT: Final = 100_000
-"""Of so many runs a driver remembers that it leaves them alone; of any other it finds out again."""
+"""The most runs that a driver remembers to leave alone; it checks the others again."""
 STEP_THREADS: Final = 32
 LOOK_SECONDS: Final = 0.1
-"""How often a driver that is being closed looks for runs that were claimed meanwhile."""
+"""How often a driver that is being closed checks for runs that were claimed meanwhile."""
 
 
 class Driver:
-    """Drives runs of the workflows in `served`: as many at once as it is given."""
+    """Drives runs of the workflows in `served`: as many at once as it gets."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Driver:
         self._store_url = store
         self._under_way: dict[str, Future[DriveResult]] = {}
         self._left: dict[str, float] = {}
-        """Runs that are left to other code -> until when they are not looked at here."""
+        """Runs that are left to other code -> until when they are not checked here."""
         self._told_of: set[tuple[str, str]] = set()
         self._taken: SimpleQueue[Sequence[str] | None] = SimpleQueue()
         self._openers: list[threading.Thread] = []
@@ -77,14 +77,14 @@ class Driver:
     # -- from outside -----------------------------------------------------------------------------------
 
     def drive(self, run: str) -> Future[DriveResult]:
-        """Drive the run in the background. It never fails: what came of it is a value.
+        """Drive the run in the background. The future never fails: the outcome is a value.
 
-        One that is under way here already is not begun twice: this is the drive that is under way.
+        A run that is already being driven here is not begun twice: the result is that drive.
         """
         return self.drive_all([run])[0]
 
     def drive_all(self, runs: Sequence[str]) -> list[Future[DriveResult]]:
-        """Each of them, read with as few questions to the store as possible."""
+        """Drive each of them, read with as few requests to the store as possible."""
         from concurrent.futures import Future
 
         with self._lock:
@@ -102,7 +102,7 @@ class Driver:
         return futures
 
     def names(self) -> tuple[str, ...]:
-        """Every name under which runs of its workflows may be on record."""
+        """Every name under which runs of its workflows may be recorded."""
         return tuple(dict.fromkeys(name for each in self.served() for name in each.identity.names))
 
     @property
@@ -112,7 +112,7 @@ class Driver:
             return tuple(sorted(self._under_way))
 
     def leaves(self, run: str) -> bool:
-        """Whether the run is left alone here for now: its code is that of others."""
+        """Whether the run is left alone here for now: it needs the code of other workers."""
         with self._lock:
             if self._left.get(run, 0.0) > time.monotonic():
                 return True
@@ -120,7 +120,7 @@ class Driver:
             return False
 
     def look(self, run: str) -> Stand | None:
-        """How the run stands, by its journal. None: it cannot be read, or is not there."""
+        """The state of the run, by its journal. None: it cannot be read, or does not exist."""
         try:
             found = journal.load(self.runtime.store, run)
             return None if found is None else stand.of(self.runtime, found[0])
@@ -128,14 +128,14 @@ class Driver:
             return None
 
     def hand_back(self, runs: Iterable[str]) -> None:
-        """Let the calls in flight there finish, begin no others, and let go of the runs. Others may go on at once."""
+        """Let calls in flight of these runs finish, begin no others, and release the runs. Others may go on at once."""
         ours = set(runs)
         for session in self.runtime.driven():
             if session.run in ours:
                 session.stops.hand_back()
 
     def close(self, grace_seconds: float) -> None:
-        """Hand everything back. What takes longer is left as it is: then the process has to end."""
+        """Hand everything back. Calls that take longer are left running: then the process has to end."""
         deadline = time.monotonic() + grace_seconds
         with self._idle:
             while self._under_way and (left := deadline - time.monotonic()) > 0:
@@ -153,7 +153,7 @@ class Driver:
             self._taken.put(None)
 
     def reopen(self) -> None:
-        """A store that was given up after a failure is opened anew."""
+        """Open a store anew that was given up after a failure."""
         if not self.runtime.store.usable:
             self.runtime = config.runtime(self._store_url, create=False)
 
@@ -164,7 +164,7 @@ class Driver:
             runtime = self.runtime
             try:
                 stored: Sequence[Stored | None] = runtime.store.read_all(runs)
-            except StoreUnavailable as error:  # As it would be for each of them, after the same wait.
+            except StoreUnavailable as error:  # The same error for each of them, without the same wait each time.
                 for run in runs:
                     self._conclude(runtime, run, None, Ended(error))
                 continue
@@ -174,7 +174,7 @@ class Driver:
                 self._open(runtime, run, one)
 
     def _open(self, runtime: Runtime, run: str, stored: Stored | None) -> None:
-        """Have the run driven in a thread of its own or in the loop, by its colour."""
+        """Drive the run in a thread of its own (blocking) or in the loop (async)."""
         state = None
         try:
             opened = self._loaded(runtime, run, stored)
@@ -198,7 +198,7 @@ class Driver:
     def _loaded(
         self, runtime: Runtime, run: str, stored: Stored | None
     ) -> tuple[Definition, tuple[RunState, Head]] | None:
-        """The run and its code. None: it is not ours."""
+        """The run and its code. None: the run is not ours."""
         try:
             found = journal.load(runtime.store, run, stored)
         except JournalCorrupt as error:
@@ -224,7 +224,7 @@ class Driver:
         return None
 
     def _steps_back(self, runtime: Runtime, run: str, error: JournalCorrupt) -> bool:
-        """To what is valid of it, if its workflow allows that; then it is ready to be taken up again. False: not ours."""
+        """Step back to its valid part, if its workflow allows that; then the run is ready again. False: not ours."""
         workflow = ""
         try:
             created = fallback.survey(runtime.store, run).state.created
@@ -253,13 +253,13 @@ class Driver:
         future.set_result(result)
 
     def _stand(self, runtime: Runtime, run: str, state: RunState | None, end: Takeover) -> Stand | None:
-        """What this process wrote it has folded, so most runs need not be read again."""
+        """This process has folded its own entries, so most runs need not be read again."""
         how = stand.how(end)
         try:
             if state is not None and how not in stand.UNCERTAIN:
                 return stand.of(runtime, state)
             if isinstance(end, Ended) and isinstance(end.error, StoreUnavailable):
-                return None  # Each look at a store that is away takes its time.
+                return None  # Each request to a store that is away takes its time.
             found = self.look(run)
             return stand.rested(found, end, runtime.clock.now()) if found and how == stand.PASSED_BY else found
         except Exception:  # noqa: BLE001 - the drive has ended, whatever comes of this look
@@ -286,7 +286,7 @@ def _ended(done: Future[Takeover]) -> Takeover:
 
 
 def _tell(run: str, how: str, error: BaseException) -> None:
-    """One line for each stop or failure: nobody else sees what happens here. Where it was raised, for DEBUG."""
+    """Log one line for each stop or failure: nothing else reports it here. The traceback is logged at DEBUG."""
     told = (
         [(type(stop).__name__, stop.summary) for stop in error.stops] if isinstance(error, Stopped) else [_said(error)]
     )

@@ -1,4 +1,4 @@
-"""The engine without a server: workers search the store, which announces by itself what has become ready."""
+"""The engine without a server: workers search the store, which announces ready runs by itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Embedded:
         self.url = url
 
     def ring(self, row: IndexRow) -> None:
-        """The store has told its listeners already (`Work.listen`)."""
+        """The store has notified its listeners already (`Work.listen`)."""
 
     def serve(self, driver: Driver, share: Share) -> Server:
         from surefoot.engine.worker.search import Search

@@ -16,7 +16,7 @@ log = logging.getLogger("surefoot")
 
 
 class SharedLoop:
-    """Begins with the first coroutine: blocking programs never load asyncio."""
+    """Starts with the first coroutine: blocking programs never load asyncio."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -31,7 +31,7 @@ class SharedLoop:
         return asyncio.run_coroutine_threadsafe(coroutine, self._running())
 
     def close(self) -> None:
-        """Nothing is in it any more."""
+        """Close the loop, when it has no tasks left."""
         if self._loop is not None and self._thread is not None:
             self._over.set()
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -45,7 +45,8 @@ class SharedLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                # Blocking steps that async code hands to threads share these, and nothing of ours depends on them.
+                # Blocking steps that async code gives to threads share these threads, and nothing of ours depends on
+                # them.
                 pool = ThreadPoolExecutor(self._threads, thread_name_prefix="surefoot-steps")
                 self._loop.set_default_executor(pool)
                 self._thread = threading.Thread(
@@ -59,7 +60,8 @@ class SharedLoop:
             try:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt) as error:
-                # asyncio lets these through from any task, besides ending it. The other runs have nothing to do with it.
+                # asyncio passes these on from any task to the loop, besides ending the task. The other runs are not
+                # concerned.
                 log.warning("worker: a task of a workflow ended with %s; the worker goes on", type(error).__name__)
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

@@ -1,8 +1,9 @@
-"""A worker's numbers as text for Prometheus, and the small server that hands them out.
+"""A worker's numbers as text for Prometheus, and the small server that returns them.
 
-Written by hand: the format is a few lines, the counting has to be ours because of what it may cost (`engine/process/meters.py`),
-and every worker can be watched without installing anything. A scrape takes nothing from the worker: what the store has
-to count is asked for in a thread of its own, and a store that is slow or away makes a scrape shorter, not longer.
+Written by hand: the format is a few lines, the counting has to be ours because of its cost
+(`engine/process/meters.py`), and every worker can be watched without installing anything. A scrape costs the worker
+nothing: the store's counts are read in a thread of their own, and a store that is slow or away makes a scrape shorter,
+not longer.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from surefoot.errors import UsageError
 log = logging.getLogger("surefoot")
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PATIENCE_SECONDS: Final = 2.0
-"""So long a scrape waits for the store. Prometheus itself gives up after ten."""
+"""How long a scrape waits for the store. Prometheus itself gives up after ten seconds."""
 SHARE: Final = 20
-"""The store counts at most one part in so many of the time, however often it is asked."""
+"""Counting takes at most one part in this many of the store's time, however often it is requested."""
 CLIENT_SECONDS: Final = 5.0
 TIME_BOUNDS: Final = {bits: 2**bits / MICROS for bits in range(6, 25)}
-"""From 64 µs to 17 s: a shorter transaction is no trouble, a longer one all the same."""
+"""From 64 µs to 17 s: shorter transactions are no trouble, and longer ones are all alike."""
 ENTRY_BOUNDS: Final = {bits: 2**bits - 1 for bits in range(1, 11)}
 
 Sample = tuple[str, Mapping[str, str], float]
-"""What is added to the name of the family, labels, value."""
+"""The suffix of the family's name, labels, value."""
 
 
 class Family(NamedTuple):
@@ -47,7 +48,7 @@ class Family(NamedTuple):
 
 
 def families(worker: Worker, tally: Mapping[tuple[str, str], int] | None) -> Iterator[Family]:
-    """`tally` is what the store has counted; None: it does not answer."""
+    """`tally`: the store's counts; None: the store does not answer."""
     yield _one("store_up", "gauge", "Whether the store answers.", int(tally is not None))
     runs = [("", {"status": status, "reason": reason}, n) for (status, reason), n in sorted((tally or {}).items())]
     yield Family("runs", "gauge", "Runs in the store, by status and by the first reason why they stand still.", runs)
@@ -85,7 +86,7 @@ def _one(name: str, kind: str, about: str, value: float) -> Family:
 
 
 def _buckets(by_bits: list[int], bounds: Mapping[int, float], total: float) -> list[Sample]:
-    """Cumulative, as the format wants it."""
+    """Cumulative, as the format requires."""
     counts = by_bits.copy()
     return [
         *(("_bucket", {"le": repr(bound)}, sum(counts[: bits + 1])) for bits, bound in bounds.items()),
@@ -120,7 +121,7 @@ def _escaped(value: str) -> str:
 
 
 class Exposition:
-    """Hands out the numbers of a worker over HTTP until it is closed."""
+    """Serves the numbers of a worker over HTTP until it is closed."""
 
     def __init__(self, worker: Worker, host: str, port: int) -> None:
         self._worker = worker
@@ -148,7 +149,7 @@ class Exposition:
 
 
 class _Tally:
-    """What the store counts, asked for in a thread of its own: one question at a time, and not too often."""
+    """The store's counts, read in a thread of their own: one request at a time, and not too often."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -184,12 +185,12 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
-        """Without asking the network for the name of this machine, which can take seconds."""
+        """Bind without asking the network for the name of this machine, which can take seconds."""
         socketserver.TCPServer.server_bind(self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         error = sys.exception()
-        if not isinstance(error, OSError):  # Who asks may hang up.
+        if not isinstance(error, OSError):  # The client may hang up.
             log.warning("metrics: a scrape failed", exc_info=error)
 
 
@@ -212,4 +213,4 @@ class _Handler(BaseHTTPRequestHandler):
         return "surefoot"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
-        """Nobody wants a line for each scrape."""
+        """No log line for each scrape."""

@@ -1,4 +1,4 @@
-"""What an engine is to a worker: it serves runs with a driver. What it is to other modules: `engines.py`."""
+"""An engine's interface for a worker: it serves runs with a driver. Its interface for other modules: `engines.py`."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from surefoot.engine.worker.driver import Driver
 
 
 class Share(Struct, frozen=True):
-    """Which part of the work a worker takes."""
+    """The part of the work that a worker takes."""
 
     queues: tuple[str, ...]
     """Empty: all."""
     concurrency: int
     """How many runs are driven at once."""
     grace_seconds: float
-    """How long calls in flight may take when it is stopped."""
+    """How long calls in flight may take when the worker is stopped."""
 
 
 class Server(Protocol):
-    """Has runs driven, as its engine finds out which."""
+    """Drives the runs that its engine selects."""
 
     def run(self) -> None:
-        """Until `stop` is called, and what is in flight has ended or its time is over."""
+        """Run until `stop` is called, and the calls in flight have ended or their time is over."""
 
     def stop(self) -> None:
-        """Have nothing more taken up. From any thread."""
+        """Take up no more runs. May be called from any thread."""
 
 
 class Engine(engines.Bell, Protocol):
     def serve(self, driver: Driver, share: Share) -> Server:
-        """What `sf.Worker` and `surefoot worker` run."""
+        """The server that `sf.Worker` and `surefoot worker` run."""
 
 
 def chosen() -> Engine:

@@ -1,4 +1,4 @@
-"""Named queues and what they allow, over all workers. Declared in code, beside the workflows that use them."""
+"""Named queues and their limits, over all workers. Declared in code, beside the workflows that use them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def declared() -> frozenset[str]:
 
 
 def limits() -> tuple[Limit, ...]:
-    """Of all queues that this process knows to be limited."""
+    """The limits of all limited queues that this process knows."""
     return tuple(limit for limit in _declared.values() if limit.concurrency is not None or limit.starts is not None)
 
 

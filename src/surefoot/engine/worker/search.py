@@ -1,8 +1,8 @@
-"""The search for work of embedded workers: asks the store which runs can go on, and hands them to the driver.
+"""The search for work of embedded workers: asks the store which runs can go on, and gives them to the driver.
 
-What the store says (`reserve`) is a hint that costs nothing if it is wrong: the claim is a compare-and-append, so two
-workers never drive one run. No process tells a search to begin: the store announces what becomes ready (`listen`), and the
-search also looks by itself now and then.
+The store's answer (`reserve`) is a hint that costs nothing if it is wrong: the claim is a compare-and-append, so two
+workers never drive one run. No process starts a search in another: the store announces ready runs (`listen`), and the
+search also checks by itself from time to time.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("surefoot")
 POLL_SECONDS: Final = 1.0
-"""The net below notifications: how often a worker looks by itself."""
+"""The fallback for lost notifications: how often a worker checks by itself."""
 SHORTEST_POLL_SECONDS: Final = 0.005
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 0.25, 10.0
 SWEEP_SECONDS: Final = 600.0
-"""How often lines of the index that are missing or damaged are looked for: their runs would never be woken."""
+"""How often to search for missing or damaged rows of the index: their runs would never be woken."""
 LOOKED_AT: Final = 1000
-"""So many runs, the newest and those that are queued, may show that a queue is in use."""
+"""How many runs, the newest and the queued ones, are read to find out whether a queue is in use."""
 
 
 class Search:
-    """Hands to the driver what its share of the store's runs can go on, until it is stopped."""
+    """Gives the driver those runs of its share that can go on, until it is stopped."""
 
     def __init__(self, driver: Driver, share: Share) -> None:
         self._driver, self._share = driver, share
         self._said: tuple[Runtime, Serving] | None = None
-        """What this worker has announced about itself, and where."""
+        """The last announcement of this worker about itself, and the store that got it."""
         self._again: list[str] = []
-        """Runs that stand still because of their code: what they met there may be fixed in the code at hand."""
+        """Runs that stopped because of their code: the code at hand may be fixed."""
         self._stopping = threading.Event()
         self._swept = 0.0
         self._more = True
-        """More runs may be ready than there was room for at the last look."""
+        """More runs may be ready than there was room for at the last search."""
 
     def run(self) -> None:
         """Search in this thread until `stop` is called; then hand everything back."""
@@ -76,7 +76,7 @@ class Search:
             self._driver.runtime.store.nudge()
 
     def _survive(self, work: Callable[[], None]) -> None:
-        """The store may go away and come back. What a worker had claimed meanwhile it still drives, or takes up again."""
+        """The store may go away and come back. A worker still drives its claimed runs, or takes them up again."""
         delay = FIRST_BACK_OFF_SECONDS
         while not self._stopping.is_set():
             try:
@@ -90,7 +90,7 @@ class Search:
                 return
 
     def _doubt_queues(self) -> None:
-        """A queue whose name was mistyped is served for ever, without a word."""
+        """Warn of a queue without runs: a mistyped name would be served silently for ever."""
         if unknown := set(self._share.queues) - queues.declared() - {""}:
             looks = (RunQuery(status=status, limit=LOOKED_AT) for status in (None, QUEUED))
             listed = (one.row for look in looks for one in self._driver.runtime.store.runs(look))
@@ -101,7 +101,7 @@ class Search:
                 )  # fmt: skip
 
     def _announce(self) -> None:
-        """Say what this worker serves, and with which code; again whenever that has changed."""
+        """Announce what this worker serves, and with which code; again after each change."""
         runtime = self._driver.runtime
         serving = Serving(tuple(sorted(self._driver.names())), self._share.queues, code.digest())
         if self._said != (runtime, serving):
@@ -109,7 +109,7 @@ class Search:
             self._said = runtime, serving
 
     def _find_stopped(self) -> None:
-        """Runs that were stopped for their code are tried once by every worker that starts: a fixed deploy goes on."""
+        """Each new worker tries runs that were stopped for their code once: after a fixed deploy they go on."""
         query = RunQuery(status=STOPPED, limit=LOOKED_AT)
         rows = (one.row for one in self._driver.runtime.store.runs(query) if one.row is not None)
         stopped = [row for row in rows if row.reason in deploys.CODE_STOPS]
@@ -158,7 +158,7 @@ class Search:
             drive.add_done_callback(self._look_again)
 
     def _look_again(self, drive: Future[DriveResult]) -> None:
-        """A run that ended may have made room for others; one that did not may be ready again."""
+        """A run that ended may have made room for others; a run that did not end may be ready again."""
         if self._more or drive.result().how not in OVER:
             with contextlib.suppress(StoreUnavailable):
                 self._driver.runtime.store.nudge()

@@ -1,4 +1,4 @@
-"""What came of a drive, as a value: how it ended, how the run stands now, and when it wants to be driven again."""
+"""The result of a drive, as a value: how it ended, the state of the run, and when the run wants to be driven again."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ OVER: Final = frozenset({DONE, CANCELLED, FAILED})
 UNCERTAIN: Final = frozenset({PASSED_BY, DAMAGED, TROUBLE})
 """Ends after which others may have written more than this process has read."""
 LEFT_SECONDS: Final = 15.0
-"""So long a run that is left to workers with other code is not looked at again."""
+"""How long a run that is left to workers with other code is not checked again."""
 
 
 class Stand(Struct, frozen=True):
-    """How a run stands, for the next drive."""
+    """The state of a run, for the next drive."""
 
     run: str
     status: str
     wake: int | None = None
     """When it wants to be driven again, microseconds since 1970; None: not before the bell rings for it."""
     reason: str = ""
-    """The first of its stops, by name."""
+    """The name of its first stop."""
     need: Need = NO_NEED
-    """What of it waits for a person."""
+    """What a person has to do for it."""
     holder: str = ""
-    """The worker that drives it at this moment, and lives."""
+    """The living worker that drives it at this moment."""
     busy_until: int | None = None
-    """Until when the holder counts as alive, though it may be dead. None: it lives for certain, or there is none."""
+    """Until when the holder counts as alive, though it may be dead. None: it is certainly alive, or there is none."""
 
 
 class DriveResult(Struct, frozen=True):
-    """What came of one drive."""
+    """The result of one drive."""
 
     run: str
     how: str
@@ -55,7 +55,7 @@ class DriveResult(Struct, frozen=True):
     stand: Stand | None = None
     """None: it cannot be read, or the store is away."""
     error: BaseException | None = None
-    """What the drive ended with, unless the run is done."""
+    """The exception that ended the drive, unless the run is done."""
 
 
 _BY_ERROR: Final = (
@@ -65,11 +65,11 @@ _BY_ERROR: Final = (
     ((Fenced, StoreUnavailable, UsageError), TROUBLE),
     (Exception, FAILED),
 )
-"""What a drive ended with, the particular before the general."""
+"""Exceptions that end a drive, the particular before the general."""
 
 
 def how(end: Takeover) -> str:
-    """In one word, how a drive has ended."""
+    """How a drive has ended, in one word."""
     match end:
         case Ended(None):
             return DONE
@@ -84,7 +84,7 @@ def how(end: Takeover) -> str:
 
 
 def of(runtime: Runtime, state: RunState) -> Stand:
-    """As the journal has it."""
+    """The state according to the journal."""
     holder = state.claimant.worker if state.claimant and claimant.is_driven(runtime, state) else ""
     until = runtime.store.alive_until(holder) if holder else None
     standing = state.standing
@@ -101,7 +101,7 @@ def _wake(runtime: Runtime, state: RunState, holder: str) -> int | None:
 
 
 def rested(found: Stand, end: Takeover, now: int) -> Stand:
-    """Of a run that was looked at in vain: what made it ready has not changed, so it is not looked at again at once."""
+    """The state of a run that was checked without result: it would be ready at once again, so the next check waits."""
     pause = LEFT_SECONDS if isinstance(end, LeftToOthers) else LOOK_AGAIN_SECONDS
     is_ready = found.wake is not None and found.wake <= now
     return replace(found, wake=now + round(pause * MICROS)) if is_ready else found

@@ -1,9 +1,9 @@
-"""A worker: takes up runs that can go on, drives them, and lets go of those that have to wait.
+"""A worker: takes up runs that can go on, drives them, and releases those that have to wait.
 
-How it learns which runs those are is a matter of the engine (`protocol.py`); how it drives them, of the driver.
+The engine (`protocol.py`) finds those runs; the driver drives them.
 
 A worker that is stopped lets the calls in flight finish, begins no others, and hands its runs back. One that is killed
-leaves its claims behind: others take them up once its lock or its lease is gone.
+leaves its claims behind: others take the runs up once its lock or its lease is gone.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Worker:
 
     @property
     def runtime(self) -> Runtime:
-        """The store it works on, as it has it open now."""
+        """The store that it works on, as opened now."""
         return self._driver.runtime
 
     @property
@@ -106,7 +106,7 @@ def _definition(workflow: Any) -> Definition:
 
 
 def _require_distinct(served: Sequence[Definition]) -> None:
-    """Two workflows of one name would take each other's runs for their own."""
+    """Refuse two workflows of one name: each would drive the other's runs."""
     if not served:
         raise UsageError("this worker knows no workflow: import the modules that define them first")
     by_name: dict[str, dict[str, Definition]] = {}

@@ -1,8 +1,8 @@
 """Explicit commit points for hand-written loops: `save` a whole state, `load` the newest that can be trusted.
 
-"Nothing was ever saved" and "what was saved cannot be read" are different answers, always: the first is None, the
-second an exception or, where an older generation is sound, that one and a warning. A save goes behind the generation
-that this very object last loaded or saved; whoever does not know what is there cannot bury it.
+"Nothing was ever saved" and "the saved state cannot be read" are always different answers: the first is None, the
+second an exception or, if an older generation is sound, that one and a warning. A save goes after the generation that
+this very object last loaded or saved; an object that has not read the newest generation cannot replace it.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ Migration = TypeVar("Migration", bound=Callable[[Any], Any])
 
 
 class Witness(Protocol):
-    """Something outside that can be looked at."""
+    """Something outside that can be observed."""
 
     @property
     def name(self) -> str: ...
 
     def fingerprint(self) -> dict[str, str]:
-        """What is there now: part -> hash."""
+        """The present state: part -> hash."""
 
 
 class Generation(Struct, frozen=True):
@@ -68,7 +68,7 @@ class Generation(Struct, frozen=True):
 
     number: int
     at: datetime | None
-    """When it was saved; None where that cannot be read."""
+    """When it was saved; None if that cannot be read."""
     size: int
     """Bytes of the state in its stored form."""
     writer: str
@@ -76,10 +76,10 @@ class Generation(Struct, frozen=True):
     valid: bool
     """Whether it can be trusted: its seal holds and its whole state was read."""
     why: str = ""
-    """Why not."""
+    """Why it cannot be trusted."""
     watch: Watch = {}
     accepted_by: str = ""
-    """Who accepted the world as it was found then; empty for a state that was saved."""
+    """Who accepted the world as found then; empty for a state that was saved."""
     note: str = ""
 
 
@@ -146,14 +146,14 @@ class Checkpoint:
         self._store = store
         self._on_drift = drifts.checked_on_drift(on_drift)
         self._witnesses: dict[str, Any] = {}
-        """Those this object was given, by name: some can be looked at by their own code only."""
+        """The witnesses given to this object, by name: some can be observed by their own code only."""
         self._migrations: dict[int, Callable[[Any], Any]] = {}
         self._clock = SystemClock()
         self._lock = threading.Lock()
         self._known: bytes | None = None
-        """The history that we last loaded or saved; None: we know of none, and expect none."""
+        """The history that we last loaded or saved; None: none is known, and none is expected."""
         self._tried: bytes | None = None
-        """A save of ours that broke off: whether it was written is not known."""
+        """A save of ours that broke off: it is unknown whether it was written."""
         self._whole = Whole()
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ class Checkpoint:
         """
         with self._lock:
             self._know(watch)
-            self._known = self._tried = None  # a load that fails leaves us knowing nothing
+            self._known = self._tried = None  # after a failed load nothing is known
             shelf = self._shelf(create=False)
             found = None if shelf is None else self._look(shelf)
             if shelf is None:
@@ -229,14 +229,14 @@ class Checkpoint:
         self._witnesses.update((witness.name, witness) for witness in checked_witnesses(self.name, witnesses))
 
     def _findings(self, one: Seen) -> drifts.Findings:
-        """What the witnesses of a generation see now."""
+        """The present observations of a generation's witnesses."""
         expected = Expectation()
         sights = [Sight(name, parts, one.specs.get(name, {})) for name, parts in one.watch.items()]
         expected.see(sights, f"generation {one.number}", 0)
         return drifts.look(expected, [known for name, known in self._witnesses.items() if name in one.watch])
 
     def _verify(self, one: Seen) -> None:
-        """Whether the world is as it was when this state was saved, or may be otherwise."""
+        """Check that the world is as it was when this state was saved, or that a difference is allowed."""
         drift = self._findings(one).drift if one.watch else []
         if not drift:
             return
@@ -271,7 +271,7 @@ class Checkpoint:
             with shelf.held():
                 accepted = self._accept(shelf, self._look(shelf) or found, witness, by or whoami(), note)
             if not loaded:
-                self._known = None  # What the state is, this object has yet to see.
+                self._known = None  # This object has not read that state yet.
         return accepted
 
     def _accept(self, shelf: Shelf, found: Shelved, witness: str | None, by: str, note: str) -> list[str]:
@@ -298,7 +298,7 @@ class Checkpoint:
         return wanted
 
     def _tell(self, shelf: Shelf, found: Shelved, used: Seen, passed: list[tuple[int, str]]) -> None:
-        """Say what was wrong, before anybody relies on what is right."""
+        """Report what was wrong before the sound state is used."""
         behind = f"generation {used.number}, saved {_moment(used.at)} by {_writer(used)}"
         if shelf.adopted_since(found):
             log.warning(
@@ -316,7 +316,7 @@ class Checkpoint:
             log.warning("checkpoint %s: %s. Going on from %s, which is sound.", self.name, _listed(older), behind)
 
     def _tell_if_adopted(self, shelf: Shelf) -> None:
-        """Nothing is there. In a store that lost records, that does not mean that nothing was ever saved."""
+        """There is no generation. In a store that lost records, that does not mean that nothing was ever saved."""
         if shelf.adopted_since(None):
             log.warning(
                 "checkpoint %s: there is nothing under this name, but %s was adopted when it had lost records: whatever "
@@ -325,7 +325,7 @@ class Checkpoint:
             )  # fmt: skip
 
     def _require_path(self, one: Seen) -> None:
-        """Whether there is a way from the stored schema to ours. Asked before anything is decoded."""
+        """Check that migrations lead from the stored schema to ours, before anything is decoded."""
         if one.schema > self.schema:
             raise SchemaMismatch(
                 f"checkpoint {self.name}: generation {one.number} has schema {one.schema}, newer than the code's "
@@ -409,7 +409,7 @@ class Checkpoint:
         return prepared.number
 
     def _require_ours(self, shelf: Shelf, found: Shelved | None) -> None:
-        """Whether what is there is what we know of."""
+        """Check that the stored history is the one that we know."""
         if found is None:
             if self._known is not None:
                 raise self._vanished(shelf.where)
@@ -445,7 +445,7 @@ class Checkpoint:
             return [_shown(one, _fault(shelf, one)) for one in found.seen]
 
     def _shelf(self, *, create: bool) -> Shelf | None:
-        """Where the generations are. None: there is no such store, and reading does not make one."""
+        """The place of the generations. None: there is no such store, and reading does not make one."""
         url = store_url(self._store)
         if url[:5].lower() == "file:":
             return FileShelf(folder_of(url), self.name)
@@ -497,7 +497,7 @@ class Checkpoint:
 
 
 def checked_witnesses(name: str, witnesses: Iterable[Witness]) -> list[Witness]:
-    """What is given as watch=, each of them a witness with a name of its own."""
+    """The witnesses in watch=, checked: each has a name of its own."""
     found: dict[str, Witness] = {}
     try:
         todo = list(witnesses)
@@ -557,7 +557,7 @@ def _listed(faults: Iterable[tuple[int, str]]) -> str:
 
 
 def _brief(error: Damaged) -> str:
-    """The first line of an error, without names that are not for people."""
+    """The first line of an error, without internal names."""
     return "".join(char if char.isprintable() else " " for char in error.summary).rstrip(".")
 
 

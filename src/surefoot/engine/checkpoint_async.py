@@ -39,7 +39,7 @@ class AsyncCheckpoint:
 
     async def save(self, state: Any, *, watch: Iterable[Witness] = ()) -> int:
         """Save a state, as it is now, as the next generation and return its number."""
-        raw = self._blocking.encoded(state)  # here, and not in the thread: other tasks may change it meanwhile
+        raw = self._blocking.encoded(state)  # here, not in the thread: other tasks may change it meanwhile
         return await asyncio.to_thread(self._blocking.keep_encoded, raw, checked_witnesses(self.name, watch))
 
     async def generations(self) -> list[Generation]:

@@ -36,7 +36,7 @@ Exceptions = type[BaseException] | tuple[type[BaseException], ...]
 
 
 class CallOptions(TypedDict, total=False):
-    """What a step and an effect take alike. `CallSpec` has the defaults."""
+    """Options that steps and effects share. `CallSpec` has the defaults."""
 
     name: str | None
     retries: int | None
@@ -63,7 +63,7 @@ class EffectOptions(CallOptions, total=False):
 
 
 class WorkflowOptions(TypedDict, total=False):
-    """What a workflow takes. `Definition` has the defaults."""
+    """The options of a workflow. `Definition` has the defaults."""
 
     name: str | None
     version: int
@@ -76,9 +76,9 @@ class WorkflowOptions(TypedDict, total=False):
 
 
 def _decorator(options: type[Any], made: type[Any], *more: str) -> Callable[[Callable[..., Any]], Any]:
-    """Makes a decorator that is used bare or with options. `help` shows the options; any other one is refused.
+    """Makes a decorator that is used plain or with options. `help` shows the options; any other one is refused.
 
-    `more`: options that type checkers refuse, and that are told what helps when they are given.
+    `more`: options that type checkers refuse, and whose error names what helps.
     """
     known = inspect.signature(made).parameters
     fn = inspect.Parameter("fn", inspect.Parameter.POSITIONAL_ONLY, default=None)
@@ -305,7 +305,7 @@ class AsyncStarter(_Starter[P, R]):
         from surefoot.engine.drive import acts_async
         from surefoot.engine.verbs import tasks
 
-        rehearsal.would_do("run", run_id)  # here, where the context is the caller's
+        rehearsal.would_do("run", run_id)  # here, in the caller's context
         await acts_async.hop(acts.write_down, current.get())
         return tasks.AsyncRun(await acts_async.hop(self._queue, run_id, args, kwargs))
 
@@ -363,7 +363,7 @@ def _workflow(definition: Definition) -> Any:
         )
         return starter_class(definition, options)
 
-    # Called as a function it is just the function: inside a run, that inlines it.
+    # Called as a function it is just the function: inside a run, its calls belong to that run.
     inline = like(fn, spread, fn)
     inline.run, inline.start, inline.using = starter.run, starter.start, using
     inline.name, inline.version, inline.definition = definition.name, definition.version, definition
@@ -372,7 +372,7 @@ def _workflow(definition: Definition) -> Any:
 
 
 def _checked_queue(name: str) -> str:
-    """It becomes part of an index row, in every kind of store."""
+    """The name becomes part of an index row, in every kind of store."""
     if len(name) > LONGEST_QUEUE or not name.isprintable():
         raise UsageError(f"a queue's name has at most {LONGEST_QUEUE} characters, all of them printable: {name[:40]!r}")
     return name

@@ -1,7 +1,7 @@
 """Writing and deleting files so that a crash leaves the old file or the new one, never a half, and nothing beside it.
 
-What was there before is noted in the journal before the first attempt, for the undo. Both effects carry the witness of
-the file, so what they do is no drift; their check compares content, and says "happened" only of what is on disk.
+The earlier content is noted in the journal before the first attempt, for the undo. Both effects carry the witness of
+the file, so their changes are no drift; their check compares content, and answers "happened" only for content on disk.
 Links are followed when writing; deleting removes the link. A file with several names is replaced under this name only.
 """
 
@@ -35,14 +35,14 @@ from surefoot.world.paths import as_written, file_part, shown, temporary_name
 from surefoot.world.stores import refuse_store
 
 KEPT_BYTES: Final = 1024 * 1024
-"""What was there before is kept for the undo up to this size."""
+"""The earlier content is kept for the undo up to this size."""
 
 Path = str | PathLike[str]
 Parts = dict[str, str]
 
 
 class Before(Struct, frozen=True):
-    """What was at a path before an effect changed it."""
+    """The content of a path before an effect changed it."""
 
     kind: str
     """`absent`, `file`, `link`; or `large`, `unreadable`: a file that could not be kept."""
@@ -93,7 +93,7 @@ def _write_file(path: Path, content: str | bytes, before: Before) -> str:
 
 @_write_file.check
 def _(path: Path, content: str | bytes, before: Before) -> Verdict:
-    """The file is renamed into place: it has the new content or it has not. Says nothing before it is on disk."""
+    """The file is renamed into place: it has the new content or not. "Happened" comes only after a sync to disk."""
     target, raw = _target(path), _bytes(content)
     if _content(target) != raw:
         return not_happened()
@@ -148,7 +148,7 @@ def _(path: Path, before: Before, result: bool) -> Verdict:
     return _back(os.fspath(path), before)
 
 
-# -- how they leave the file: whatever else is found there is somebody else's doing --------------------
+# -- how they leave the file: any other content there was written by others --------------------
 
 
 def _left_by_write(before: Parts, found: Parts, path: Path, content: str | bytes, *_: Any) -> Parts:
@@ -161,7 +161,7 @@ def _left_by_delete(before: Parts, found: Parts, path: Path, *_: Any) -> Parts:
 
 
 def _left_by_undo(before: Parts, found: Parts, path: Path, *rest: Any) -> Parts:
-    """What it brings back, where that is known to the letter: of a link, what it leads to is not."""
+    """The content that it restores, if that is known exactly: for a link, the content behind it is not."""
     part, there = file_part(os.fspath(path)), rest[-2]
     if there.kind == "file" and not os.path.islink(path):
         return {part: of_content(there.content, mode=there.mode)}
@@ -170,15 +170,15 @@ def _left_by_undo(before: Parts, found: Parts, path: Path, *rest: Any) -> Parts:
 
 _inner: Any
 for _public, _inner, _left in ((write_file, _write_file, _left_by_write), (delete_file, _delete_file, _left_by_delete)):
-    vars(_public).update(spec=_inner.spec)  # Undone by the name it is called by: sf.undo(write_file).
+    vars(_public).update(spec=_inner.spec)  # Undone by its public name: sf.undo(write_file).
     _inner.spec.leaves, _inner.spec.undo.leaves = _left, _left_by_undo
 
 
-# -- what was there before ----------------------------------------------------------------------------
+# -- the earlier content ----------------------------------------------------------------------------
 
 
 def _require(path: Path) -> None:
-    """Refused before anything is recorded, so that fixed code can go on."""
+    """Refuse a wrong path before anything is recorded, so that fixed code can go on."""
     if isinstance(path, bytes):
         raise UsageError("a path is a text or a pathlib.Path here, not bytes")
     as_written(path)
@@ -198,13 +198,13 @@ def _noted(name: str, path: Path, target: str) -> Before:
 
 
 def _before_this_run(session: Context, path: Path, target: str) -> Before:
-    """What is there; or, if the run itself left it so and was rewound since, what was there before that."""
+    """The present content; or, if the run itself wrote it and was rewound since, the content before that."""
     found = _before(target)
     changes = _own_changes(session).get(os.fspath(path), ())
     content = _content(target) if found.kind == "large" and changes else found.content
     for past, left in changes:
         if past.address not in session.replay.matcher.asked and left == _fingerprint(found.kind, content or b""):
-            # What was replaced is on record; where it is not, no wrong content shall be brought back.
+            # The replaced content is on record; if it is not, no wrong content may be restored.
             found = Before("unreadable") if past.before is None else session.decoded(past.before)
             content = found.content
             if found.kind in ("large", "unreadable"):
@@ -216,7 +216,7 @@ _changes: WeakKeyDictionary[Any, dict[str, list[tuple[PastEffect, str]]]] = Weak
 
 
 def _own_changes(session: Any) -> dict[str, list[tuple[PastEffect, str]]]:
-    """Path -> effects of ours that were executed before the run was rewound, newest first, and what each has left."""
+    """Path -> effects of ours that were executed before the run was rewound, newest first, and their content."""
     found = _changes.get(session)
     if found is None:
         found = _changes[session] = {}
@@ -289,7 +289,7 @@ def _put_back(target: str, before: Before) -> None:
 
 
 def _target(path: Path) -> str:
-    """Where the content goes: links are followed, and stay."""
+    """The path that gets the content: links are followed, and stay."""
     return os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
 
 
@@ -306,7 +306,7 @@ def _content(target: str) -> bytes | None:
 
 
 def _temporary(target: str) -> str:
-    """A name of its own for each effect, in the same folder; no witness looks at it."""
+    """A name of its own for each effect, in the same folder; no witness observes it."""
     key = current.inside().key or uuid.uuid4().hex
     return os.path.join(os.path.dirname(target), temporary_name(key))
 
@@ -356,11 +356,11 @@ def _write_all(descriptor: int, raw: bytes) -> None:
 
 
 def _take_over(descriptor: int, status: os.stat_result | None, mode: int | None) -> None:
-    """Owner and permissions of the file that is replaced. First the owner: a change of it clears some permissions."""
+    """Copy owner and permissions of the replaced file. First the owner: changing it clears some permissions."""
     if status is not None:
         own = os.fstat(descriptor)
         if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
-            with suppress(PermissionError):  # Only root may give files away; the group may still be one of ours.
+            with suppress(PermissionError):  # Only root may change the owner; the group may still be one of ours.
                 os.fchown(descriptor, status.st_uid, status.st_gid)
     wanted = mode if mode is not None else None if status is None else stat.S_IMODE(status.st_mode)
     if wanted is not None:

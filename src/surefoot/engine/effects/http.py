@@ -1,10 +1,11 @@
-"""One HTTP request, sent with the effect's key, and an honest word about whether it was carried out.
+"""One HTTP request, sent with the effect's key, and an honest answer whether it was carried out.
 
 What an answer proves (RFC 9110):
 - a status in `ok`: it happened.
 - no connection: nothing was sent, so nothing happened.
-- 429, 425, and 503 with Retry-After: the server would not take it; tried again when it says.
-- any other 4xx, and 501: refused, nothing happened. Except 408, which a gateway may say after it has passed the request
+- 429, 425, and 503 with Retry-After: the server did not accept it; tried again at the time it names.
+- any other 4xx, and 501: refused, nothing happened. Except 408, which a gateway may answer after it has passed the
+request
   on; and 409 when a request is repeated under its key: then the first one may be under way.
 - 3xx (an answer to a POST that was carried out may well be one), other 5xx, a time-out, a lost connection: in doubt.
 Redirections are not followed: a request that changes something goes where it was sent, or nowhere.
@@ -37,7 +38,7 @@ MOST_BYTES: Final = 1024 * 1024
 """How much of an answer is read and recorded."""
 SHOWN_CHARACTERS: Final = 200
 GRACE_SECONDS: Final = 5.0
-"""The time-out is kept on the connection; only if that does not end it is the call given up."""
+"""The time-out is kept on the connection; the call is given up only if that does not end it."""
 _OK: Final = range(200, 300)
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -52,15 +53,15 @@ KEPT_HEADERS: Final = (
 
 
 class HttpResponse(Struct, frozen=True):
-    """What the server answered, as it is recorded."""
+    """The server's answer, as recorded."""
 
     status: int
     headers: dict[str, str]
-    """Names in lower case; only those that say something about the outcome."""
+    """Names in lower case; only those about the outcome."""
     body: str | bytes
-    """A text where it is one by its type and encoding. At most 1 MiB of it."""
+    """A text if its type and encoding make it one. At most 1 MiB of it."""
     truncated: bool = False
-    """There was more of it, or it broke off. The status stands all the same."""
+    """The body was longer, or it broke off. The status is still valid."""
 
     def json(self) -> Any:
         if self.truncated:
@@ -106,7 +107,7 @@ def http_request(
 def _given(
     headers: object, json: object, data: object, key_header: object, check_url: object, ok: Collection[int]
 ) -> dict[str, Any]:
-    """The arguments as they are recorded: checked before anything else, without those that were not given."""
+    """The arguments as recorded: checked before anything else, without those that were not given."""
     given: dict[str, Any] = {"headers": _checked_headers(headers), "json": json, "data": data}
     if json is not None and data is not None:
         raise UsageError("http_request: give json= or data=, not both")
@@ -214,7 +215,7 @@ def _plain(value: str | Secret[str]) -> str:
 def _exchange(
     method: str, url: str, headers: dict[str, str], body: bytes | None, timeout_seconds: float
 ) -> HttpResponse:
-    """What the server answers. `NotDone`: nothing was sent; any other exception: the request may have been carried out."""
+    """The server's answer. `NotDone`: nothing was sent; any other exception: the request may have been carried out."""
     from http.client import HTTPException
     from urllib.error import URLError
 
@@ -242,7 +243,7 @@ _CHARSET: Final = re.compile(r"charset=\"?([\w-]+)", re.IGNORECASE)
 
 
 def _readable(raw: bytes, kind: str) -> str | bytes:
-    """A text where it is one: a journal is there to be read."""
+    """A text if it is one: people read journals."""
     if not _TEXTUAL.match(kind):
         return raw
     charset = _CHARSET.search(kind)
@@ -255,7 +256,7 @@ def _readable(raw: bytes, kind: str) -> str | bytes:
 
 
 def _shown(url: str | Secret[str]) -> str:
-    """For people, who look at it in alerts too: nothing of a URL that was given as a secret but its host."""
+    """The URL for people, also in alerts: of a URL given as a secret, only the host."""
     if isinstance(url, Secret):
         return f"{urlsplit(url.reveal()).hostname} (the URL is secret)"
     return parsed(url, ("http", "https")).shown
@@ -280,7 +281,7 @@ def _judged(request: str, answer: HttpResponse, ok: Collection[int], *, honours_
 
 
 def _wait_seconds(text: str) -> float:
-    """Seconds or a date; where the server says neither, a minute. At most a day."""
+    """Seconds or a date; a minute if the server gives neither. At most a day."""
     from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 

@@ -1,6 +1,7 @@
-"""One row, put into a table of the user's: inserted, or updated where its key is there. Doing it twice is doing it once.
+"""One row, written to a table of the user: inserted, or updated if its key exists. Doing it twice has the effect of
+once.
 
-Names of tables and columns are no data: only plain identifiers are let through, and they are quoted; values are bound.
+Names of tables and columns are no data: only plain identifiers are accepted, and they are quoted; values are bound.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def upsert(url: str, table: str, key: str | Sequence[str], row: Mapping[str, Any
 def _upsert(url: str, table: str, key: list[str], row: dict[str, Any], database: Database) -> None:
     statement = _statement(table, key, list(row), "%s" if not url.startswith("sqlite:") else "?")
     try:
-        work = database.begin(make=False)  # a row needs a table, which a new database would not have
+        work = database.begin(make=False)  # a row needs a table, which a new database does not have
     except Exception as error:
         current.rolled_back(error)
         raise
@@ -53,7 +54,7 @@ def _upsert(url: str, table: str, key: list[str], row: dict[str, Any], database:
             raise
         work.commit()
     except sqlite3.Error as error:
-        error.args = (f"{url}: {error}",)  # SQLite does not say in which file
+        error.args = (f"{url}: {error}",)  # SQLite does not name the file
         raise
     finally:
         work.rollback()
@@ -75,7 +76,7 @@ def _quoted(name: str) -> str:
 
 
 def _require(table: Any, keys: list[Any], row: Any, *, is_server: bool) -> None:
-    """Before anything is recorded, so that fixed code can go on."""
+    """Check the arguments before anything is recorded, so that fixed code can go on."""
     parts = table.split(".") if isinstance(table, str) else []
     if not 1 <= len(parts) <= 2 or not all(map(_NAME.fullmatch, parts)):
         raise UsageError(f"upsert: {table!r:.100} is not the plain name of a table, like orders or shop.orders")

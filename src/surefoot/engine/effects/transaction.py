@@ -1,11 +1,11 @@
-"""Effects in the user's own database: a marker row commits with the user's rows, and afterwards the marker is the truth.
+"""Effects in the user's own database: a marker row commits with the user's rows, and afterwards the marker decides.
 
-`@sf.transaction(url)` makes an effect with a check of its own. Cut off at any moment, the database either has both, the
-rows and the marker, or neither; so the check can always tell, and the effect happens exactly once. The transaction
-looks for the marker too: what the check said may be old by then, and a second execution must not commit.
+`@sf.transaction(url)` makes an effect with a check of its own. After a cut-off at any moment, the database has both,
+the rows and the marker, or neither; so the check always knows the outcome, and the effect happens exactly once. The
+transaction searches for the marker too: the check's answer may be old by then, and a second execution must not commit.
 
-A marker that is missing proves something only where it would have to be: the intent says in which database it was to be
-put down. An effect that was begun as no transaction, or in another database, leaves none here.
+A missing marker is a proof only if there would have to be one: the intent records the database for the marker. An
+effect that was begun as no transaction, or in another database, leaves no marker here.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _undo_decorator(database: Database, spec: CallSpec, plain: Any) -> Callable[
 
 
 class _Transaction:
-    """A function of the user's that works in a database, as an effect without the connection among its arguments."""
+    """A function of the user that works in a database, as an effect without the connection among its arguments."""
 
     def __init__(self, database: Database, fn: Callable[..., Any]) -> None:
         require_named(fn, "@sf.transaction")
@@ -98,19 +98,19 @@ class _Transaction:
 
     def settle(self, spec: CallSpec) -> None:
         """The marker is the check of this effect."""
-        spec.marks = self._database.place  # The marker is unique: of two that are on their way, one commits.
+        spec.marks = self._database.place  # The marker is unique: of two executions on their way, one commits.
         self._ignored = spec.binder.ignored
         spec.set_check(self._look_async if is_async(self._fn) else self._look)
 
     def _shaped(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """With the user's name, docstring and parameters, without the first."""
+        """The method with the user's name, docstring and parameters, without the first."""
         shaped = like(self._fn, spread, method)
         shaped.__signature__ = self._signature
         known = {*self._signature.parameters, "return"}
         shaped.__annotations__ = {name: hint for name, hint in self._fn.__annotations__.items() if name in known}
         return shaped  # type: ignore[no-any-return]
 
-    # -- carrying it out ----------------------------------------------------------------------------
+    # -- execution ----------------------------------------------------------------------------
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         key = _key()
@@ -147,7 +147,7 @@ class _Transaction:
         return value
 
     def _begin(self, key: str, as_before: Callable[[], str]) -> tuple[Work | None, Any]:
-        """An open transaction with its marker put down; or what the marker says that was there already."""
+        """An open transaction with its marker written; or the result in the existing marker."""
         try:
             work = self._database.begin()
         except UsageError as error:
@@ -168,7 +168,7 @@ class _Transaction:
         return None, _value_of(found)
 
     def _digest(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Of what was asked for, as markers of earlier versions have it: what equals today's default does not count."""
+        """The digest of the request, as in earlier versions: values equal to today's defaults do not count."""
         bound = self._signature.bind(*args, **kwargs).arguments
         asked = {name: value for name, value in bound.items() if not self._is_default(name, value)}
         return values.encode_args(asked)[1]
@@ -179,7 +179,7 @@ class _Transaction:
             return True
         return default is not inspect.Parameter.empty and values.encode(value) == values.encode(default)
 
-    # -- finding out --------------------------------------------------------------------------------
+    # -- the check --------------------------------------------------------------------------------
 
     def _look(self, *args: Any, **kwargs: Any) -> Verdict:
         return self._verdict(self._database.find(_key()), functools.partial(self._digest, args, kwargs))
@@ -208,12 +208,12 @@ def _without_connection(fn: Callable[..., Any]) -> inspect.Signature:
 
 
 def _key() -> str:
-    """The key of the effect that is being executed or looked at; empty outside of a run, where no marker is needed."""
+    """The key of the effect that is being executed or checked; empty outside a run, where no marker is needed."""
     return current.inside().key
 
 
 def _conclude(work: Work, key: str, value: object) -> None:
-    """Commit, with the value in the marker. One that cannot be stored is found out before: nothing has happened then."""
+    """Commit, with the value in the marker. An unstorable value is found before: then nothing has happened."""
     try:
         work.require_open()
         if key:
@@ -227,7 +227,7 @@ def _conclude(work: Work, key: str, value: object) -> None:
 
 
 def _give_up(work: Work, error: BaseException) -> BaseException:
-    """Roll back. What is to be raised: misuse is raised as such, so that fixed code can go on."""
+    """Roll back. Returns the exception to raise: misuse as such, so that fixed code can go on."""
     found: BaseException = error
     if isinstance(error, Exception):
         try:
@@ -249,8 +249,8 @@ def _misused(error: UsageError) -> UsageError:
 
 
 def _unclear(found: Marker, as_before: Callable[[], str]) -> str | None:
-    """Why this marker does not tell that the call at hand was carried out; None: it does."""
-    digest = current.inside().digest  # As recorded. Defaults are no part of it: they are those on record anyway.
+    """Why this marker does not prove that the present call was executed; None: it does."""
+    digest = current.inside().digest  # As recorded. Defaults are no part of it: the recorded ones are used anyway.
     if found.digest not in (digest, as_before()):
         return (
             "there is a marker of it in the database, but with other arguments: it was carried out with the digest "
@@ -269,7 +269,7 @@ def _value_of(found: Marker) -> Any:
 
 
 async def _to_the_end(fn: Callable[..., Any], *args: Any) -> tuple[Any, BaseException | None]:
-    """In a thread, waited for even if the task is cancelled meanwhile: a commit that was begun is not left alone."""
+    """Run in a thread, and wait even if the task is cancelled meanwhile: a commit that was begun is not abandoned."""
     import asyncio
 
     from surefoot.engine.drive.acts_async import to_the_end
@@ -284,7 +284,7 @@ class AsyncConnection:
         import asyncio
 
         self.blocking = db
-        """The connection itself, for what is not here: to be used in `asyncio.to_thread`."""
+        """The connection itself, for other methods: use it in `asyncio.to_thread`."""
         self._turn = asyncio.Lock()
 
     async def _in_turn(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -309,7 +309,7 @@ class AsyncRows:
         self._in_turn = in_turn
 
     def __getattr__(self, name: str) -> Any:
-        """`rowcount`, `lastrowid`, `description`: what is known needs no waiting."""
+        """`rowcount`, `lastrowid`, `description`: known values need no wait."""
         return getattr(self._rows, name)
 
     async def fetchone(self) -> Any:

@@ -1,6 +1,6 @@
-"""A database behind a SQLAlchemy engine of the user's: SQLite or PostgreSQL, with the pool the user has.
+"""A database behind a SQLAlchemy engine of the user: SQLite or PostgreSQL, with the user's pool.
 
-Nothing here is imported from SQLAlchemy before an engine is at hand: who has an engine has SQLAlchemy.
+Nothing is imported from SQLAlchemy before there is an engine: a process with an engine has SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AlchemyDatabase:
         self._engine = engine
 
     def place(self) -> str:
-        """As if the URL had been given: an engine for the same database is the same place."""
+        """The same as for the URL: an engine for the same database is the same place."""
         url = self._engine.url
         if self._engine.dialect.name == "sqlite":
             file = url.database or ":memory:"
@@ -53,7 +53,7 @@ class AlchemyDatabase:
     def begin(self, *, make: bool = True) -> AlchemyWork:
         if not import_module("sqlalchemy").inspect(self._engine).has_table(TABLE):
             with suppress(import_module("sqlalchemy.exc").DBAPIError), self._engine.begin() as db:
-                db.execute(_text(CREATE))  # Somebody may create it at the same moment: then the next line finds it.
+                db.execute(_text(CREATE))  # Another process may create it now: then the next line finds it.
         return AlchemyWork(self._engine)
 
     def find(self, key: str) -> Marker | None:

@@ -1,4 +1,4 @@
-"""What surefoot does in a database of the user's: one transaction, in which a marker row commits with the user's rows.
+"""surefoot's work in a database of the user: one transaction, in which a marker row commits with the user's rows.
 
 The marker is written *first*, so that two transactions of one key can never both commit: the second waits for the
 first, and then finds its marker. Its value comes last, so a marker without one shows that the function itself committed
@@ -17,7 +17,7 @@ from msgspec import Struct
 from surefoot.errors import SurefootError, UsageError
 
 LOCK_SECONDS: Final = 30
-"""How long we wait for others who hold a lock."""
+"""How long we wait for other holders of a lock."""
 TABLE: Final = "surefoot_markers"
 CREATE: Final = (
     f"CREATE TABLE IF NOT EXISTS {TABLE} (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT, at TEXT NOT NULL)"
@@ -25,7 +25,7 @@ CREATE: Final = (
 
 
 class Marker(Struct, frozen=True):
-    """Proof that the transaction of an effect was committed, and what it gave."""
+    """Proof that the transaction of an effect was committed, and its result."""
 
     digest: str
     value: str | None
@@ -37,18 +37,18 @@ class Meddled(UsageError):
 
 
 class MarkerUnclear(SurefootError):
-    """There is a marker, and it does not tell that this very call was carried out."""
+    """There is a marker, but it does not prove that this very call was executed."""
 
 
 class Work(ABC):
     """One open transaction."""
 
     db: Any
-    """What user code works with."""
+    """The connection for user code."""
 
     @abstractmethod
     def mark(self, key: str, digest: str, at: str) -> Marker | None:
-        """Put the marker down. The marker that is there already, if there is one."""
+        """Write the marker. Returns the existing marker, if there is one."""
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -61,10 +61,10 @@ class Work(ABC):
 
     @abstractmethod
     def require_open(self, *, failed: bool = False) -> None:
-        """`Meddled` if user code has ended the transaction. `failed`: it raised, so the database may have ended it."""
+        """`Meddled` if user code has ended the transaction. `failed`: it raised, so the database may have."""
 
     def commit(self) -> None:
-        """Raises what the database said if nothing was committed for certain; else `ConnectionError`: in doubt."""
+        """Raises the database's error if certainly nothing was committed; else `ConnectionError`: in doubt."""
         try:
             self._commit()
         except Exception as error:
@@ -79,7 +79,7 @@ class Work(ABC):
 
     @abstractmethod
     def rollback(self) -> None:
-        """Nothing of it stays. Never raises: a connection that is lost is rolled back by the other side."""
+        """Roll back everything. Never raises: the other side rolls back a lost connection."""
 
     def close(self) -> None:
         with suppress(Exception):
@@ -90,13 +90,13 @@ class Database(Protocol):
     name: str
 
     def place(self) -> str:
-        """Which database this is, without passwords: it is recorded with every transaction that is begun in it."""
+        """The database, without passwords: recorded with every transaction that is begun in it."""
 
     def begin(self, *, make: bool = True) -> Work:
-        """`make`: a database that is a file, and missing, is made."""
+        """`make`: a missing database file is made."""
 
     def find(self, key: str) -> Marker | None:
-        """The marker of this key, once no transaction that could still commit one is under way."""
+        """The marker of this key, read when no open transaction can still commit one."""
 
 
 def meddled() -> Meddled:
@@ -112,7 +112,7 @@ _UNKNOWN: Final = "40003"
 
 
 def refused(error: BaseException) -> bool:
-    """Whether a failed COMMIT certainly committed nothing: the database itself said so."""
+    """Whether a failed COMMIT certainly committed nothing, according to the database itself."""
     said = getattr(error, "orig", None) or error
     state = getattr(said, "sqlstate", None) or getattr(said, "pgcode", None)
     if isinstance(state, str):

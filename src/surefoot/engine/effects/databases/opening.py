@@ -12,7 +12,7 @@ _SCHEMES: Final = ("sqlite", "postgresql", "postgres")
 
 
 def database_of(url_or_engine: Any) -> Database:
-    """Nothing is opened yet: what can be said about the address is said now."""
+    """Nothing is opened yet: errors in the address are raised now."""
     if isinstance(url_or_engine, str):
         url = parsed(url_or_engine, _SCHEMES)
         if url.scheme == "sqlite":

@@ -1,4 +1,4 @@
-"""A PostgreSQL database of the user's, through psycopg.
+"""A PostgreSQL database of the user, through psycopg.
 
 COMMIT is sent only after the marker's row was acknowledged. So a process that inserts the same key waits for a COMMIT that is
 still on its way, even if its sender is dead: "absent" is certain then. Nothing relies on the session (poolers).
@@ -60,17 +60,17 @@ class PostgresDatabase:
 
 
 _HOW: Final = ("application_name", "connect_timeout", "keepalives", "ssl", "tcp_", "gss", "channel_", "passfile")
-"""How fields of a URL begin that say how to get there, and not where."""
+"""Prefixes of URL fields about how to connect, not to which database."""
 
 
 def server_place(url: Url) -> str:
-    """The server, the database and who works in it (whose schema may be its own), however it is connected to."""
+    """The server, the database and its user (who may have a schema of their own), for any way of connecting."""
     pieces = urlsplit(url.shown)
     user, at, _ = pieces.netloc.rpartition("@")
     user = user.partition(":")[0]
     try:
         host, port = pieces.hostname or "", pieces.port or _PORT
-    except ValueError:  # several hosts: whichever answers
+    except ValueError:  # several hosts: the one that answers
         host, port = pieces.netloc.rpartition("@")[2], 0
     where = "&".join(sorted(field for field in pieces.query.split("&") if field and not field.startswith(_HOW)))
     return f"postgresql://{user}{at}{host}{f':{port}' if port else ''}{pieces.path}{'?' if where else ''}{where}"
@@ -81,7 +81,7 @@ def _has_table(db: Any) -> bool:
 
 
 def _marked(db: Any, key: str, digest: str, at: str) -> Marker | str:
-    """The marker of this key; or the number of our transaction, which has just put it down."""
+    """The marker of this key; or the number of our transaction, which has just written it."""
     db.execute(_WAIT, [f"{LOCK_SECONDS}s"])
     try:
         ours = db.execute(_INSERT, [key, digest, at]).fetchone()
@@ -140,7 +140,7 @@ class PostgresWork(Work):
 
 
 def _create(db: Any) -> None:
-    """IF NOT EXISTS does not help if another process creates it at the same moment."""
+    """Create the table. IF NOT EXISTS does not help if another process creates it at the same moment."""
     errors = driver().errors
     with suppress(errors.UniqueViolation, errors.DuplicateTable):
         db.execute(CREATE)

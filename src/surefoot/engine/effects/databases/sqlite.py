@@ -1,8 +1,8 @@
-"""A SQLite database of the user's, through the standard library.
+"""A SQLite database of the user, through the standard library.
 
-`BEGIN IMMEDIATE` takes the write lock at once, so a look for a marker waits for a transaction under way. An
-authorizer stands between user code and the end of the transaction: `INSERT OR ROLLBACK` may end it too, and what user
-code did then would be committed line by line, without a marker.
+`BEGIN IMMEDIATE` takes the write lock at once, so a search for a marker waits for an open transaction. An
+authorizer stands between user code and the end of the transaction: `INSERT OR ROLLBACK` may end it too, and the later
+work of user code would be committed statement by statement, without a marker.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SqliteDatabase:
     def find(self, key: str) -> Marker | None:
         self._refuse_store()
         if not os.path.exists(self._path):
-            return None  # Nothing was ever committed here; and looking must not make it.
+            return None  # Nothing was ever committed here, and reading must not create the file.
         with closing(_connect(self._path, "rw")) as db:
             db.execute("BEGIN IMMEDIATE")
             there = db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", [TABLE]).fetchone()
@@ -62,13 +62,13 @@ class SqliteDatabase:
 
 
 def file_place(path: str) -> str:
-    """A relative path is another database in another working folder, and a link leads to what it stands for."""
+    """The real path: a relative path is another database in another working folder, and links are followed."""
     return "sqlite:///" + quote(os.fsencode(os.path.realpath(path)))
 
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:
     name = quote(os.fsencode(os.path.abspath(path)))
-    # No cache of statements: the authorizer is asked when a statement is prepared, and must see each.
+    # No cache of statements: the authorizer runs when a statement is prepared, and must check each.
     return sqlite3.connect(
         f"file:{name}?mode={mode}", uri=True, isolation_level=None, timeout=LOCK_SECONDS, cached_statements=0,
         check_same_thread=False,
@@ -82,7 +82,7 @@ class SqliteWork(Work):
         self._denied = False
         try:
             if db.execute("PRAGMA synchronous").fetchone()[0] < _FULL:
-                db.execute("PRAGMA synchronous = FULL")  # Else a power cut could take back what we recorded as done.
+                db.execute("PRAGMA synchronous = FULL")  # Else a power cut could undo a call that we recorded as done.
             db.execute("BEGIN IMMEDIATE")
         except BaseException:
             db.close()

@@ -1,8 +1,8 @@
-"""Every object that surefoot hands to programs, made here and nowhere else.
+"""Every object that surefoot gives to programs, made here and nowhere else.
 
-`--json` prints these objects; an HTTP API or a tool server can hand out the same ones. Only this file makes a `Facts`,
-and whatever prints JSON takes nothing else: a verb of the command line can choose text or JSON, but it cannot make up a
-field. Nothing is shortened here, values are JSON, and times are ISO 8601 in UTC.
+`--json` prints these objects; an HTTP API or a tool server can return the same ones. Only this file makes a `Facts`,
+and code that prints JSON accepts nothing else: a verb of the command line can choose text or JSON, but it cannot invent
+a field. Nothing is shortened here, values are JSON, and times are ISO 8601 in UTC.
 
 The types of the engine are named for the type checker only. At run time this file imports nothing above it.
 """
@@ -51,7 +51,7 @@ class Facts(dict[str, Any]):
 
 
 def _of(one: Any, names: str, **made: Any) -> Facts:
-    """These fields of an object, in this order; `made`: those that are not simply what the object has under that name."""
+    """These fields of an object, in this order; `made`: fields that are not simply attributes of the object."""
     return Facts({name: made[name] if name in made else _plain(getattr(one, name)) for name in names.split()})
 
 
@@ -60,14 +60,14 @@ def _plain(value: Any) -> Any:
 
 
 VERDICTS: Final = ("damaged", "stranded", "perhaps stranded", "in doubt", "waits", "goes on")
-"""What a preflight says of a run, as the engine calls it, the most pressing first."""
+"""The results of a preflight for a run, in the engine's words, the most urgent first."""
 
 
 # --- errors, stops, cures ----------------------------------------------------------------------------
 
 
 def error(found: BaseException, *, run: str = "", exit_code: int = 1, cures: Iterable[Help] = ()) -> Facts:
-    """What a command ended with."""
+    """The error that a command ended with."""
     kind, message = trouble.type_of(found), trouble.message_of(found)
     told = Facts(type=kind, message=message, run=run, address="", cures=_cures(cures), exit_code=exit_code)
     if isinstance(found, Stopped):
@@ -85,7 +85,7 @@ def failure(what: Facts) -> Facts:
 
 
 def stop_facts(stop: Reason) -> Facts:
-    """Why a run stands still, and what helps."""
+    """Why a run stopped, and what helps."""
     return _of(
         stop,
         "type message address cures drift facts",
@@ -188,7 +188,7 @@ def plan(found: ResumePlan, seen: Page, cures: Iterable[Help]) -> Facts:
 
 
 def upcoming(found: ResumePlan) -> list[tuple[str, str]]:
-    """What would be executed; what is in doubt is listed apart, with what a resume does about it."""
+    """The calls that would be executed; effects in doubt are listed apart, with the reaction of a resume."""
     doubtful = {address for address, _ in found.in_doubt}
     return [(kind, address) for kind, address in found.next or [] if address not in doubtful]
 
@@ -221,7 +221,7 @@ def _side(past: Past | None) -> Facts | None:
 
 
 def recorded(value: Value | None) -> str:
-    """A value as recorded, as JSON; of a large one its size and digest. Empty: there is none."""
+    """A value as recorded, as JSON; for a large one its size and digest. Empty: there is none."""
     from surefoot.core.entry import Kept
 
     if value is None:
@@ -249,11 +249,11 @@ def _kinds(calls: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"kind": kind, "address": address} for kind, address in calls]
 
 
-# --- what operators said -----------------------------------------------------------------------------
+# --- what operators declared -----------------------------------------------------------------------------
 
 
 def action(what: Facts, seen: Page, *, by: str, note: str, resume: str) -> Facts:
-    """What was recorded on an operator's word, how the run stands now, and the command that resumes it."""
+    """What was recorded for an operator, the state of the run now, and the command that resumes it."""
     still = [{"type": one.type, "address": one.address, "message": one.message} for one in seen.reasons]
     said = {"run": seen.run, **what, "by": by, "note": note}
     return Facts(recorded=said, status=seen.status, open=still, resume=resume)
@@ -279,7 +279,7 @@ def match(address: str, how: str) -> Facts:
 
 
 def matches(runs: list[str], address: str, how: str, *, by: str, note: str) -> Facts:
-    """The same word for many runs."""
+    """The same declaration for many runs."""
     return Facts(matched=runs, address=address, how=how, by=by, note=note)
 
 
@@ -327,7 +327,7 @@ def preflight(apps: Sequence[str], store: str, rehearsed: Sequence[Mapping[str, 
 
 
 def rehearsal(one: Rehearsal) -> Facts:
-    """What that code would do with one run."""
+    """The result of that code for one run."""
     return _of(
         one,
         "run verdict workflow version code_version status driven why in_doubt next unclaimed kept again filled_in",
@@ -346,12 +346,12 @@ def _obstacle(found: BaseException) -> dict[str, Any]:
 
 
 def worker(store: str, *, ended: Mapping[str, int], unfinished: Iterable[str]) -> Facts:
-    """What a worker had done when it ended."""
+    """The work of a worker when it ended."""
     return Facts(store=store, ended=dict(ended), unfinished=list(unfinished))
 
 
 def crashtest(report: Report) -> Facts:
-    """What killing a workflow at every point came to."""
+    """The result of killing a workflow at every point."""
     figures = {"held": report.held, "kills": report.kills, "kills_per_core_second": round(report.rate, 1)}
     return Facts(**figures, **msgspec.to_builtins(report))
 
@@ -360,7 +360,7 @@ def demo(
     claims: Sequence[tuple[bool, str]], exit_codes: list[int], *, made: int, needed: int, mails: int, files: int,
     seconds: float,
 ) -> Facts:  # fmt: skip
-    """What the demo has observed."""
+    """The observations of the demo."""
     return Facts(
         held=all(held for held, _ in claims),
         claims=[{"held": held, "claim": claim} for held, claim in claims],
@@ -399,13 +399,13 @@ def _flaw(flaw: Flaw, store: str) -> Facts:
 
 
 def health(version: str, store: str, found: Iterable[Finding]) -> Facts:
-    """Whether a place keeps what is promised."""
+    """Whether a place keeps the promises of a store."""
     told = [{"verdict": one.level, "what": one.what, "said": one.said, "do": one.do} for one in found]
     return Facts(surefoot=version, store=store, findings=told)
 
 
 def inspection(seen: Seen) -> Facts:
-    """What is in a file of ours."""
+    """The content of a file of ours."""
     from surefoot.store.inspection import AnchorSeen, StoreSeen
 
     kind = "store" if isinstance(seen, StoreSeen) else "anchor" if isinstance(seen, AnchorSeen) else "checkpoints"
@@ -417,7 +417,7 @@ def inspected_export(path: str, found: Exported) -> Facts:
 
 
 def export(found: Exported) -> Facts:
-    """What an exported file holds."""
+    """The content of an exported file."""
     return Facts(msgspec.structs.asdict(found))
 
 
@@ -426,7 +426,7 @@ def backup(made: Backup) -> Facts:
 
 
 def pruning(going: Iterable[Candidate], left: Iterable[Refusal], swept: Swept | None, store: str) -> Facts:
-    """What went, or with no sweep: what would go."""
+    """What was deleted, or without a sweep: what would be deleted."""
     told = Facts(
         done=swept is not None,
         left=_left((one.run, one.why) for one in left),
@@ -455,7 +455,7 @@ def giving_up(run: str) -> Facts:
 
 
 def repair(run: str, damage: Damage | None) -> Facts:
-    """What was set aside of a run; no damage: nothing had to be."""
+    """The entries of a run that were set aside; without damage: none."""
     if damage is None:
         return Facts(run=run, repaired=False)
     return _of(

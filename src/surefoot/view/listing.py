@@ -1,4 +1,4 @@
-"""The list of runs: what needs a person first, then the rest, newest first."""
+"""The list of runs: first the runs that need a person, then the rest, newest first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS: Final = ("STATUS", "RUN", "WORKFLOW", "STARTED", "WHY")
 
 
 class Seen(Struct, frozen=True):
-    """What was seen of a run when the list was made."""
+    """A run as it was when the list was made."""
 
     run: str
     workflow: str

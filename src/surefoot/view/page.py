@@ -1,7 +1,7 @@
-"""One run on one page: how it stands, why, what helps, and every call it made.
+"""One run on one page: its state, why, what helps, and every call it made.
 
-A call that was started and has no outcome is *under way* while its process lives. Once that process is gone
-the same record means something else: a step was cut off and may run again, an effect is in doubt.
+A call that was started and has no outcome is *under way* while its process is alive. When that process is gone, the
+same record means something else: a step was cut off and may run again, an effect is in doubt.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class CallLine(Struct, frozen=True):
     ended: int
     took: str
     process: int
-    """Number of the process in `Page.processes`, counted from 1; 0: not known."""
+    """Number of the process in `Page.processes`, counted from 1; 0: unknown."""
     args: str
     result: str
     learned_by: str
     cleared_by: str
-    """Who said that it had not happened, before it ran again."""
+    """Who settled it as not happened, before it ran again."""
     raw_args: str
     raw_defaults: str
     raw_result: str
@@ -74,11 +74,11 @@ class Page(Struct, frozen=True):
     forked_from: str
     """`p before pay#2`; empty: it is no fork."""
     rewinds: tuple[str, ...]
-    """Where people sent it back to, and who."""
+    """Where people rewound it to, and who did."""
     landed_late: tuple[str, ...]
     """Effects that a process executed after it had lost its claim, and what that means."""
     retries: tuple[str, ...]
-    """What people had tried again, and who."""
+    """What people requested to be tried again, and who did."""
     reasons: tuple[Reason, ...]
     cures: tuple[Help, ...]
     calls: tuple[CallLine, ...]
@@ -87,13 +87,13 @@ class Page(Struct, frozen=True):
     """Name -> JSON as recorded."""
     args: str
     defaults: str
-    """JSON of those that were in force, by name; empty: none is on record."""
+    """JSON of the defaults in force, by name; empty: none is on record."""
     result: str
     """JSON as recorded; empty while there is none."""
     error: tuple[str, str] | None
     """Type and message of the failure that ended the run."""
     left: tuple[str, ...]
-    """Effects that it has left in doubt or done at its end."""
+    """Effects left in doubt or done at its end."""
 
 
 def page(
@@ -154,7 +154,7 @@ _HEADLINES = {
 
 
 def _headline(state: RunState, how: Stands) -> str:
-    known = how.left if state.status != CANCELLED else state.left  # What is in doubt then is counted below.
+    known = how.left if state.status != CANCELLED else state.left  # Effects in doubt are counted below.
     behind = f"; {standing.left_in_words(known)}" if known else ""
     if how.failure is not None:
         return text.shorten(f"failed: {how.failure}", VALUE_WIDTH - len(behind)) + behind
@@ -218,7 +218,7 @@ def progress_text(state: RunState) -> str:
 
 
 def calls_done(state: RunState) -> int:
-    """How many steps and effects of the current segment are on record with an outcome."""
+    """How many steps and effects of the current segment have a recorded outcome."""
     ended = (PastState.DONE, PastState.FAILED)
     return sum(isinstance(past, PastCall) and past.state in ended for past in state.calls.values())
 
@@ -253,7 +253,7 @@ def _call(past: Past, processes: list[str], *, driven: bool, let_go: bool) -> Ca
 
 
 def _landing(past: PastEffect, status: str) -> str:
-    """Until when a check that does not find it is not believed."""
+    """The time until which a negative check is not believed."""
     until = past.lands or past.deadline
     if status != "in doubt" or past.policy != "check" or until is None:
         return ""
@@ -265,7 +265,7 @@ def _defaults(value: Value | None, whole: Whole | None = None) -> str:
 
 
 def _outcome(past: Past) -> str:
-    """An answer with its note: the note alone does not say whether it was a yes."""
+    """An answer with its note: the note alone does not show whether it was a yes."""
     if not isinstance(past, PastQuestion) or past.state is not PastState.DONE:
         return past.why or _json(past.value)
     value = _json(past.value)

@@ -1,7 +1,7 @@
-"""How a run stands, in words: its status, and whether somebody has to do something about it.
+"""The state of a run, in words: its status, and whether a person has to act.
 
-The journal knows that a run was being driven; only the store knows whether that process still lives. A run
-whose process is gone stands still as surely as one that stopped, and is shown that way.
+The journal records that a run was being driven; only the store knows whether that process is still alive. A run
+whose process is gone has stopped as surely as one with a recorded stop, and is shown that way.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ DAMAGED: Final = "damaged"
 ABANDONED: Final = "cut off"
 """Running or sleeping by its journal, but its process is gone."""
 READY: Final = "ready"
-"""Begun, and released: a resume gets further. A run that was never begun is queued."""
+"""Begun, and released: a resume makes progress. A run that was never begun is queued."""
 PRUNED: Final = "pruned"
 
 ORDER: Final = (DAMAGED, STOPPED, WAITING, ABANDONED, READY, QUEUED)
-"""What needs a person comes first, in this order; then what has left something behind; then the rest, newest first."""
+"""Runs that need a person come first, in this order; then those that left effects behind; then the rest, newest first."""
 NAMED_RUNS: Final = 3
-"""So many of the runs that one waits for are named; of the others there is a number."""
+"""How many of the awaited runs are named; the others are only counted."""
 
 
 class Reason(Struct, frozen=True):
-    """Why a run stands still."""
+    """Why a run stopped."""
 
     type: str
     message: str
@@ -48,7 +48,7 @@ class Reason(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """A question as a person has to see it before answering."""
+    """A question as a person has to read it before answering."""
 
     form: str
     question: str
@@ -59,13 +59,13 @@ class Asked(Struct, frozen=True):
     by: tuple[str, ...]
     """Who may answer; empty: anybody."""
     due: int
-    """Until when, microseconds since 1970; 0: for ever."""
+    """The end of its time, microseconds since 1970; 0: for ever."""
     shown: str
     """Digest of all that is shown: the answer is bound to it."""
 
 
 class Wait(Struct, frozen=True):
-    """What a run waits for that nobody drives, and that a worker takes up by itself."""
+    """What a run waits for, if no process drives it and a worker takes it up by itself."""
 
     until: int
     """Microseconds since 1970."""
@@ -73,7 +73,7 @@ class Wait(Struct, frozen=True):
     begins: bool = False
     """Whether nothing of it was executed yet."""
     parked: str = ""
-    """What is away that it needs; empty: it waits by its own wish."""
+    """What it needs and is away; empty: its own code asked for the wait."""
 
     def __str__(self) -> str:
         if self.runs:
@@ -84,7 +84,7 @@ class Wait(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """What ended a run that failed."""
+    """The failure that ended a run."""
 
     type: str
     message: str
@@ -96,7 +96,7 @@ class Failure(Struct, frozen=True):
 
 
 class Stands(Struct, frozen=True):
-    """How a run stands, for people: a run that nobody drives is not running, and with an open question not ready."""
+    """The state of a run, for people: without a process it is not running, and with an open question not ready."""
 
     status: str
     stops: tuple[Stop, ...] = ()
@@ -105,11 +105,11 @@ class Stands(Struct, frozen=True):
     """Why its journal cannot be read."""
     failure: Failure | None = None
     left: tuple[str, ...] = ()
-    """Effects that it has left in doubt or done at its end: somebody should look at them."""
+    """Effects left in doubt or done at its end: a person should look at them."""
     undos: tuple[str, ...] = ()
     """Undos that failed for good, which can be tried again."""
     parked: str = ""
-    """What is away that it needs, while a process drives it."""
+    """What it needs and is away, while a process drives it."""
 
     @property
     def needs_a_person(self) -> bool:
@@ -147,7 +147,7 @@ _BRIEF: Final = {
 
 def stands(state: RunState, *, driven: bool, now: int) -> Stands:
     if state.pruned is not None:
-        return Stands(f"{state.status}, {PRUNED}")  # What it recorded is gone: it is not simply done.
+        return Stands(f"{state.status}, {PRUNED}")  # Its records are gone: it is not simply done.
     stops = needs(state, driven=driven)
     if stops and (state.status in DRIVEN or state.status == QUEUED):
         return Stands(status_after(RunStopped(stops), state.status), stops)
@@ -163,7 +163,7 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
     children = () if begins else state.children
     if state.claimant is not None or (due is None and not children):
         return Stands(ABANDONED if state.status in DRIVEN else _waits(state) if begins else state.status)
-    # A worker has let go of it, or none has taken it up yet. Whatever has woken it moved the time.
+    # A worker has released it, or none has taken it up yet. Any event that woke it changed the time.
     woken = state.standing.wake is not None and state.standing.wake <= state.newest_at
     if woken or (due is not None and due.at <= now):
         return Stands(_waits(state))
@@ -172,7 +172,7 @@ def stands(state: RunState, *, driven: bool, now: int) -> Stands:
 
 
 def _waits(state: RunState) -> str:
-    """Nothing holds it up. Where a queue is named, a worker takes it up by itself."""
+    """Nothing blocks it. If it has a queue, a worker takes it up by itself."""
     in_queue = state.created is not None and bool(state.created.queue)
     return READY if state.epoch and not in_queue else QUEUED
 
@@ -180,14 +180,14 @@ def _waits(state: RunState) -> str:
 def _failure(state: RunState) -> Failure | None:
     if state.status != FAILED or state.error is None:
         return None
-    # What a saga has undone would count as done again if the run went on after it.
+    # Effects undone by a saga would count as done again if the run went on after it.
     failed = failed_calls(state)
     undone = undone_around(state, failed) if failed else undone_at_last(state)
     return Failure(*values.error_summary(state.error), undone is None)
 
 
 def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
-    """What a person has to answer, recorded as a stop or not. A living process may be waiting for an answer, too."""
+    """Open questions for a person, recorded as a stop or not. A living process may be waiting for an answer too."""
     if not driven:
         return open_questions(state)
     asked = () if state.status in ENDED else state.questions()
@@ -197,7 +197,7 @@ def needs(state: RunState, *, driven: bool) -> tuple[Stop, ...]:
 def reasons(
     stops: tuple[Stop, ...], where: str = "", asked: Mapping[str, Asked] | None = None, app: str = UNKNOWN_APP
 ) -> tuple[Reason, ...]:
-    """Stops; `where` is the URL of the store, which commands name, and `asked` the open questions."""
+    """Stops; `where`: the URL of the store, for commands. `asked`: the open questions."""
     return tuple(
         Reason(
             stop.reason,
@@ -213,7 +213,7 @@ def reasons(
 
 
 def what_helps(run: str, how: Stands, where: str = "", app: str = UNKNOWN_APP) -> tuple[Help, ...]:
-    """What to do about a run that has failed, or stands still without an open question."""
+    """What helps for a run that has failed, or has stopped without an open question."""
     return tuple(helps(cure, where, app) for cure in _cures(run, how))
 
 

@@ -1,4 +1,4 @@
-"""Text from data, made fit for a terminal: whatever was recorded, it cannot move the cursor or lie about its order.
+"""Text from data, made safe for a terminal: no recorded text can move the cursor or show characters in another order.
 
 Control characters, escape sequences, bidirectional overrides and other invisible characters are shown as
 escapes. Every word of a journal passes through here before a person sees it.
@@ -22,7 +22,7 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """JSON for programs that a person may also look at: nothing in it can act on a terminal."""
+    """JSON for programs that a person may also read: nothing in it can act on a terminal."""
     import json
 
     return safe_json(json.dumps(value, ensure_ascii=False, indent=indent, default=_plain))
@@ -32,7 +32,7 @@ def safe_json(text: str) -> str:
     r"""The same JSON with every unprintable character written as `\uXXXX`. Its meaning does not change."""
     if text.isprintable():
         return text
-    # Outside of strings JSON knows no other characters than ASCII and newlines, so this touches strings only.
+    # Outside strings JSON has only ASCII and newlines, so this changes strings only.
     return "".join(char if char.isprintable() or char == "\n" else _json_escape(char) for char in text)
 
 
@@ -54,7 +54,7 @@ def _plain(value: Any) -> str:
 
 
 def some(names: Sequence[str], most: int) -> str:
-    """The first of them; of the others the number."""
+    """The first of them, and the number of the others."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 

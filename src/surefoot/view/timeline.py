@@ -28,7 +28,7 @@ class Line(Struct, frozen=True):
     address: str
     detail: str
     loud: bool
-    """Whether a person should not overlook it."""
+    """Whether it is important for a person."""
 
 
 class _Words(NamedTuple):
@@ -147,7 +147,7 @@ def _rewound(data: Data) -> str:
 
 
 def _sights(data: Data) -> str:
-    """Which witnesses, and how much each of them saw."""
+    """The witnesses, and the size of each observation."""
     told = [f"{sight.get('witness')} ({len(sight.get('parts', ()))} parts)" for sight in data.get("sights", ())]
     return ", ".join(told) + (f": {data['why']}" if data.get("why") else "")
 

@@ -1,4 +1,4 @@
-"""An error as people and programs read it: what happened, to which run, and what helps."""
+"""An error for people and programs: what happened, to which run, and what helps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from surefoot.view.words import helps
 
 
 def lines(error: BaseException) -> list[str]:
-    """`InDoubt: run tick-81, refund#1: …`, then its cures. Lines after the first are indented: none can pose as one."""
+    """`InDoubt: run tick-81, refund#1: …`, then its cures. Later lines are indented: none looks like another error."""
     if not isinstance(error, Stopped):
         return _headed(type_of(error), message_of(error))
     found: list[str] = []
@@ -26,13 +26,13 @@ def _headed(kind: str, message: str) -> list[str]:
 
 
 def reason(stop: Stopped) -> Reason:
-    """A stop that was raised, in the form in which a recorded one is shown."""
+    """A raised stop, in the form of a recorded one."""
     cures = tuple(helps(cure, stop.store) for cure in stop.remedies)
     return Reason(type(stop).__name__, stop.summary, stop.address, cures, stop.facts, stop.drift)
 
 
 def type_of(error: BaseException) -> str:
-    """The exception's name; of one that could not come back as itself, the name on record."""
+    """The exception's name; if it could not come back as itself, the recorded name."""
     return error.type if isinstance(error, StepFailed) else type(error).__name__
 
 

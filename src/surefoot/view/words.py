@@ -1,7 +1,7 @@
 """Stops in words, and as objects for programs: what helps, and what has changed outside.
 
-Below this layer a cure and a drift are data; here alone is known how a command is written so that it works when pasted.
-`surefoot/__init__.py` hands `told` down to `errors.py`, so that every error reads the same wherever it is printed.
+Below this layer a cure and a drift are data; only this file knows how to write a command that works when pasted.
+`surefoot/__init__.py` passes `told` to `errors.py`, so that every error has the same text everywhere.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from surefoot.core.expectation import ACCEPTED, UNSEEN
 from surefoot.core.urls import DEFAULT_STORE
 
 UNKNOWN_APP: Final = APP.ask
-"""What stands in a command for the module with the code, where nobody has named one."""
+"""The placeholder in a command for the module with the code, if none was named."""
 _BARE: Final = {
     "accept": "witness", "answer": "value", "backup": "path", "inspect": "path", "worker": "app",
 }  # fmt: skip
 """The option of a verb that is written without its name."""
 _BY_PATH: Final = "inspect"
-"""It names a file, and needs no store."""
+"""This verb names a file, and needs no store."""
 
 
 class Help(Struct, frozen=True):
-    """A cure as people read it: when, and what to do. `facts`: the same for `--json`."""
+    """A cure for people: when, and what to do. `facts`: the same for `--json`."""
 
     when: str
     do: str
@@ -37,7 +37,7 @@ class Help(Struct, frozen=True):
 
 
 def told(data: Cure | Drift | Stop, store: str = "", app: str = UNKNOWN_APP) -> str:
-    """As people read it. `store`: the URL of the store it is about; `app`: the module with the code, if it is known."""
+    """The text for people. `store`: the URL of its store; `app`: the module with the code, if it is known."""
     match data:
         case Command():
             line = command_text(data, store, app)
@@ -85,7 +85,7 @@ def _option(name: str, value: Given, app: str) -> Iterator[str]:
 
 def _written(value: Given, app: str) -> str:
     if value == JSON:
-        return f"'{JSON.ask}'"  # As a value has to be written: in quotes.
+        return f"'{JSON.ask}'"  # In quotes, as a value has to be written.
     if value == APP:
         return shlex.quote(app)
     return value.ask if isinstance(value, Ask) else shlex.quote(str(value))
@@ -116,6 +116,6 @@ def _line(found: Drift) -> str:
 
 
 def _short(value: str) -> str:
-    """A hash is there to be told from another, not to be read."""
+    """The beginning of a hash is enough to distinguish it from another."""
     head, _, rest = value.partition(" ")
     return f"{head[:12]}… {rest}".strip() if len(head) > 16 else value

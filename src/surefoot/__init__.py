@@ -3,7 +3,7 @@
 `import surefoot as sf` for blocking code, `import surefoot.aio as sf` for async code: the same words.
 
 The names are in `face.py`, which loads the engine. It is imported with the first name that is asked for: a command that
-only looks at a store does without it.
+only reads a store does not need it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ def _in_words(data: Any, store: str) -> str:
 errors.in_words = _in_words
 
 
-if not TYPE_CHECKING:  # A checker would take any name for one of ours.
+if not TYPE_CHECKING:  # A type checker would accept any name as ours.
 
     def __getattr__(name: str) -> Any:
         if name == "__all__" or not name.startswith("_"):

@@ -1,4 +1,4 @@
-"""The public names that are the same in blocking and in async code: `surefoot` and `surefoot.aio` have them from here."""
+"""The public names that are the same in blocking and in async code: `surefoot` and `surefoot.aio` import them."""
 
 from surefoot import alerts
 from surefoot.core.retry import Backoff

@@ -17,7 +17,7 @@ __all__ = [
     "SchemaMismatch", "StepFailed", "Stopped", "StoreFull", "StoreNotDurable", "StoreUnavailable", "SurefootError",
     "Unavailable", "UsageError", "ValueRejected", "WaitingForAnswer", "WorkflowFailed",
 ]  # fmt: skip
-"""Those that are names of `surefoot` and `surefoot.aio`, too."""
+"""The errors that are also names of `surefoot` and `surefoot.aio`."""
 
 
 def _as_data(data: Any, _store: str) -> str:
@@ -25,8 +25,8 @@ def _as_data(data: Any, _store: str) -> str:
 
 
 in_words: Callable[[Any, str], str] = _as_data
-"""Data in an error (a cure, drift) as people read it, with the store it is about. This layer is below all who know the
-words: `surefoot/__init__.py` puts those of `view/words.py` here, once.
+"""Data in an error (a cure, drift) as text for people, with its store. This layer is below all modules that know the
+words: `surefoot/__init__.py` sets the function of `view/words.py` here, once.
 """
 
 
@@ -36,7 +36,7 @@ class SurefootError(Exception):
     exit_code = 1
 
 
-# --- what the calling code got wrong -------------------------------------------------------------
+# --- mistakes of the calling code -------------------------------------------------------------
 
 
 class UsageError(SurefootError):
@@ -61,7 +61,7 @@ class ValueRejected(UsageError):
         self.path = path
 
 
-# --- what user code raises to tell surefoot something ---------------------------------------------
+# --- exceptions for user code to raise ---------------------------------------------
 
 
 class Fatal(SurefootError):
@@ -100,7 +100,7 @@ class Unavailable(NotDone):
 
 
 DURATION: Final = re.compile(r"\s*(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w)\s*)+")
-"""A duration in words, as `core.timer` reads it: here, so that a mistake is found where it is made."""
+"""A duration in words, as `core.timer` reads it: here, so that a mistake is found at its source."""
 
 
 def _is_duration(given: object) -> bool:
@@ -189,11 +189,11 @@ class Stopped(SurefootError):
         self.drift = tuple(drift)
         self.stops: tuple[Stopped, ...] = (self,)
         self.store = ""
-        """The URL of the store it is about, once that is known: then the cures name it."""
+        """The URL of its store, once known: then the cures name it."""
         super().__init__(message)
 
     def name_store(self, url: str) -> None:
-        """Unless somebody nearer to it has said where it is."""
+        """Set the store, unless a lower layer has set it already."""
         self.store = self.store or url
 
     @property
@@ -230,7 +230,7 @@ class Quarantined(Stopped):
 
 
 class WorkflowFailed(Stopped):
-    """The workflow raised, and says `on_failure="stop"`. Cure: mend the cause, then `surefoot runs retry`."""
+    """The workflow raised, and says `on_failure="stop"`. Cure: fix the cause, then `surefoot runs retry`."""
 
 
 class SchemaMismatch(Stopped):

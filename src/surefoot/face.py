@@ -1,4 +1,4 @@
-"""Every public name of `surefoot`. The package hands them on and loads this module when the first one is asked for."""
+"""Every public name of `surefoot`. The package passes them on, and loads this module when the first one is used."""
 
 import surefoot.view.words  # noqa: F401 - here, and not once in every process that a run forks
 from surefoot import common_face, errors

@@ -1,6 +1,6 @@
 """Fixtures for tests of workflows, there as soon as surefoot is installed.
 
-Loaded with every pytest session of whoever has surefoot, so the kit itself is imported when a fixture is used.
+Loaded with every pytest session where surefoot is installed, so the kit itself is imported when a fixture is used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A witness looks at something outside and keeps what it saw as a fingerprint: part -> hash.
+"""A witness observes something outside and keeps the observation as a fingerprint: part -> hash.
 
-It only looks: it changes nothing, remembers nothing between two looks, and takes content as evidence, never a time.
-What could not be seen is not "unchanged": a look that fails raises `NotObservable`, and that is a stop, not a pass.
+A witness only observes: it changes nothing, remembers nothing between two observations, and takes content as evidence,
+never a time. An observation that fails is not "unchanged": it raises `NotObservable`, and that is a stop, not a pass.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from surefoot.core.urls import Url
 from surefoot.errors import SurefootError, UsageError
 
 LIMIT_SECONDS: Final = 10.0
-"""How long a look may go without getting on."""
+"""How long a look may take without progress."""
 LONGEST_SECONDS: Final = 3600.0
-"""How long a look may take that does get on: hashing much data takes its time, and no longer than this."""
+"""How long a look with progress may take: hashing much data takes time, but at most this."""
 _MAX_WORDS: Final = 500
 
 
 class NotObservable(SurefootError):
-    """Something outside could not be looked at. Whether it changed is not known."""
+    """Something outside could not be observed. Whether it changed is unknown."""
 
 
 class Look(Struct, frozen=True):
-    """One look: the fingerprint, and the value that belongs to it, seen at the same time."""
+    """One look: the fingerprint, and its value, observed at the same time."""
 
     parts: dict[str, str]
     value: Any = None
@@ -43,13 +43,13 @@ class Pulse:
         self._given_up = False
 
     def beat(self) -> None:
-        """The look is getting on. Raises if nobody waits for it any more, so that it ends."""
+        """Report progress of the look. Raises if no caller waits for it any more, so that it ends."""
         self._last = time.monotonic()
         if self._given_up or self.left() <= 0:
             raise TimeoutError
 
     def left(self) -> float:
-        """Seconds until patience ends."""
+        """Seconds until the caller gives up."""
         now = time.monotonic()
         return min(self._last + self.seconds - now, self._begun + LONGEST_SECONDS - now)
 
@@ -60,12 +60,12 @@ class Pulse:
 class Witness:
     """The base of all witnesses. A class of your own needs a name and `look`.
 
-    `spec` says how to look again without the code that asked for it (`specs.py`). It is empty where only that code
-    can: a function of the user's, or a URL with a password in it, which is kept nowhere.
+    `spec` describes how to look again without the code that asked for it (`specs.py`). It is empty if only that code
+    can: a function of the user, or a URL with a password in it, which is kept nowhere.
     """
 
     _secrets: tuple[str, ...] = ()
-    """What must not show in any message."""
+    """Texts that no message may contain."""
 
     def __init__(self, name: str, spec: dict[str, str] | None = None) -> None:
         self.name = checked_name(name)
@@ -78,7 +78,7 @@ class Witness:
         raise NotImplementedError
 
     def fingerprint(self) -> dict[str, str]:
-        """What is there now: part -> hash. `NotObservable` if that cannot be told."""
+        """The present state: part -> hash. `NotObservable` if that is unknown."""
         return self._seen().parts
 
     def value(self) -> Any:
@@ -91,17 +91,17 @@ class Witness:
             return self.look(pulse)
         except Exception as error:  # noqa: BLE001 - whatever the world or a user's function does
             why = in_words(error, pulse.seconds, self._secrets)
-            # The cause may quote the URL; where there is something to hide it is not shown.
+            # The cause may quote the URL; if there is a secret, the cause is not shown.
             raise NotObservable(f"{self.name} cannot be observed: {why}") from (None if self._secrets else error)
 
 
 class Ready(Witness):
-    """A ready-made one: a function that looks, and the spec by which it can look again."""
+    """A ready-made witness: a function that looks, and the spec to look again."""
 
     def __init__(
         self, name: str | None, called: str, look: Callable[[Pulse], Look], at: Url | None = None, /, **spec: str
     ) -> None:
-        """`called`: its name, where none is given. `at`: the URL that it looks at, if it does."""
+        """`called`: its default name. `at`: the URL that it looks at, if there is one."""
         self._look = look
         if at is not None:
             self.url, self._secrets = at, at.secrets
@@ -113,7 +113,7 @@ class Ready(Witness):
 
 
 def sight(witness: Any, parts: dict[str, str]) -> Sight:
-    """What a witness saw, in the form that is recorded."""
+    """The observation of a witness, in recorded form."""
     return Sight(witness.name, parts, dict(getattr(witness, "spec", {})))
 
 
@@ -124,7 +124,7 @@ def checked_name(name: object) -> str:
 
 
 def storable(text: str) -> str:
-    """The same text; refused where it could not be recorded."""
+    """The same text; refused if it cannot be recorded."""
     try:
         text.encode()
     except UnicodeEncodeError:

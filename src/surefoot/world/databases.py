@@ -1,4 +1,4 @@
-"""What a query returns, and what tables look like, in a database of the user's.
+"""The result of a query, and the schema of tables, in a database of the user.
 
 SQLite is read through the standard library, opened so that nothing can be written; PostgreSQL through psycopg, in a
 transaction that is read-only. A surefoot store is refused.
@@ -23,7 +23,7 @@ from surefoot.world.urls import parsed
 MOST_ROWS: Final = 100_000
 MOST_BYTES: Final = 64 * 1024 * 1024
 OUR_TABLES: Final = "surefoot_"
-"""Tables that surefoot itself keeps in a database of the user's: their coming is not drift."""
+"""Tables that surefoot itself keeps in a database of the user: their creation is not drift."""
 _SCHEMES: Final = ("sqlite", "postgresql", "postgres")
 _ORDERED: Final = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _SHORT: Final = 120
@@ -34,7 +34,7 @@ class Database(Protocol):
         """The columns' names, and the rows."""
 
     def tables(self, wanted: list[str] | None) -> dict[str, dict[str, Any]]:
-        """Table -> what it looks like."""
+        """Table -> its schema."""
 
 
 def sql(url: str, query: str, *, name: str | None = None) -> Witness:
@@ -50,7 +50,7 @@ def sql(url: str, query: str, *, name: str | None = None) -> Witness:
             columns, found = database.query(query)
             rows = _bounded(found)
         if not _ORDERED.search(query):
-            rows.sort(key=values.encode)  # a database may return them in any order, and that is no change
+            rows.sort(key=values.encode)  # a database may return them in any order: that is no change
         return Look({f"sql:{at.shown}#{told}": values.digest([columns, rows])}, rows)
 
     return Ready(name, f"sql({at.shown}, {told})", look, at, look="sql", url=at.given, query=query)
@@ -65,7 +65,7 @@ def db_schema(url: str, tables: Iterable[str] | None = None, *, name: str | None
         raise UsageError(f"tables= takes a list of names: [{tables!r:.100}]")
     wanted = None if tables is None else sorted({text_argument("tables", table) for table in tables})
     at, listed = _url(url), f", tables={', '.join(wanted)}" if wanted is not None else ""
-    part = f"schema:{at.shown}:"  # With the database: two of them may have a table of the same name.
+    part = f"schema:{at.shown}:"  # With the database: two databases may have a table of the same name.
 
     def look(pulse: Pulse) -> Look:
         with opened(at, pulse) as database:
@@ -85,7 +85,7 @@ def in_words(name: str, kind: str, not_null: bool, default: Any, more: str) -> s
 
 
 def opened(url: Url, pulse: Pulse) -> AbstractContextManager[Database]:
-    # Either is loaded only when it is needed: most runs watch no database.
+    # Each module is loaded only when needed: most runs watch no database.
     if url.scheme == "sqlite":
         from surefoot.world.sqlite import open_database
 
@@ -118,7 +118,7 @@ def _bounded(found: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that can be stored; what a driver has types of its own for, as text."""
+    """A value that can be stored; values of a driver's own types, as text."""
     if value is None or type(value) in (int, float, str, bool, bytes):
         return value
     try:

@@ -1,8 +1,8 @@
 """Files, by content.
 
-`file()` says of a missing file that it is absent; `files()` does not list it. Links are followed, and where they lead
-is part of what is seen. A folder is no file. A surefoot store is never looked at as a file: it changes with every entry
-of the run that would be watching it.
+`file()` reports a missing file as absent; `files()` does not list it. Links are followed, and their target
+is part of the observation. A folder is no file. A surefoot store is never observed as a file: it changes with every
+entry of the run that watches it.
 """
 
 from __future__ import annotations

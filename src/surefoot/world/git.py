@@ -1,6 +1,6 @@
-"""The commit a git repository stands at, read from its files: git itself is not needed and no code of it runs.
+"""The current commit of a git repository, read from its files: git itself is not needed and no code of it runs.
 
-HEAD names a branch, and the branch's commit lies in a file of its own or in `packed-refs`; in a linked worktree HEAD
+HEAD names a branch, and the branch's commit is in a file of its own or in `packed-refs`; in a linked worktree HEAD
 is its own and the branches are those of the main repository.
 """
 
@@ -60,7 +60,7 @@ def _ref_in(text: str, folder: str) -> str:
             f"{shown(folder)} keeps its branches in a reftable, which is not read here. Watch it with observe() and "
             "`git rev-parse HEAD`"
         )
-    # It becomes a path.
+    # The name becomes a path.
     if (
         not text.startswith("ref:")
         or not _REF.fullmatch(ref)

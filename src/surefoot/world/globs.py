@@ -1,4 +1,4 @@
-"""Which files a pattern means: like a shell's, and the same list on every machine.
+"""The files that match a pattern: as in a shell, with the same list on every machine.
 
 `*`, `?` and `[…]` match within one name, `**` any number of folders. A name that starts with a dot is matched only by
 a piece that does. `**` does not go through links to folders, so it always ends.

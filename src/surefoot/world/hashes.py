@@ -1,10 +1,10 @@
-"""What a file is, as one text: the SHA-256 of its content, its size, and what else matters to whoever uses it.
+"""The state of a file, as one text: the SHA-256 of its content, its size, and what else matters to its users.
 
     9f86d081…0a08 (4 bytes)                     the usual case
     9f86d081…0a08 (4 bytes, executable)         what its owner may do, where that is not reading and writing
     9f86d081…0a08 (4 bytes), link to ../b.txt   the content the link leads to, and where it leads
 
-The permissions of others and all times are left out: they differ between machines and say nothing of the content.
+The permissions of others and all times are left out: they differ between machines and are no part of the content.
 Times are used for one thing only, to notice that a file was changed while it was being read; then it is read again.
 
 A file that this process has open is read through the descriptor it has. Opening and closing it once more would drop
@@ -35,7 +35,7 @@ DIRECTORY: Final = "directory"
 _TRIES: Final = 5
 _CHUNK: Final = 1024 * 1024
 _UNSIZED: Final = 64 * _CHUNK
-"""How much is read of a file that says it is empty and is not (/proc)."""
+"""How much is read of a file that reports size 0 but is not empty (/proc)."""
 _BATCH: Final = 64
 _THREADS: Final = 4
 _KINDS: Final = (
@@ -50,24 +50,24 @@ _PLAIN: Final = re.compile(r"[0-9a-f]{64} \(\d+ bytes((?:, [^)]*)?)\)((?:, link 
 _DANGLING: Final = re.compile(r"nothing(, link to .*)", re.DOTALL)
 
 Held = dict[tuple[int, int], int]
-"""Files this process has open for reading: device and inode -> descriptor."""
+"""Files that this process has open for reading: device and inode -> descriptor."""
 _ours: Final[set[int]] = set()
-"""Descriptors that a look has open just now. They hold no locks, and are closed soon: not worth borrowing."""
+"""Descriptors that a look has open now. They hold no locks, and are closed soon: they are not borrowed."""
 
 
 class _Unrest(Exception):
-    """It changed while it was being read."""
+    """The file changed while it was being read."""
 
 
 def of_content(content: bytes, *, mode: int = 0o644) -> str:
-    """What a plain file with this content is."""
+    """The state of a plain file with this content."""
     return _text(sha256(content).hexdigest(), len(content), mode)
 
 
 def written(before: str, content: bytes, found: str) -> str:
-    """What is there once this content was written into what was there `before`: permissions and links stay.
+    """The state after this content replaced the one `before`: permissions and links stay.
 
-    Of a file that is new, its permissions are taken from what is `found`, if that has the content.
+    For a new file, permissions are taken from `found`, if that has the content.
     """
     mine = sha256(content).hexdigest()
     plain = _PLAIN.fullmatch(before)
@@ -79,7 +79,7 @@ def written(before: str, content: bytes, found: str) -> str:
 
 
 def of_file(path: str, pulse: Pulse, held: Held | None = None) -> str:
-    """What is at this path; `ABSENT` if nothing, `DIRECTORY` if a directory."""
+    """The state of this path; `ABSENT` for nothing, `DIRECTORY` for a directory."""
     held = files_held() if held is None else held
     for _ in range(_TRIES):
         pulse.beat()
@@ -96,7 +96,7 @@ def of_file(path: str, pulse: Pulse, held: Held | None = None) -> str:
 
 
 def of_files(paths: list[str], pulse: Pulse) -> dict[str, str]:
-    """Many files at once. Nothing is said if one of them cannot be read."""
+    """Many files at once. No result if one of them cannot be read."""
     if len(paths) <= _BATCH:
         return _batch(paths, pulse)
     found: dict[str, str] = {}
@@ -134,7 +134,7 @@ def files_held() -> Held:
 
 
 def first_bytes(path: str, count: int) -> bytes:
-    """How a file begins, read with the same care for locks."""
+    """The beginning of a file, read with the same care for locks."""
     for _ in range(_TRIES):
         status = os.stat(path)
         try:
@@ -197,7 +197,7 @@ def _descriptor(path: str, status: os.stat_result, held: Held) -> Iterator[int]:
     if borrowed is not None:
         yield borrowed
         return
-    # Should it have become a fifo or a device just now: opening does not wait, and the look at the descriptor tells.
+    # If it has just become a fifo or a device: opening does not wait, and the descriptor shows it.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     _ours.add(number)
     try:
@@ -218,7 +218,7 @@ def _of_descriptor(number: int, path: str, status: os.stat_result, pulse: Pulse)
         pulse.beat()
         if size > (status.st_size or _UNSIZED):
             raise _Unrest
-    # By number and by path: it may have been written to, and it may have been replaced.
+    # By number and by path: the file may have been written to, or replaced.
     if _signature(_status(number)) != before or _signature(os.stat(path)) != before:
         raise _Unrest
     return _text(digest.hexdigest(), size, status.st_mode)
@@ -229,7 +229,7 @@ def _read(number: int, count: int, offset: int) -> bytes:
         return os.pread(number, count, offset)
     except OSError as error:
         if error.errno in (errno.EBADF, errno.ESPIPE, errno.EISDIR):
-            # Borrowed, and its owner has closed it; by now the number may be that of something else.
+            # Borrowed, and its owner has closed it; the number may now belong to another file.
             raise _Unrest from None
         raise
 

@@ -1,8 +1,8 @@
 """One HTTP request with the standard library: for witnesses, ready-made effects and alerts.
 
-Apart from them, because loading it costs more than everything else they do. A request goes where it was sent: a
-redirection is followed only for whoever asks for that, and on the same host only. What matters most to a caller is when it
-failed: before anything was sent (`NotConnected`) or afterwards.
+In a file of its own, because loading it costs more than everything else they do. A request goes where it was sent: a
+redirection is followed only if the caller asks for that, and only on the same host. The most important fact for a
+caller is when a request failed: before anything was sent (`NotConnected`) or afterwards.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def send(
     timeout: float,
     follow: bool = False,
 ) -> HTTPResponse:
-    """The answer, whatever its status. `URLError` names why there is none; `HTTPException`: what came is no HTTP."""
+    """The answer, with any status. `URLError`: why there is none; `HTTPException`: the answer is no HTTP."""
     # By hand: the default opener also opens files and ftp, and turns statuses into exceptions.
     opener = OpenerDirector()
     following = (HTTPDefaultErrorHandler, HTTPErrorProcessor, _SameHost) if follow else ()
@@ -60,9 +60,9 @@ def send(
 
 
 def body_of(response: HTTPResponse, most: int, left: Callable[[], float]) -> bytes:
-    """The body, or more than `most` bytes of it. `left` says how many seconds there are: answers may trickle in.
+    """The body, or more than `most` bytes of it. `left` returns the seconds that are left: answers may come in slowly.
 
-    An answer that breaks off has a `length` left in the end: how many bytes were promised and did not come.
+    An answer that breaks off has a `length` left at the end: the number of promised bytes that did not come.
     """
     raw = bytearray()
     while len(raw) <= most and (piece := response.read1(_CHUNK)):
@@ -73,7 +73,7 @@ def body_of(response: HTTPResponse, most: int, left: Callable[[], float]) -> byt
 
 
 def _request(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Request:
-    """A user and password in the URL go into a header: `urllib` would take them for a part of the host."""
+    """A user and password in the URL go into a header: `urllib` would treat them as a part of the host."""
     pieces = urlsplit(url)
     user, at, host = pieces.netloc.rpartition("@")
     sent = {"User-Agent": "surefoot"}

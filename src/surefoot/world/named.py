@@ -1,4 +1,4 @@
-"""What has a name in this process: environment variables, installed packages, models, and anything a function can see."""
+"""Named things in this process: environment variables, packages, models, and anything that a function returns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def env(variable: str, *, name: str | None = None) -> Witness:
 
     def look(_: Pulse) -> Look:
         value = os.environ.get(variable)
-        # Only its hash is recorded here: it may be a password. `sf.watch` records the value, because it is asked to.
+        # Only its hash is recorded here: it may be a password. `sf.watch` records the value, because the code asks for
+        # it.
         seen = ABSENT if value is None else sha256(os.fsencode(value)).hexdigest()
         return Look({f"env:{variable}": seen}, value)
 
@@ -52,7 +53,7 @@ def model(model: str, *, name: str | None = None) -> Witness:
     """
     if text_argument("model", model) == ABSENT:
         raise UsageError(f"a model called {ABSENT!r} could not be told from none.")
-    # No spec: what the code names now is what there is to see. A recorded name would only ever agree with itself.
+    # No spec: only the code's present name can be observed. A recorded name would always agree with itself.
     return Ready(name, f"model({model})", lambda _: Look({f"model:{name or model}": model}, model))
 
 

@@ -1,8 +1,8 @@
-"""Look at many witnesses at once: every one gives an answer in bounded time, if only that it could not be seen.
+"""Look at many witnesses at once: each gives an answer in bounded time, even if only "not observable".
 
-Each look runs in a thread of its own, which is left behind when nothing is heard from it: a dead network drive or a
-function that never returns costs the patience once, and neither the process nor the run hangs. The threads know of no
-run: a function given to `observe()` that calls an effect is refused like any other stray call.
+Each look runs in a thread of its own, which is abandoned when it shows no progress: a dead network drive or a
+function that never returns costs the waiting time once, and neither the process nor the run hangs. The threads belong
+to no run: a function given to `observe()` that calls an effect is refused like any other stray call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def look(witness: Any, *, seconds: float = LIMIT_SECONDS) -> Look | Unseen:
 
 
 def observe_all(witnesses: Iterable[Any], *, seconds: float = LIMIT_SECONDS) -> Observed:
-    """What each witness sees now, by its name. The world's faults become `Unseen`; only a mistake in the code raises.
+    """The observation of each witness now, by name. Faults of the world become `Unseen`; only a mistake in the code
+    raises.
 
     Besides those of `surefoot.witness`, any object with a `name` and a `fingerprint()` will do.
     """
@@ -40,7 +41,7 @@ def observe_all(witnesses: Iterable[Any], *, seconds: float = LIMIT_SECONDS) -> 
 
 
 def distinct(witnesses: Iterable[Any]) -> list[Any]:
-    """Each once. Two that share a name and are not the same would hide each other: refused."""
+    """Each witness once. Two different ones with the same name would hide each other: refused."""
     found: dict[str, Any] = {}
     for witness in witnesses:
         name = getattr(witness, "name", None)
@@ -75,13 +76,13 @@ def _look_at(witnesses: list[Any], seconds: float) -> dict[str, Look | Unseen]:
             for name in [name for name, pulse in under_way.items() if pulse.left() <= 0]:
                 under_way.pop(name).give_up()
                 found[name] = Unseen(f"no answer within {seconds:g} s")
-        elif under_way.pop(answer[0], None) is not None:  # else it comes too late: we have said that it was not seen
+        elif under_way.pop(answer[0], None) is not None:  # else it comes too late: already reported as unseen
             found[answer[0]] = answer[1]
     return {witness.name: found[witness.name] for witness in witnesses}
 
 
 def _next_answer(answers: Answers, seconds: float) -> tuple[str, Look | Unseen] | None:
-    # The second, short wait is for a process that was itself suspended: then nobody had a chance to answer.
+    # The second, short wait is for a process that was itself suspended: then no thread had a chance to answer.
     for patience in (seconds, _GRACE_SECONDS):
         try:
             return answers.get(timeout=patience)
@@ -109,7 +110,7 @@ def _look_once(witness: Any, pulse: Pulse) -> Look | Unseen:
 
 
 def _checked(seen: object) -> Look | Unseen:
-    """What classes of the user's return is looked at before it is believed."""
+    """Results of the user's classes are checked before use."""
     if not isinstance(seen, Look) or not isinstance(seen.parts, dict):
         return Unseen("its fingerprint is no dict of texts")
     if not all(type(part) is str and type(value) is str for part, value in seen.parts.items()):

@@ -1,4 +1,4 @@
-r"""Paths as they are written: normalised without a look at the file system, and shown so that each is different.
+r"""Paths as written: normalised without reading the file system, and shown so that each is different.
 
 `./a`, `a//` and `a` are one; `a/../b` is left alone, because `a` may be a link. A name that is not UTF-8 shows its odd
 bytes as `\xff`, and a backslash is shown as two, so that no two files share a part.
@@ -14,7 +14,7 @@ from typing import Final
 from surefoot.errors import UsageError
 
 GONE: Final = (errno.ENOENT, errno.ENOTDIR)
-"""There is nothing; other errors say that nobody knows."""
+"""There is nothing; with other errors it is unknown."""
 _TEMPORARY: Final = re.compile(r"\.[0-9a-f]{32,64}\.surefoot-tmp")
 _ESCAPED: Final = re.compile(r"\\(\\|x([89a-f][0-9a-f]))")
 
@@ -51,22 +51,22 @@ def unshown(text: str) -> str:
 
 
 def file_part(path: str) -> str:
-    """The part of a fingerprint that a file is, whichever witness sees it."""
+    """The part of a fingerprint for a file, the same for every witness."""
     return f"file:{shown(as_written(path))}"
 
 
 def temporary_name(key: str) -> str:
-    """What a file is called while `effects.write_file` writes it, beside the one it will replace."""
+    """The name of a file while `effects.write_file` writes it, beside the one that it will replace."""
     return f".{key}.surefoot-tmp"
 
 
 def is_temporary(path: str) -> bool:
-    """A write that was cut off leaves such a file, and takes it up again: its coming and going is not drift."""
+    """A write that was cut off leaves such a file, and a later one uses it: such files are not drift."""
     return path.endswith(".surefoot-tmp") and _TEMPORARY.fullmatch(os.path.basename(path)) is not None
 
 
 def is_there(path: str) -> bool:
-    """Unlike `os.path.lexists`: what may not be looked at is not "not there"."""
+    """Unlike `os.path.lexists`: a path that may not be read is not "not there"."""
     try:
         os.lstat(path)
     except OSError as error:

@@ -50,7 +50,7 @@ def connect(url: Url, pulse: Pulse) -> Iterator[PostgresDatabase]:
     try:
         with psycopg.connect(url.given, connect_timeout=seconds) as connection:
             connection.read_only = True
-            # Times are shown in the session's zone, which is another one on another machine.
+            # Times are shown in the session's zone, which differs between machines.
             connection.execute(
                 "SELECT set_config('statement_timeout', %s, true), set_config('TimeZone', 'UTC', true)",
                 [f"{max(1, int(pulse.left() * 1000))}ms"],
@@ -70,14 +70,14 @@ class PostgresDatabase:
         self._connection = connection
 
     def query(self, query: str) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
-        # Prepared: then it can only be one statement, so none can end the read-only transaction and go on behind it.
+        # Prepared, so it is a single statement: it cannot end the read-only transaction and go on after it.
         found = self._connection.execute(query, prepare=True)
         if found.description is None:
             raise NotObservable("the query returns no rows: a witness needs a SELECT")
         return [column.name for column in found.description], found.fetchmany(MOST_ROWS + 1)
 
     def tables(self, wanted: list[str] | None) -> dict[str, dict[str, Any]]:
-        """By name where the schema is the current one, else as `schema.table`."""
+        """By name if the schema is the current one, else as `schema.table`."""
         (current,) = self._connection.execute("SELECT current_schema()").fetchone()
         asked = None if wanted is None else {table.lower() for table in wanted}
         found: dict[str, dict[str, Any]] = {}

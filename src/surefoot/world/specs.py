@@ -1,7 +1,7 @@
-"""From recorded data back to a witness: a closed table, nothing is imported by name and no code of the user's runs.
+"""From recorded data back to a witness: a closed table, nothing is imported by name and no code of the user runs.
 
-A spec comes out of a store, so it is treated as anybody's: each field is checked as if a person had typed it, and what
-is not exactly a known spec is none.
+A spec comes from a store, so it is not trusted: each field is checked as if a person had typed it, and data that is not
+exactly a known spec is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOOKS: Final[dict[str, tuple[tuple[str, ...], Callable[..., Witness]]]] = {
 
 
 def from_spec(spec: object) -> Witness | None:
-    """The witness that looks as this spec says; None if it says nothing that is known here."""
+    """The witness of this spec; None if the spec is unknown here."""
     if not isinstance(spec, dict) or not all(isinstance(each, str) for pair in spec.items() for each in pair):
         return None
     fields: dict[str, Any] = dict(spec)

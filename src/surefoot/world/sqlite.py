@@ -1,16 +1,16 @@
-"""A look into a SQLite database of the user's, through the standard library, without leaving a trace.
+"""A look into a SQLite database of the user, through the standard library, without leaving a trace.
 
 Opened with `mode=ro`. One exception: SQLite cannot read a database in WAL mode without making `-wal` and `-shm` beside
 it, and leaves them there. Where there is no `-wal`, everything is in the database file: then it is opened as
-`immutable`, and the look is repeated if anybody touched the file meanwhile.
+`immutable`, and the look is repeated if the file changed meanwhile.
 
-A process that was killed while it wrote leaves a rollback journal, and until that is rolled back nobody can read the
-database without the right to write. Then it is opened for writing for an instant: SQLite rolls back what was never
+A process that was killed while it wrote leaves a rollback journal, and until that is rolled back no process can read
+the database without the right to write. Then it is opened for writing for an instant: SQLite rolls back what was never
 committed, as it does for every reader that may write, and nothing else changes. Without this a run that watches the
-database it writes to could not survive its own death.
+database it writes to could not resume after its own crash.
 
 If the code has the same file open through another copy of SQLite (apsw brings its own), the two do not see each
-other's locks: that is a matter of the operating system. Use `sqlite3` for files that are watched.
+other's locks: the operating system decides that. Use `sqlite3` for files that are watched.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Seen = TypeVar("Seen")
 
 _TRIES: Final = 5
 _WAL_VERSIONS: Final = b"\2\2"
-"""What stands in the header of a database in WAL mode."""
+"""The header bytes of a database in WAL mode."""
 _HOT_JOURNAL: Final = "SQLITE_READONLY_ROLLBACK"
-"""What a reader without the right to write is told where a process died writing."""
+"""The error for a reader without the right to write, after a process died writing."""
 _STEPS: Final = 10_000
 """Instructions of SQLite's machine between two looks at the clock."""
 _LONGEST_VALUE: Final = 64 * 1024 * 1024
@@ -107,7 +107,8 @@ class SqliteDatabase:
                 except sqlite3.OperationalError as error:
                     if _name(error) != _HOT_JOURNAL:
                         raise
-                # Whether its writer is dead, SQLite decides by the lock; where we may not write, it says the same again.
+                # SQLite decides by the lock whether its writer is dead; where we may not write, it fails in the same
+                # way again.
                 self._connect("mode=rw").close()
         raise NotObservable(f"{shown(self._path)} changes while it is being read ({_TRIES} attempts)")
 
@@ -137,7 +138,7 @@ def _rows(connection: sqlite3.Connection, query: str) -> tuple[list[str], list[t
 
 
 def _only_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    """A query may come out of a store: nothing it says may do more than read this one database."""
+    """A query may come from a store: it may only read this one database."""
     if action in _READING or (action == sqlite3.SQLITE_PRAGMA and first is not None and first.lower() in _PRAGMAS):
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
@@ -172,7 +173,7 @@ def _explained(error: sqlite3.Error, path: str, pulse: Pulse) -> Exception:
 
 
 def _tables(connection: sqlite3.Connection, wanted: list[str] | None) -> dict[str, dict[str, Any]]:
-    connection.execute("BEGIN")  # all of it as of one moment
+    connection.execute("BEGIN")  # all of it at one moment
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
     asked = None if wanted is None else {table.lower() for table in wanted}
     found: dict[str, dict[str, Any]] = {}
@@ -202,7 +203,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 
 
 def canonical(definition: str | None) -> str:
-    """A definition without what makes no difference: comments, spacing, the case of words, quotes around names."""
+    """A definition without parts that do not matter: comments, spacing, the case of words, quotes around names."""
     pieces = []
     for found in _TOKEN.finditer(definition or ""):
         if found.lastgroup in ("comment", "space"):

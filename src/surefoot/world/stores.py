@@ -1,7 +1,7 @@
-"""How to tell a surefoot store from the user's files and databases, without opening it.
+"""How to distinguish a surefoot store from the user's files and databases, without opening it.
 
 This process may have it open, and closing a second descriptor would drop SQLite's locks on it. So its anchor, the file
-that lies beside every store, must do: by its name and its size.
+beside every store, identifies it: by its name and its size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from surefoot.world.base import NotObservable
 from surefoot.world.paths import shown
 
 APPLICATION_ID: Final = 0x53464A31
-"""What a store's database says of itself; as in the store, which this layer may not know."""
+"""The application id of a store's database; a copy of the store's own, which this layer may not import."""
 ANCHOR: Final = "-anchor"
 ANCHOR_BYTES: Final = 582
 _BESIDE: Final = (ANCHOR, "-wal", "-shm", "-journal")
@@ -27,7 +27,7 @@ def refuse_store(path: str) -> None:
 
 
 def refuse_stores(paths: list[str]) -> None:
-    """The same for what a pattern matched. Links are not followed: asking for each would take longer than hashing."""
+    """The same for the matches of a pattern. Links are not followed: checking each would take longer than hashing."""
     for path in paths:
         if _has_anchor(path) or (path.endswith(_BESIDE) and _has_anchor(path[: path.rindex("-")])):
             raise is_a_store(path)

@@ -1,7 +1,7 @@
 """URLs of places to look at, as user code gives them.
 
-A password is kept nowhere. So a witness whose URL has one has no spec: only the code that knows the password can look
-again.
+No password is stored anywhere. So a witness whose URL has one has no spec: only the code that knows the password can
+look again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A value or a header that a web server gives: one GET, with bounds on time, size and where it may lead.
+"""A value or a header from a web server: one GET, with limits on time, size and redirections.
 
-Redirections are followed on the same host only, or from http to https there; to anywhere else they are reported, not
-followed: an answer from another host is not the answer that was asked for.
+Redirections are followed on the same host only, or from http to https there; all others are reported, not
+followed: an answer from another host is not the requested answer.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _body(response: HTTPResponse, pulse: Pulse) -> bytes:
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise NotObservable(f"the answer is compressed ({encoding:.40}), which was not asked for")
-    raw = http.body_of(response, MOST_BYTES, pulse.left)  # no beat: an answer that trickles in would else never end
+    raw = http.body_of(response, MOST_BYTES, pulse.left)  # no beat: else a slow answer would never end
     if len(raw) > MOST_BYTES:
         raise NotObservable(f"the answer is larger than {MOST_BYTES} bytes")
     if response.length:

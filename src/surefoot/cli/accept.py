@@ -60,7 +60,7 @@ def _outlook(run_id: str, unseen: Drift) -> tuple[str, ...]:
 
 
 def _require_code(run_id: str, unseen: list[Drift], witness: str | None, app: str | None) -> None:
-    """A look that only lacks the code is no reason to stop looking."""
+    """An observation that only lacks the code asks for the code, instead of ending the watch."""
     from surefoot.engine.declare.drifts import CODE_NEEDED
 
     for found in unseen:

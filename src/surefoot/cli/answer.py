@@ -1,4 +1,4 @@
-"""`surefoot answer ID NAME JSON`: what a run wants to know of a person."""
+"""`surefoot answer ID NAME JSON`: a person's answer to a question of a run."""
 
 from __future__ import annotations
 

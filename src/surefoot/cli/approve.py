@@ -1,4 +1,4 @@
-"""`surefoot approve ID [NAME]`: a person's yes."""
+"""`surefoot approve ID [NAME]`: a person approves."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Code named by a person: `app:workflow`, `--app module`, and the arguments of a run.
 
-Modules are imported because somebody named them on the command line or in SUREFOOT_APP, never because stored
-data says so. The current folder is on the import path, as with `python -m`.
+Modules are imported because a person named them on the command line or in SUREFOOT_APP, never because of stored
+data. The current folder is on the import path, as with `python -m`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEYWORD = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
 def load_module(name: str) -> ModuleType:
-    """Import a module the person named; everything that can go wrong says what to do about it."""
+    """Import a module the person named; every error names what to do."""
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -68,7 +68,7 @@ def load_module(name: str) -> ModuleType:
 
 
 def _meant(name: str) -> str:
-    """A file's name is what most people try first."""
+    """Most people try a file's name first."""
     module = name.removeprefix("./").removesuffix(".py").replace("/", ".")
     found = module != name and all(part.isidentifier() for part in module.split("."))
     return f" Did you mean {module}?" if found else ""
@@ -117,10 +117,10 @@ def load_app(app: str | None) -> None:
 
 
 def arguments(workflow: Any, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-    """What the workflow is called with; refused, if it would not take it, before a run exists that could only fail.
+    """The workflow's arguments. Wrong ones are refused before a run exists that could only fail.
 
-    An argument is JSON if it parses as JSON, else a string; keywords are written name=value. Where the parameter says
-    that it is a number, a date and the like, the word is read as one.
+    An argument is JSON if it parses as JSON, else a string; keywords are written name=value. If the parameter is
+    annotated as a number, a date and the like, the word is read as one.
     """
     args, kwargs = _told_apart(words)
     signature = inspect.signature(workflow.definition.fn)
@@ -173,9 +173,9 @@ def _as_meant(workflow: str, name: str, hint: Any, word: str) -> Any:
         return None
     wanted = [option for option in options if option is not NoneType]
     if len(wanted) != 1 or wanted[0] not in (*_NUMBERS, *_TEXTS):
-        return value  # No type, or one that has no words of its own: plain data, as it was written.
+        return value  # No type, or a type without a text form: plain data, as written.
     (plain,) = wanted
-    # What is written like a number may be a name, and the digits of a Decimal count.
+    # A word of digits may be a name, and the digits of a Decimal count.
     given = value if plain in _NUMBERS or isinstance(value, str) else word
     try:
         return Path(given) if plain is Path else msgspec.convert(given, plain, strict=False)
@@ -184,7 +184,7 @@ def _as_meant(workflow: str, name: str, hint: Any, word: str) -> Any:
 
 
 def parse_word(word: str) -> tuple[bool, Any]:
-    """Whether the word is JSON, and what it means."""
+    """Whether the word is JSON, and its value."""
     try:
         return True, json.loads(word, parse_constant=_no_constant)
     except (json.JSONDecodeError, _NotJson):
@@ -194,7 +194,7 @@ def parse_word(word: str) -> tuple[bool, Any]:
 
 
 class _NotJson(Exception):
-    """NaN and Infinity are Python's, not JSON's: as arguments they are words like any other."""
+    """NaN and Infinity are Python, not JSON: as arguments they are plain words."""
 
 
 def _no_constant(name: str) -> Any:

@@ -15,7 +15,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def nobody_to_ask(*, yes: bool) -> bool:
-    """Whether nobody has agreed, and nobody can be asked."""
+    """Whether there is no agreement, and no terminal to ask at."""
     return not yes and not sys.stdin.isatty()
 
 

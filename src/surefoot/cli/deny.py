@@ -1,4 +1,4 @@
-"""`surefoot deny ID [NAME]`: a person's no."""
+"""`surefoot deny ID [NAME]`: a person refuses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs user code for `surefoot run` and `surefoot runs resume`, and tells how it ended.
+"""Runs user code for `surefoot run` and `surefoot runs resume`, and reports how it ended.
 
 Standard output belongs to the result: what user code and its child processes print goes to standard error.
-Ctrl-C and SIGTERM unwind the run the same way, so that it is released, resumable, and waits for nobody.
+Ctrl-C and SIGTERM unwind the run the same way, so that it is released and resumable.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def drive(settings: Settings, run_id: str, work: Callable[[], Any], *, show_prog
 
 @contextlib.contextmanager
 def answers_only() -> Iterator[None]:
-    """While this lasts, standard output is standard error, for child processes too."""
+    """Inside this block, standard output is standard error, for child processes too."""
     sys.stdout.flush()
     try:
         kept = os.dup(1)
@@ -77,7 +77,7 @@ def answers_only() -> Iterator[None]:
 
 
 class Signals:
-    """SIGTERM ends a run as Ctrl-C does: whatever handles the one (asyncio has its own way) handles the other."""
+    """SIGTERM ends a run as Ctrl-C does: the handler of the one (asyncio has its own) handles the other."""
 
     def __init__(self) -> None:
         self.terminated = False
@@ -122,7 +122,7 @@ def _interrupted(settings: Settings, run_id: str, signals: Signals) -> int:
 
 
 def _after_interrupt(settings: Settings, run_id: str, again: str) -> str:
-    """What is true now, read from the journal rather than assumed."""
+    """The present state, read from the journal rather than assumed."""
     from surefoot.cli import operators
 
     try:
@@ -153,7 +153,7 @@ def _failed(settings: Settings, run_id: str, error: Exception) -> int:
 
 
 def _what_helps(settings: Settings, run_id: str) -> tuple[Help, ...]:
-    """Nothing, if it has not failed by its journal: who has waited in vain for another process raises as well."""
+    """Nothing, if it has not failed by its journal: waiting in vain for another process raises as well."""
     from surefoot.cli import operators
 
     try:

@@ -1,4 +1,4 @@
-"""`surefoot export ID`: a run as one file that proves itself; `--check FILE` holds such a file against its seals."""
+"""`surefoot export ID`: a run as one file that proves itself; `--check FILE` checks such a file against its seals."""
 
 from __future__ import annotations
 

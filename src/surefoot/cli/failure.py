@@ -1,4 +1,4 @@
-"""How a failed workflow is shown: where in the user's own code it happened, without surefoot's frames.
+"""How a failed workflow is shown: the lines of the user's own code, without surefoot's frames.
 
 A failure comes back as a copy of the exception that user code raised, with its lines while they are known
 (`engine/session/originals.py`): the workflow's first, then those of the call that raised.
@@ -38,7 +38,7 @@ def user_traceback(error: BaseException) -> list[str]:
 
 
 def _story_before(error: BaseException) -> list[str]:
-    """What led to it: `raise … from …`, or an exception met while handling another."""
+    """The causes: `raise … from …`, or an exception raised while handling another."""
     earlier = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if earlier is None or earlier is error or type(earlier).__module__.startswith("surefoot.engine"):
         return []

@@ -1,4 +1,4 @@
-"""What a preflight has found out about one run, in words and as facts. Of a process that told nothing more, what is known."""
+"""The findings of a preflight about one run, in words and as facts; if its process ended early, what is known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_NAMES: Final = 10
 
 
 class Told(Struct):
-    """One run, as it is shown."""
+    """One run, as shown."""
 
     run: str
     verdict: str
@@ -26,7 +26,7 @@ class Told(Struct):
 
 
 def told(one: Finding) -> Told:
-    """Words for what is wrong, and for what is worth a line; of a run that only goes on or waits, none."""
+    """Words for problems and remarks; none for a run that only goes on or waits."""
     lines: list[str] = []
     if one.verdict in ("damaged", "stranded", "perhaps stranded"):
         lines = _about(one)
@@ -36,7 +36,7 @@ def told(one: Finding) -> Told:
 
 
 def hanging(run: str, seconds: float, where: str) -> Told:
-    """Its code was ended where it hung."""
+    """Its code hung, and was ended there."""
     at = f" It was at {where}." if where else ""
     return _cut_short(run, "perhaps stranded", f"was replayed for {seconds:g} s and did not come to anything new.{at}")
 
@@ -70,7 +70,7 @@ def _about(one: Finding) -> list[str]:
 
 
 def _in_passing(one: Finding) -> list[str]:
-    """What is worth a line, and no obstacle to this code."""
+    """Remarks that are no obstacle to this code."""
     told = [text.visible(f"{one.verdict}: run {one.run}{_of_workflow(one)}")]
     told += [f"  {trouble.lines(stop)[0]}" for stop in one.in_doubt]
     told += _on_the_way(one)
@@ -78,7 +78,7 @@ def _in_passing(one: Finding) -> list[str]:
 
 
 def _on_the_way(one: Finding) -> list[str]:
-    """What a resume would make of the record, without asking anybody."""
+    """What a resume would do with the record, without asking a person."""
     kept: dict[str, list[str]] = {}
     for address, why in one.kept:
         kept.setdefault(why, []).append(address)

@@ -1,4 +1,4 @@
-"""Damage in words, for every verb that comes across it."""
+"""Damage in words, for every verb that finds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`surefoot inspect PATH`: what is in a file, without believing it and without touching it."""
+"""`surefoot inspect PATH`: the content of a file, without trusting or changing it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def inspect(settings: Settings, place: str | None) -> int:
     from surefoot.store.open import close_all
 
     path = _path(settings, place)
-    close_all()  # Bytes may be copied only where this process has no store open: its locks would be lost.
+    close_all()  # Bytes may be copied only if this process has no store open: its locks would be lost.
     if os.path.isfile(path) and inspection.first_bytes(path, len(EXPORT)) == EXPORT:
         return _export(settings, path)
     with progress.line(settings) as watch:
@@ -152,11 +152,11 @@ def _verdict(seen: StoreSeen) -> Iterator[str]:
 
 
 def _to_repair(seen: StoreSeen, bad: list[str]) -> str | Ask | None:
-    """What to name to `surefoot repair`, which takes runs only: the first that is bad, or any where the file itself is."""
+    """The argument for `surefoot repair`, which takes runs only: the first bad run, or any if the file is bad."""
     from surefoot.store.rules import is_run
 
     if any(fault.startswith("page 1,") for fault in seen.faults):
-        return None  # Without it nothing can be built anew.
+        return None  # Without it nothing can be rebuilt.
     if (run := next(filter(is_run, bad), None)) is not None:
         return run
     only_other_journals = bad and not (seen.faults or seen.pages or seen.unread or seen.misfits)

@@ -1,7 +1,7 @@
-"""Whether a value that a person gives for an effect looks like what the same effect gave before in this run.
+"""Whether a value that a person gives for an effect looks like earlier results of the same effect in this run.
 
-Where the code is at hand, its annotation decides (`engine/operate/return_type.py`). Without it the journal is the only witness:
-it cannot prove that a value is right, but a text where there were always objects is most likely a slip of the hand, and
+If the code is at hand, its annotation decides (`engine/operate/return_type.py`). Without it there is only the journal:
+it cannot prove that a value is right, but a text where there were always objects is most likely a typing error, and
 the workflow would find that only after the answer is on record.
 """
 
@@ -22,7 +22,7 @@ _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a tex
 
 
 def unlike(run: Run, address: str, value: Any) -> str:
-    """How it differs from everything the effect gave before; empty: it does not, or there is nothing to go by."""
+    """How it differs from all earlier results of the effect; empty: it does not, or there are none."""
     before = list(_given_before(run, address))
     if not before:
         return ""
@@ -38,7 +38,7 @@ def unlike(run: Run, address: str, value: Any) -> str:
 
 
 def _given_before(run: Run, address: str) -> Iterable[tuple[str, Any]]:
-    """What other calls of the same name returned by themselves: the word of a person proves nothing about it."""
+    """The results that other calls of the same name returned themselves: a value given by a person proves nothing."""
     for past in run.state().effects():
         returned = past.state is PastState.DONE and not past.learned_by
         if returned and past.address != address and _name(past.address) == _name(address):
@@ -60,7 +60,7 @@ def _kind(data: Any) -> str:
 
 
 def _is_object(data: Any) -> bool:
-    """Plain data, as against a class, a tuple, a path and the like, which are written with a tag."""
+    """A plain object, not a class, a tuple, a path and the like, which are written with a tag."""
     return isinstance(data, dict) and not any(name.startswith("$") for name in data)
 
 

@@ -1,4 +1,4 @@
-"""The `surefoot` command: finds the verb, and turns whatever it ends with into text and an exit code.
+"""The `surefoot` command: finds the verb, and turns its result or error into text and an exit code.
 
 A verb's module is imported when the verb is used, and what is slow to import (the engine, rich, asyncio) is
 imported inside the functions that need it: `surefoot --help` costs little more than Python itself.
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _name_store(settings: Settings, error: SurefootError) -> None:
-    """The commands that help go to the store that this one looked in."""
+    """The commands that help name the store of this command."""
     if isinstance(error, Stopped) and not error.store:
         from surefoot.engine.process.config import store_url
         from surefoot.store.open import shown

@@ -1,4 +1,4 @@
-"""`surefoot match ID ADDR --is OLD | --new | --keep | --rerun`: how changed code and recorded calls belong together."""
+"""`surefoot match ID ADDR --is OLD | --new | --keep | --rerun`: matches calls of changed code with recorded ones."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def match(
 
 
 def _standing(settings: Settings, workflow: str) -> list[Run]:
-    """The runs of that workflow that stand at changed code."""
+    """The runs of that workflow that stopped at changed code."""
     from surefoot.engine.operate.handle import runs
 
     found: list[Run] = []
@@ -79,7 +79,7 @@ def _standing(settings: Settings, workflow: str) -> list[Run]:
 
 
 def _match_all(standing: list[Run], workflow: str, address: str, said: dict[str, Any]) -> list[str]:
-    """Those that stand at such a call; the others are left alone. To hit none is a mistake."""
+    """The runs that stopped at such a call; the others are left alone. To match none is a mistake."""
     matched: list[str] = []
     refused = f"no run of workflow {workflow} stands at changed code."
     for run in standing:

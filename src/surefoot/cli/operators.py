@@ -1,4 +1,4 @@
-"""What verbs of operators share: finding the run, and telling what was recorded and how to go on."""
+"""What verbs of operators share: finding the run, and reporting what was recorded and how to go on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def open_run(settings: Settings, run_id: str) -> Run:
 
 
 def look(run: Run) -> tuple[RunState, bool]:
-    """The run, and whether a living process drives it, both true of the same moment."""
+    """The run, and whether a living process drives it, both at the same moment."""
     from surefoot.engine.operate import run_list
 
     return run_list.look(run.runtime, run.state)
@@ -38,12 +38,12 @@ def where(settings: Settings) -> str:
 
 
 def app_named(app: str | None = None) -> str:
-    """The module with the code, for commands that are suggested: as given, or as SUREFOOT_APP says."""
+    """The module with the code, for commands that are suggested: as given, or from SUREFOOT_APP."""
     return app or os.environ.get("SUREFOOT_APP") or words.UNKNOWN_APP
 
 
 def page_of(settings: Settings, run: Run, app: str | None = None) -> page.Page:
-    """The run as people see it now, with commands that name its store and its code."""
+    """The run for people, as it is now, with commands that name its store and its code."""
     state, driven = look(run)
     now = run.runtime.clock.now()
     return page.page(state, driven=driven, now=now, where=where(settings), app=app_named(app), whole=run.whole)

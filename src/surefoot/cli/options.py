@@ -15,11 +15,11 @@ from surefoot.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-atexit.register(gc.freeze)  # The interpreter looks for garbage several times as it ends. Its memory goes back anyway.
+atexit.register(gc.freeze)  # The interpreter collects garbage several times as it ends, although all memory is freed.
 
 
 class Settings(Struct):
-    """What was said on the command line, apart from the verb's own options."""
+    """The settings of the command line, apart from the verb's own options."""
 
     argv: list[str] = []
     store: str | None = None
@@ -27,7 +27,7 @@ class Settings(Struct):
 
     @property
     def json(self) -> bool:
-        """Also while the command line is not understood yet: a program that asked for JSON gets JSON."""
+        """Also if the command line cannot be parsed: a program that asked for JSON gets JSON."""
         return self.said_json or "--json" in self.argv
 
 
@@ -73,7 +73,7 @@ by_option = click.option(
 
 
 def operator(fn: F) -> F:
-    """A verb that also gets who acts, and why: every action of a person is an entry of the journal."""
+    """A verb that also gets the acting person, and the reason: every action of a person is an entry of the journal."""
     note = click.option("--note", metavar="TEXT", default="", help="Why; kept in the journal.")
     return by_option(note(verb(fn)))
 
@@ -89,7 +89,7 @@ told_app_option = _app_option(
 
 
 def pairs(words: Iterable[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
-    """What was said as `option NAME=VALUE`, perhaps several times."""
+    """The values of `option NAME=VALUE`, which may be given several times."""
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -123,7 +123,7 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = self._verbs[name][0].partition(":")
         collecting = gc.isenabled()
-        gc.disable()  # Modules are no garbage: to look for some while they are loaded takes a tenth of a short command.
+        gc.disable()  # Modules are no garbage: searching for it while they are loaded takes a tenth of a short command.
         try:
             found = getattr(importlib.import_module(module), attribute)
         finally:

@@ -1,7 +1,7 @@
 """The two streams: answers go to standard output, everything else to standard error.
 
 Text from data is made visible before it gets here or on its way (`view.text`); nothing recorded can act on
-the terminal of the person who looks at it.
+the terminal of the reader.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def tell(*lines: str) -> None:
 
 
 def say_json(value: Facts, *, indent: int | None = 2) -> None:
-    """An object for programs, as `view/facts.py` makes them. A verb has none of its own."""
+    """An object for programs, as made by `view/facts.py`. A verb makes none of its own."""
     from surefoot.view import text
 
     say(_fit(text.to_json(value, indent=indent)))
@@ -55,7 +55,7 @@ def answer(settings: Settings, what: Facts, *lines: str) -> None:
 
 
 def say_raw_json(raw: bytes) -> None:
-    """A recorded value as it is recorded: plain JSON, or JSON with tags where the value is not plain."""
+    """A value as recorded: plain JSON, or JSON with tags where the value is not plain."""
     from surefoot.view import text
 
     say(_fit(text.safe_json(raw.decode("utf-8"))))
@@ -77,7 +77,7 @@ def complain(
 
 
 def _fit(json_text: str) -> str:
-    """Where the stream knows only some characters, JSON has a way of its own to write the others."""
+    """If the stream supports only some characters, the others are written as JSON escapes."""
     import json
 
     if (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8" or json_text.isascii():

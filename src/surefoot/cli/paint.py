@@ -1,6 +1,6 @@
-"""Colours and tables. rich is loaded only where there may be colours, or characters of other widths.
+"""Colours and tables. rich is loaded only if there may be colours, or characters of other widths.
 
-Strings become `Text`, never markup: `[red]` in somebody's data is five characters.
+Strings become `Text`, never markup: `[red]` in user data is five characters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    # Lines for another program are never broken to fit a terminal that is not there.
+    # Lines for another program are never broken to fit a terminal.
     width = None if stream.isatty() else UNBROKEN
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
@@ -94,7 +94,7 @@ def _cut(cell: str, width: int) -> str:
 
 
 def _length(cell: str) -> int:
-    """How many places it takes up: some characters take two, or none."""
+    """Its width on the terminal: some characters take two places, or none."""
     if cell.isascii() and cell.isprintable():
         return len(cell)
     from rich.cells import cell_len

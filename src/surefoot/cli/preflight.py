@@ -1,4 +1,4 @@
-"""`surefoot preflight --app M`: which unfinished runs would this code strand? Asked before it is deployed."""
+"""`surefoot preflight --app M`: which unfinished runs would this code strand? To run before it is deployed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STRANDED_EXIT, DAMAGED_EXIT = 3, 4
 WORTH_A_BAR = 20
-"""Fewer runs than this are rehearsed before a bar could be read."""
+"""Fewer runs than this are rehearsed before a person could read a bar."""
 
 
 @click.command()
@@ -81,7 +81,7 @@ def exit_code(found: list[Told], *, strict: bool) -> int:
 
 
 def lines(apps: tuple[str, ...], found: Rehearsed) -> list[str]:
-    """The findings in words: what is wrong, run by run; of those that go on or only wait, the number."""
+    """The findings in words: the problems, run by run; of runs that go on or only wait, the number."""
     told = [line for one in found.runs if one.lines for line in (*one.lines, "")]
     return [*told, summary(apps, found)]
 

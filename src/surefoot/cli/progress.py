@@ -1,7 +1,7 @@
-"""What a person at a terminal sees while something takes long: how far a run is, a bar, or one line written over.
+"""Progress for a person at a terminal while something takes long: how far a run is, a bar, or one line.
 
-Only where standard error is a terminal; it never touches standard output, what is being done, or the exit code. The line
-of a run looks at the journal like anybody else.
+Only if standard error is a terminal; it never changes standard output, the work, or the exit code. The line
+of a run reads the journal like any other reader.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from surefoot.engine.upkeep import verification
 
 FIRST_LOOK_SECONDS = 1.0
-"""What is quicker than this gets no line: it would only flicker."""
+"""Faster work gets no line: it would only flicker."""
 PAUSE_SECONDS = 0.3
 SHARE = 20
-"""A look takes at most one part in so many of the time: a long journal is looked at less often."""
+"""Reading takes at most one part in this many of the time: a long journal is read less often."""
 
 
 @contextlib.contextmanager
@@ -71,7 +71,7 @@ class _Watcher(threading.Thread):
         try:
             return get_run(self._run_id, store=self._store).state()
         except SurefootError:
-            return None  # Not created yet, or in trouble: the run itself will say so.
+            return None  # Not created yet, or in trouble: the run itself will report that.
 
     def _show(self, state: RunState) -> None:
         from surefoot.core.parking import why_parked
@@ -90,7 +90,7 @@ class _Watcher(threading.Thread):
 
 @contextlib.contextmanager
 def bar(settings: Settings, *, wanted: bool = True) -> Iterator[Callable[[str, int, int], None]]:
-    """What shows how far it is: what is being done, how many are done, of how many."""
+    """A function that shows progress: the work, how many are done, of how many."""
     if not (wanted and _seen(settings)):
         yield lambda _doing, _done, _of: None
         return
@@ -113,7 +113,7 @@ def journals(settings: Settings, doing: str) -> Iterator[Callable[[verification.
 
 @contextlib.contextmanager
 def line(settings: Settings) -> Iterator[Callable[[str], None]]:
-    """What tells the step that is being done, where nobody knows how many there are."""
+    """A function that shows the current step, if the number of steps is unknown."""
     if not _seen(settings):
         yield lambda _: None
         return
@@ -139,7 +139,7 @@ def line(settings: Settings) -> Iterator[Callable[[str], None]]:
 
 
 def _seen(settings: Settings) -> bool:
-    """Whether a person looks on, rather than a program that asked for JSON."""
+    """Whether a person is watching, rather than a program that asked for JSON."""
     return not settings.json and sys.stderr.isatty()
 
 

@@ -1,4 +1,4 @@
-"""`surefoot prune --older-than 30d`: what ended long ago goes, and leaves a tombstone. A dry run unless told otherwise."""
+"""`surefoot prune --older-than 30d`: deletes runs that ended long ago, and leaves tombstones. A dry run by default."""
 
 from __future__ import annotations
 

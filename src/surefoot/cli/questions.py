@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def answering(fn: F) -> F:
-    """A verb that answers: it also gets which question was seen, the code for the next command, and who answers."""
+    """A verb that answers: it also gets the question as seen, the code for the next command, and who answers."""
     shown = click.option(
         "--shown",
         metavar="DIGEST",
@@ -39,7 +39,7 @@ def give(
     shown: str,
     app: str | None,
 ) -> None:
-    """Record the answer, and tell to what. Nothing is executed by answering."""
+    """Record the answer, and report to which question. Nothing is executed by answering."""
     from surefoot.core.address import as_recorded
 
     run = operators.open_run(settings, run_id)

@@ -1,6 +1,6 @@
 """Runs are rehearsed in a process of its own: the user's code may hang there, or end the process, and others go on.
 
-The parent knows no code of the user's. It starts the child, reads what it found line by line, and ends it if one run takes
+The parent loads no code of the user. It starts the child, reads its findings line by line, and ends it if one run takes
 too long; another child goes on with the rest. What user code prints goes to standard error.
 """
 
@@ -31,11 +31,11 @@ from surefoot.view.facts import Facts
 HANGS_SECONDS: Final = 60.0
 """A run that is rehearsed for longer is given up, and with it the process that rehearses it."""
 TELLS_SECONDS: Final = 10.0
-"""After so many seconds the command says where the code is."""
+"""After this many seconds the command reports where the code is."""
 
 
 class Refused(Exception):
-    """There is nothing to rehearse: the code cannot be imported, the store not opened."""
+    """There is nothing to rehearse: the code cannot be imported, or the store cannot be opened."""
 
     def __init__(self, lines: list[str], facts: Facts, exit_code: int) -> None:
         super().__init__(*lines)
@@ -50,7 +50,7 @@ class Rehearsed(Struct):
 
 
 def rehearse(settings: Settings, apps: tuple[str, ...], show: Callable[[int, int], None]) -> Rehearsed:
-    """Have every unfinished run rehearsed. `show` is told how many are done, of how many."""
+    """Rehearse every unfinished run. `show` gets how many are done, of how many."""
     answer, done = Rehearsed(), list[str]()
     while True:
         request = {"apps": apps, "store": settings.store, "without": done, "tells": TELLS_SECONDS}
@@ -100,7 +100,7 @@ class _Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """With everything that the user's code has started there."""
+        """End the child, with everything that the user's code has started in it."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -115,12 +115,12 @@ class _Child:
         self._lines.put(None)
 
     def _next(self, seconds: float | None) -> dict[str, Any] | None:
-        """What it says next; None: it has ended."""
+        """The next message; None: the child has ended."""
         line = self._lines.get(timeout=seconds)
         return None if line is None else json.loads(line)
 
     def opened(self, answer: Rehearsed) -> list[str]:
-        """The runs that it is about to rehearse."""
+        """The runs that the child is about to rehearse."""
         said = self._next(None)
         if said is None:
             told = (
@@ -170,7 +170,7 @@ def _answers(stream: IO[str]) -> Callable[[dict[str, Any]], None]:
 
     def say(what: dict[str, Any]) -> None:
         if os.getpid() != me:
-            os._exit(0)  # The user's code has forked, and left its child to go on as we do.
+            os._exit(0)  # The user's code has forked, and its child would go on like us.
         with writing:
             stream.write(json.dumps(what) + "\n")
             stream.flush()
@@ -179,13 +179,13 @@ def _answers(stream: IO[str]) -> Callable[[dict[str, Any]], None]:
 
 
 def _end_with(parent: IO[bytes]) -> None:
-    """Nobody waits for the answer any more, whatever the user's code is doing."""
+    """End when the parent ends: no process waits for the answer, even if the user's code still runs."""
     parent.read()
     os._exit(1)
 
 
 def main() -> None:
-    """In the child: nobody but us writes to the pipe."""
+    """In the child: only this code writes to the pipe."""
     asked = os.fdopen(os.dup(0), "rb")
     say = _answers(os.fdopen(os.dup(1), "w"))
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -200,7 +200,7 @@ def main() -> None:
         say({"refused": trouble.lines(error), "facts": told, "exit_code": error.exit_code})
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # Threads that user code has left behind wait for nobody.
+    os._exit(0)  # Threads that user code has left behind are not waited for.
 
 
 if __name__ == "__main__":

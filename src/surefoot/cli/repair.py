@@ -39,7 +39,7 @@ def repair(settings: Settings, run_id: str, give_up: bool, accept_loss: bool, ye
     damage = fallback.diagnose(runtime.store, run_id)
     if damage is None:
         fallback.renew_row(runtime.store, run_id)
-        operators.open_run(settings, run_id)  # NotFound, if it is not there at all
+        operators.open_run(settings, run_id)  # NotFound, if the run does not exist
     else:
         output.tell(text.visible(damage.outlook()))
         confirmation.ask("go on before the damage?", yes=yes)
@@ -57,7 +57,7 @@ def _give_up(settings: Settings, runtime: Runtime, run_id: str, *, yes: bool, by
 
 
 def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: bool) -> Runtime:
-    """The store, built anew if its pages are damaged."""
+    """The store, rebuilt if its pages are damaged."""
     from surefoot.engine.drive import fallback
     from surefoot.engine.process import config
     from surefoot.store.open import backend_of, close_all
@@ -84,7 +84,7 @@ def _sound_store(settings: Settings, run_id: str, *, yes: bool, accept_loss: boo
 
 
 def _structure(runtime: Runtime, run_id: str) -> str:
-    """What is wrong with the pages of the database, also with those of other runs."""
+    """The damage in the pages of the database, including pages of other runs."""
     from surefoot.engine.drive import fallback
 
     with suppress(NotFound):

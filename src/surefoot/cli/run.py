@@ -39,7 +39,7 @@ def run(
     from surefoot.engine.process.config import configure
 
     if settings.store is not None:
-        configure(store=settings.store)  # For what the workflow itself asks of surefoot.
+        configure(store=settings.store)  # For the workflow's own calls of surefoot.
     with execution.answers_only():
         workflow = code.load_workflow(target)
     positional, named = code.arguments(workflow, args)

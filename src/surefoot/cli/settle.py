@@ -64,7 +64,7 @@ def settle(
 
 
 def _ask_if_unlike(run: Run, address: str, value: Any, app: str | None, *, yes: bool) -> None:
-    """A value that no code was held against: said so, and asked about if it looks unlike what the effect gave before."""
+    """A value that was not checked by code: report that, and ask if it looks unlike earlier results of the effect."""
     from surefoot.cli import likeness
     from surefoot.core.address import as_recorded
     from surefoot.engine.operate import return_type
@@ -80,7 +80,7 @@ def _ask_if_unlike(run: Run, address: str, value: Any, app: str | None, *, yes: 
 
 
 def _value(given: str, app: str | None) -> Any:
-    """Also JSON with tags, as the journal shows it; a class of the user's needs its module."""
+    """The value, also as JSON with tags, as in the journal; a class of the user needs its module."""
     from surefoot.cli import code, execution
     from surefoot.core import registry, values
 

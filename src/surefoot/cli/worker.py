@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from surefoot.engine.worker.worker import Worker
 
 CUT_OFF = 1
-"""Not everything in flight came to its end."""
+"""Not all calls in flight have ended."""
 LOOK_SECONDS = 0.2
 LOOPBACK = "127.0.0.1"
 STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -69,7 +69,7 @@ def worker(
 
     where = None if metrics is None else _place(metrics)
     if settings.store is not None:
-        configure(store=settings.store)  # For what the workflows themselves ask of surefoot.
+        configure(store=settings.store)  # For the workflows' own calls of surefoot.
     with execution.answers_only():
         working = _worker(settings, app, concurrency, queues, grace)
         with _exposed(working, where):
@@ -118,8 +118,8 @@ def _exposed(working: Worker, where: tuple[str, int] | None) -> Any:
 
 
 def _serve(working: Worker) -> BaseException | None:
-    """Work until told to stop; what the worker failed with, if it did."""
-    inbox: SimpleQueue[int | None] = SimpleQueue()  # Its `put` may be called by a signal handler, whatever goes on.
+    """Work until a stop is requested. Returns the worker's failure, if there is one."""
+    inbox: SimpleQueue[int | None] = SimpleQueue()  # A signal handler may call its `put` at any time.
     failure: list[BaseException] = []
 
     def work() -> None:
@@ -153,7 +153,7 @@ def _watch(working: Worker, inbox: SimpleQueue[int | None]) -> None:
 
 
 def _next(inbox: SimpleQueue[int | None]) -> int | None:
-    """Looks now and then: the system may deliver a signal to any thread, and Python's handler waits for this one."""
+    """Wakes at intervals: the system may deliver a signal to any thread, and Python's handler waits for this one."""
     while True:
         with contextlib.suppress(Empty):
             return inbox.get(timeout=LOOK_SECONDS)

@@ -1,8 +1,8 @@
-"""The play: start the agent, kill it, show what is left, bring it home, and check every claim.
+"""The play: start the agent, kill it, show the state, resume it to its end, and check every claim.
 
-The agent is a child process started with the public command. What the demo says about it comes from three
+The agent is a child process started with the public command. The demo's statements come from three
 places: exit codes, the journal (through `surefoot runs show --json`), and a ledger which the agent's own
-calls write and surefoot knows nothing of. It waits for lines in that ledger, never for time to pass.
+calls write, unknown to surefoot. The demo waits for lines in that ledger, never for time to pass.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Stage:
     # -- the agent as a child process -----------------------------------------------------------------
 
     def killed_when(self, is_time: Callable[[list[str]], bool]) -> None:
-        """Start the agent and kill it as soon as the ledger says so."""
+        """Start the agent and kill it as soon as the ledger has the line."""
         self.command(*START)
         child = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-m", "surefoot", *START],
@@ -218,7 +218,7 @@ class Stage:
             pause.wait(0.005)
 
     def surefoot(self, *words: str, wide: bool = False) -> subprocess.CompletedProcess[str]:
-        """A command as a person would type it, with what it says."""
+        """A command as a person would type it, with its output."""
         self.command(*words)
         ended = self.ran(*words)
         for line in (ended.stdout + ended.stderr).rstrip("\n").split("\n"):
@@ -282,7 +282,7 @@ def _count(ledger: list[str], what: str) -> int:
 
 
 def _things_done(page: dict[str, Any]) -> list[str]:
-    """The recorded calls, in the words of the ledger: the name, and the argument that it is about."""
+    """The recorded calls, in the words of the ledger: the name, and the main argument."""
     return [
         f"{call['address'].rpartition('/')[2].partition('#')[0]} {call['args'].get('path') or call['args']['folder']}"
         for call in page["calls"]

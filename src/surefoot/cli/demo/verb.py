@@ -39,7 +39,7 @@ def demo(settings: Settings, keep: Path | None) -> int:
 
 
 def _kept(folder: Path) -> Path:
-    """Made, if need be; found empty, and written to once."""
+    """A folder that stays: made if needed, checked to be empty and writable."""
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"--keep {folder}: it exists and is not an empty folder.")
@@ -53,7 +53,7 @@ def _kept(folder: Path) -> Path:
 
 
 def _passing(cleared: ExitStack) -> Path:
-    """Gone when the demo is."""
+    """A folder that is deleted when the demo ends."""
     try:
         return Path(cleared.enter_context(tempfile.TemporaryDirectory(prefix="surefoot-demo-"))).resolve()
     except OSError as error:

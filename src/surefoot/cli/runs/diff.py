@@ -1,4 +1,4 @@
-"""`surefoot runs diff A B`: two runs, call by call. It answers; whether a difference is bad is not for it to say."""
+"""`surefoot runs diff A B`: two runs, call by call. It only reports; it does not judge whether a difference is bad."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _row(pair: Pair) -> tuple[str, ...]:
 
 
 def _told(past: Past | None, differs: list[str]) -> str:
-    """What is worth seeing beside the other: the arguments if those differ, and what came of the call."""
+    """The text beside the other call: the arguments if they differ, and the outcome of the call."""
     if past is None:
         return ""
     asked = f"{facts.recorded(past.args)} -> " if "arguments" in differs else ""

@@ -43,7 +43,7 @@ def fork(
 
 
 def lines(run_id: str, new_id: str, draft: Draft) -> list[str]:
-    """What the fork would take over, and what it would do again."""
+    """The calls that the fork would copy, and those that it would execute again."""
     told = [
         f"run {new_id} would go on from run {run_id}, before {draft.at}",
         f"  reused     {len(draft.reused)} recorded call{'s' * (len(draft.reused) != 1)}, none runs again",

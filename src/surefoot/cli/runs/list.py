@@ -1,4 +1,4 @@
-"""`surefoot runs [list]`: what needs a person first, however old it is; what has left something behind; then the rest."""
+"""`surefoot runs [list]`: first runs that need a person, however old; then runs that left effects; then the rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANY = "*"
 MAY_NEED_A_PERSON = (STOPPED, WAITING, RUNNING, SLEEPING, QUEUED)
 
 TOMBSTONE = 1
-"""A journal of so few entries has not ended by itself: it is new, or what pruning left."""
+"""A journal of so few entries has not ended by itself: it is new, or the remainder after pruning."""
 _READ_TOGETHER = 25
 
 
@@ -52,7 +52,7 @@ def list_(
 ) -> None:
     """List the runs of the store: those that need a person first, then the others, newest first."""
     wanted = pairs(labels, "--label")
-    # Without any of these, what needs a person is looked for first, however old it is. A page is one list.
+    # Without any of these options, runs that need a person are searched first, however old. A page is one list.
     everything = not (status or need or before)
     statuses = [*MAY_NEED_A_PERSON, None] if everything else [status]
     runtime = config.runtime(settings.store, create=False)
@@ -76,7 +76,7 @@ def list_(
 
 
 def _seen(runtime: Runtime, found: Sequence[Listed]) -> Iterator[listing.Seen]:
-    """The cached line; for runs that are not over, failed, or were perhaps pruned, the journal itself: only it knows."""
+    """The cached row; the journal itself for runs that are not over, failed, or may be pruned: only it is certain."""
     unsure = []
     for one in found:
         row = one.row
@@ -88,13 +88,13 @@ def _seen(runtime: Runtime, found: Sequence[Listed]) -> Iterator[listing.Seen]:
     for first in range(0, len(unsure), _READ_TOGETHER):
         together = unsure[first : first + _READ_TOGETHER]
         stored: list[Stored | None] = [None] * len(together)
-        with suppress(Damaged):  # One of them: then each is read by itself.
+        with suppress(Damaged):  # One of them is damaged: then each is read by itself.
             stored = [*runtime.store.read_all([one.run for one in together])]
         yield from (_by_journal(runtime, *each) for each in zip(together, stored, strict=True))
 
 
 def _by_journal(runtime: Runtime, one: Listed, stored: Stored | None) -> listing.Seen:
-    """`stored`: what was just read of it. If its process ends meanwhile, it is read again."""
+    """`stored`: its data as just read. If its process ends meanwhile, the run is read again."""
     row, read = one.row, [stored]
     try:
         state, driven = run_list.look(

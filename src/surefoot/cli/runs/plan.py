@@ -54,7 +54,7 @@ def lines(found: ResumePlan, headline: str) -> list[str]:
 
 
 def _replayed(found: ResumePlan) -> str:
-    """What is really replayed: up to where the resume stops or goes on, as far as the code at hand tells."""
+    """The calls that are really replayed: up to where the resume stops or goes on, as far as the code at hand shows."""
     calls = "1 recorded call" if found.recorded == 1 else f"{found.recorded} recorded calls"
     if found.next is None and found.status not in _OVER:
         return f"  recorded   {calls.replace('recorded ', '')}; which of them the code asks for is not known"
@@ -75,7 +75,7 @@ def _unasked(found: ResumePlan) -> list[str]:
 
 
 def _other_stops(found: ResumePlan) -> list[str]:
-    """A stop that says no more than the drift that is told already is not told twice."""
+    """The stops, without one that only repeats drift that is already listed."""
     return [stop for stop in found.stops if not any(one in stop for one in found.drift)]
 
 

@@ -61,7 +61,7 @@ def _ask(settings: Settings, run: Run, app: str, *, yes: bool) -> None:
 
 
 def _needs_a_person(settings: Settings, run: Run, found: ResumePlan, app: str) -> Stopped:
-    """The stops that the resume would meet. Nothing would be executed, so that `--yes` is not what is missing."""
+    """The stops of the resume. Nothing would be executed, so `--yes` would not help."""
     from surefoot.core.stops import revive
 
     stops = run.state().stops

@@ -1,4 +1,4 @@
-"""`surefoot runs retry ID --failed | --at ADDR`: what failed is tried again, after telling which effects that concerns."""
+"""`surefoot runs retry ID --failed | --at ADDR`: failed calls are tried again, after a list of their effects."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def _outlook(one: Reopening) -> list[str]:
 
 
 def _waited_for(settings: Settings, run: Run) -> list[str]:
-    """A parent that has recorded the failure of this run does not ask again by itself."""
+    """A hint: a parent that has recorded the failure of this run does not ask for it again by itself."""
     from surefoot.engine.operate.retries import child_of_call
 
     created = run.state().created
     if created is None or not created.child_of:
         return []
-    with suppress(Stopped, UsageError):  # The parent is gone, or cannot be read: a look at the parent says so.
+    with suppress(Stopped, UsageError):  # The parent is gone, or cannot be read: a command on the parent reports that.
         parent = operators.open_run(settings, created.child_of)
         failed = (past for past in parent.state().calls.values() if past.state.value == "failed")
         if any(child_of_call(parent, past) == run.id for past in failed):
@@ -111,7 +111,7 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
         except (UsageError, Stopped) as error:
             left.append((run.id, str(error)))
     covered = {one.run for run, told in going for one in told if one.run != run.id}
-    going = [(run, told) for run, told in going if run.id not in covered]  # Children go with their parents.
+    going = [(run, told) for run, told in going if run.id not in covered]  # Children are retried with their parents.
     output.tell(*(text.visible(line) for _, told in going for one in told for line in _outlook(one)))
     output.tell(*(text.visible(f"left as it is: {why}") for _, why in left))
     if going:
@@ -120,7 +120,7 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
     for run, told in going:
         try:
             run.retry(failed=True, by=by, note=note)
-        except (UsageError, Stopped) as error:  # Somebody else was there meanwhile.
+        except (UsageError, Stopped) as error:  # Another process changed the run meanwhile.
             left.append((run.id, str(error)))
             output.tell(text.visible(f"left as it is: {error}"))
         else:
@@ -131,7 +131,7 @@ def _retry_all(settings: Settings, workflow: str | None, since: str | None, *, y
 
 
 def _failed_runs(settings: Settings, workflow: str | None, age: float | None) -> list[Run]:
-    """Those that ended so, and those that stand so (`on_failure="stop"`), oldest first."""
+    """The runs that failed, and those that stopped for a failure (`on_failure="stop"`), oldest first."""
     from surefoot.engine.operate.handle import runs
     from surefoot.engine.operate.retries import WORKFLOW_FAILED, is_failed
 

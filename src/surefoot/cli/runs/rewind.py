@@ -1,4 +1,4 @@
-"""`surefoot runs rewind ID --at ADDR`: send a run back to before a call, after telling what that puts in doubt."""
+"""`surefoot runs rewind ID --at ADDR`: rewind a run to before a call, after a list of effects that will be in doubt."""
 
 from __future__ import annotations
 

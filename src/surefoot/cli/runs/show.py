@@ -65,7 +65,7 @@ def draw(seen: Page) -> None:
 
 
 def question_lines(asked: Asked, now: int) -> list[str]:
-    """All that an answer is bound to, for people: an answer to what was not shown would be no answer."""
+    """Everything that an answer is bound to, for people: the whole question has to be shown before an answer."""
     found = [("question", part) for part in asked.question.split("\n")]
     found += [("details", part) for part in _laid_out(asked.details)]
     found += [("answer", f"must fit {text.shorten(asked.wanted, DETAILS_WIDTH)}")] if asked.wanted else []
@@ -138,7 +138,7 @@ def _row(call: CallLine) -> tuple[str, ...]:
 
 
 def _according_to(call: CallLine) -> str:
-    """Whose word the result is; one that was cleared and then ran has its own."""
+    """The source of the result; a call that was cleared and then ran has its own."""
     if call.learned_by:
         return f" (said by {_teller(call.learned_by)})"
     if call.cleared_by:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ENDS = frozenset({"RunDone", "RunFailed", "RunCancelled"})
 PAUSE_SECONDS = 0.2
 SHARE = 5
-"""Reading takes at most one part in so many of the time: a long journal is read less often."""
+"""Reading takes at most one part in this many of the time: a long journal is read less often."""
 
 
 @click.command()
@@ -39,7 +39,7 @@ def tail(settings: Settings, run_id: str, follow: bool | None, last: int | None,
     0; --follow waits for whoever takes it up, until the run has ended.
     """
     run = operators.open_run(settings, run_id)
-    is_over = run.state().status in ENDED  # Before reading: what was written until then is read below.
+    is_over = run.state().status in ENDED  # Before reading: entries written until then are read below.
     entries = run.entries()
     shown = entries if last is None else entries[max(len(entries) - last, 0) :]
     show = _as_json if settings.json else _printer()
@@ -54,9 +54,9 @@ def tail(settings: Settings, run_id: str, follow: bool | None, last: int | None,
 
 
 def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
-    """Whether the run has ended; else nobody drives it, and nobody shall be waited for.
+    """Whether the run has ended; else no process drives it, and the command does not wait for one.
 
-    Every look verifies the whole journal again, so it is looked at only when the store has changed.
+    Every read verifies the whole journal again, so it is read only when the store has changed.
     """
     from surefoot.engine.drive import claimant
 
@@ -68,7 +68,7 @@ def _follow(run: Run, seq: int, show: Any, *, wait: bool) -> bool:
         changes, started = store.changes(), time.monotonic()
         if changes != before:
             before = changes
-            state, driven = operators.look(run)  # Before reading: what was written until it was let go is read below.
+            state, driven = operators.look(run)  # Before reading: entries written until its release are read below.
             for entry in run.entries():
                 if entry.seq > seq:
                     seq = entry.seq
